@@ -25,38 +25,42 @@ use crate::generation;
 use crate::secrets::Secrets;
 use crate::state_folder::StateFolder;
 
-impl ReconcilerContext for StateFolder {
+/// What the state folder is to reconcilers.
+#[derive(Debug)]
+pub struct Context(pub StateFolder);
+
+impl ReconcilerContext for Context {
     fn keys(&self) -> Result<Box<dyn Keys>, SealedError> {
-        Ok(Box::new(Secrets::load(&self.identities())?))
+        Ok(Box::new(Secrets::load(&self.0.identities())?))
     }
 
     fn earlier(&self, generation: u64, assignment: &str, site: &str) -> Option<Desired> {
         let limits = Limits::default();
-        let path = self.generation(generation).join("index.json");
+        let path = self.0.generation(generation).join("index.json");
         let bytes = durable::read(&path, limits.max_index_bytes).ok()?;
         let site = site.parse().ok()?;
         let index = Index::from_bytes(&bytes, &limits).ok()?.for_site(&site);
-        generation::desired(self, &index, &site)
+        generation::desired(&self.0, &index, &site)
             .into_iter()
             .find(|desired| desired.assignment.name.as_str() == assignment)
     }
 
     fn index(&self, generation: u64) -> Result<Digest, FileError> {
-        let path = self.generation(generation).join("index.json");
+        let path = self.0.generation(generation).join("index.json");
         let bytes = durable::read(&path, Limits::default().max_index_bytes)?;
         Ok(Digest::of(&bytes))
     }
 
     fn kept(&self, assignment: &str) -> PathBuf {
-        self.root().join("kept").join(assignment)
+        self.0.root().join("kept").join(assignment)
     }
 
     fn ansible(&self) -> PathBuf {
-        self.root().join("ansible")
+        self.0.root().join("ansible")
     }
 
     fn hook(&self, name: &str) -> PathBuf {
-        self.root().join("hook").join(name)
+        self.0.root().join("hook").join(name)
     }
 }
 
@@ -65,7 +69,7 @@ pub fn folder(config: &AgentConfig, state_folder: &StateFolder) -> Folder {
     let target = config.folder.target.clone();
     Folder::new(
         target.unwrap_or_else(|| state_folder.default_target()),
-        Rc::new(state_folder.clone()),
+        Rc::new(Context(state_folder.clone())),
     )
 }
 
@@ -82,7 +86,11 @@ pub fn flux(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kub
     {
         flux.ca = Some(state_folder.root().join("serve/tls/ca.pem"));
     }
-    kubernetes::Kubernetes::flux(&config.kubernetes, &flux, Rc::new(state_folder.clone()))
+    kubernetes::Kubernetes::flux(
+        &config.kubernetes,
+        &flux,
+        Rc::new(Context(state_folder.clone())),
+    )
 }
 
 /// The reconciler for a stream that is rendered for `kind`.
@@ -96,7 +104,7 @@ pub fn reconciler(
     config: &AgentConfig,
     state_folder: &StateFolder,
 ) -> Result<Box<dyn Reconciler>, ApplyError> {
-    let site = || -> Rc<dyn ReconcilerContext> { Rc::new(state_folder.clone()) };
+    let site = || -> Rc<dyn ReconcilerContext> { Rc::new(Context(state_folder.clone())) };
     let folder = || -> Box<dyn Reconciler> { Box::new(folder(config, state_folder)) };
     let ansible = || -> Box<dyn Reconciler> { Box::new(Ansible::new(&config.ansible, site())) };
     let hook =

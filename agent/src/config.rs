@@ -35,6 +35,10 @@ pub struct AgentConfig {
     pub drift_s: u64,
     /// Most reports that wait for the hub, 20 to 1,000,000.
     pub outbox_max: u64,
+    /// What happens when the deadline of a hold passes.
+    pub at_deadline: AtDeadline,
+    /// Bundles that stay whole on disk: the active one and those before it, 2 to 10. A rollback goes to them.
+    pub keep_generations: usize,
     /// Space that stays free on the state's file system, in MiB.
     pub min_free_mb: u64,
     /// Who applies: this process, or a helper with rights of its own.
@@ -68,6 +72,17 @@ pub enum Approval {
     Removals,
     /// For every bundle.
     Always,
+}
+
+/// What happens when the deadline of a hold passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtDeadline {
+    /// It goes on holding, and says that a person has to decide.
+    #[default]
+    Ask,
+    /// It is over: what waits is applied.
+    Go,
 }
 
 /// `[repository]`
@@ -124,6 +139,8 @@ impl Default for AgentConfig {
             max_removal_percent: 30,
             drift_s: 900,
             outbox_max: 10_000,
+            at_deadline: AtDeadline::Ask,
+            keep_generations: 2,
             min_free_mb: 64,
             apply: ApplyConfig::default(),
             folder: FolderConfig::default(),
@@ -242,6 +259,13 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
             "max_removal_percent",
             config.max_removal_percent.to_string(),
             "0 to 100",
+        );
+    }
+    if !(2..=10).contains(&config.keep_generations) {
+        return wrong(
+            "keep_generations",
+            config.keep_generations.to_string(),
+            "2 to 10",
         );
     }
     if !(20..=1_000_000).contains(&config.outbox_max) {

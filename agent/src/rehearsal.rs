@@ -20,6 +20,9 @@ pub struct ImportPlan {
     pub assignments: Vec<AssignmentPlan>,
     /// Assignments that stay as they are.
     pub unchanged: Vec<String>,
+    /// Assignments that a person holds: the bundle neither changes nor removes them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<String>,
     /// Files that hold values of this site alone, by assignment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_files: BTreeMap<String, Vec<String>>,

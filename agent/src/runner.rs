@@ -6,7 +6,6 @@
 //! writes no state that the machine did not decide.
 
 use outhaul_bundle::Index;
-use outhaul_bundle::report::AssignmentResult;
 use rusqlite::{Connection, Transaction};
 
 use crate::advice;
@@ -24,52 +23,16 @@ use outhaul_reconcilers::ApplyError;
 pub mod decisions;
 mod former_keys;
 pub mod gate;
+pub mod held;
 pub mod observe;
 mod pass;
 mod perform;
 pub mod progress;
-mod stored;
 pub mod tidy;
 
 pub use decisions::Rollback;
-
-/// Begins the part of a note that says what keeps work from going on.
-const CANNOT_GO_ON: &str = "it cannot go on: ";
-
-/// An event with what is to be told of it.
-#[derive(Debug, Clone)]
-pub struct Transition {
-    /// The event.
-    pub event: Event,
-    /// One sentence: why.
-    pub note: String,
-    /// Each assignment's result, where there are any.
-    pub results: Vec<AssignmentResult>,
-}
-
-impl From<Event> for Transition {
-    fn from(event: Event) -> Self {
-        Self::new(event, String::new())
-    }
-}
-
-impl Transition {
-    /// An event and why.
-    pub fn new(event: Event, note: impl Into<String>) -> Self {
-        Self {
-            event,
-            note: note.into(),
-            results: Vec::new(),
-        }
-    }
-
-    fn with(event: Event, note: impl Into<String>, results: Vec<AssignmentResult>) -> Self {
-        Self {
-            results,
-            ..Self::new(event, note)
-        }
-    }
-}
+pub use outhaul_site::stored::Transition;
+use outhaul_site::stored::{self, CANNOT_GO_ON, unknown, why};
 
 /// How the site stands.
 ///
@@ -167,6 +130,7 @@ pub fn transition_with(
 /// # Errors
 /// [`AgentError`] of what cannot go on now.
 pub fn resume(agent: &mut Agent) -> Result<Option<(u64, State, bool)>, AgentError> {
+    decisions::deadline::look(agent)?;
     let before = site_now(agent.store.read())?;
     let waiting = before.waiting.map(|waiting| waiting.number);
     let Some(number) = before.worked_on().or(before.incoming).or(waiting) else {
@@ -266,12 +230,6 @@ pub fn note_of(db: &Connection, number: u64) -> Result<String, StateError> {
     Ok(why(&note).to_owned())
 }
 
-/// A note without what kept its work from going on.
-fn why(note: &str) -> &str {
-    let why = note.split(CANNOT_GO_ON).next().unwrap_or_default();
-    why.trim_end_matches("; ")
-}
-
 /// Whether an event that changes nothing else says something new of a bundle: why it waits, for example.
 fn note_is_new(
     db: &Transaction<'_>,
@@ -284,13 +242,6 @@ fn note_is_new(
     let row = generations::one(db, number)?;
     Ok(site.state_of(number) == Some(State::Gated)
         && row.is_some_and(|row| row.note != transition.note))
-}
-
-fn unknown(number: u64) -> StateError {
-    StateError::Value {
-        what: format!("generation {number}"),
-        problem: "it is not there".into(),
-    }
 }
 
 /// The name of the instant after a change was committed.

@@ -18,9 +18,10 @@ use crate::intake::visit::{self, Visit};
 use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
 use crate::report;
-use crate::runner;
 use crate::runner::progress::{self, Step};
+use crate::runner::{self, held};
 use crate::state::clock;
+use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 mod attention;
@@ -76,6 +77,11 @@ pub struct Status {
     /// Why nothing is applied, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// Assignments that a person holds, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub held: BTreeMap<String, AssignmentHold>,
+    /// The bundles that ran before and are on disk, the newest first: `rollback --to` goes to them.
+    pub earlier: Vec<u64>,
     /// Reports that wait.
     pub reports_waiting: u64,
     /// The last report's number.
@@ -187,6 +193,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         observed_ms: state::meta(db, key::OBSERVED)?,
         left_behind,
         hold: state::meta(db, key::HOLD)?,
+        held: held::all(agent)?,
+        earlier: site.earlier.clone(),
         reports_waiting: outbox::count(db)?,
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
@@ -232,7 +240,10 @@ impl Status {
         let drifted = self.attention.iter().any(|one| {
             one.what == "drift" && one.assignment.as_deref() == Some(assignment.name.as_str())
         });
+        let held = self.held.contains_key(assignment.name.as_str());
         match assignment.status {
+            ComplianceStatus::Compliant if held => "as desired and held",
+            ComplianceStatus::Drifted if held => "held, not as the active bundle has it",
             ComplianceStatus::Compliant if drifted => "changed since it was last looked at",
             ComplianceStatus::Compliant if self.unfinished.is_some() => {
                 "as desired before the unfinished work"
@@ -242,6 +253,26 @@ impl Status {
             ComplianceStatus::Failed => "failed",
             ComplianceStatus::InProgress => "in progress",
         }
+    }
+
+    /// The unfinished work and the bundles, for people.
+    fn bundle_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for step in &self.steps {
+            let words = step.progress.words();
+            lines.push(format!("  {}: {words}", step.assignment));
+        }
+        for g in &self.generations {
+            let note = if g.note.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", g.note)
+            };
+            let disk = if g.on_disk { ", on disk" } else { "" };
+            let state = State::from_word(g.state).map_or(g.state, State::shown);
+            lines.push(format!("  bundle {} is {state}{disk}{note}", g.number));
+        }
+        lines
     }
 
     /// What runs, in one sentence.
@@ -287,20 +318,7 @@ impl Status {
         if let Some(to_do) = &self.to_do {
             lines.push(format!("to do: {to_do}"));
         }
-        for step in &self.steps {
-            let words = step.progress.words();
-            lines.push(format!("  {}: {words}", step.assignment));
-        }
-        for g in &self.generations {
-            let note = if g.note.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", g.note)
-            };
-            let disk = if g.on_disk { ", on disk" } else { "" };
-            let state = State::from_word(g.state).map_or(g.state, State::shown);
-            lines.push(format!("  bundle {} is {state}{disk}{note}", g.number));
-        }
+        lines.extend(self.bundle_lines());
         for assignment in &self.assignments {
             let word = self.word(assignment);
             let more = if assignment.message.is_empty() {
@@ -326,7 +344,18 @@ impl Status {
             ));
         }
         if let Some(hold) = &self.hold {
-            lines.push(format!("held by {}: {}", hold.who, hold.why));
+            lines.push(hold.sentence());
+        }
+        for (name, hold) in &self.held {
+            let sentence = held::sentence(hold, hold.generation);
+            lines.push(format!("  {name} is {sentence}"));
+        }
+        if let [_, _, ..] = &self.earlier[..] {
+            let numbers: Vec<_> = self.earlier.iter().map(ToString::to_string).collect();
+            let numbers = numbers.join(", ");
+            lines.push(format!(
+                "kept for `rollback --to NUMBER`: bundles {numbers}"
+            ));
         }
         lines.push(format!(
             "reports: {} waiting, {} made, {} acknowledged",

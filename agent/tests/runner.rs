@@ -33,6 +33,10 @@ mod lost_memory;
 mod media;
 #[path = "runner/network.rs"]
 mod network;
+#[path = "runner/not_now.rs"]
+mod not_now;
+#[path = "runner/one_assignment.rs"]
+mod one_assignment;
 #[path = "runner/order_trust.rs"]
 mod order_trust;
 #[path = "runner/orders.rs"]

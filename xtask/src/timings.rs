@@ -18,7 +18,7 @@ use crate::repository::{cargo, root};
 const TOUCHED: [(&str, &str); 4] = [
     ("the renderer", "bundler/plane/src/render.rs"),
     ("what writes bundles", "bundler/ship/src/stream.rs"),
-    ("the agent", "agent/src/machine.rs"),
+    ("the agent", "agent/site/src/machine.rs"),
     ("the hub", "hub/src/gate.rs"),
 ];
 

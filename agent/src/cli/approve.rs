@@ -5,6 +5,7 @@ use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::machine::State;
 use crate::runner::decisions;
+use crate::runner::decisions::assignments::{self, Decided};
 
 /// Approves a bundle that waits, or lets one that failed be tried again. Reported to the centre.
 #[derive(Debug, clap::Args)]
@@ -15,6 +16,10 @@ use crate::runner::decisions;
 pub struct Args {
     /// The bundle's number.
     number: u64,
+    /// Lets only this assignment of the bundle through; the others are held at what they have until all of it is
+    /// approved.
+    #[arg(long, value_name = "NAME")]
+    assignment: Option<String>,
     /// Who says yes, as it is reported.
     #[arg(long)]
     who: Option<String>,
@@ -24,7 +29,24 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let number = args.number;
     let who = args.who.clone().unwrap_or_else(super::who);
+    let rest = match &args.assignment {
+        Some(name) => {
+            let decided = Decided {
+                name,
+                who: &who,
+                why: "",
+            };
+            assignments::approve_alone(&mut agent, decided, number)?;
+            false
+        }
+        None => assignments::approve_rest(&mut agent, number, &who)?,
+    };
     let site = decisions::approve(&mut agent, number, &who)?;
+    if rest {
+        let ordered = Ordered::Apply { number };
+        let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
+        return Ok(context.print_answer(&answer));
+    }
     let waits = site.waiting.is_some_and(|waiting| waiting.number == number)
         || site.worked_on() == Some(number);
     if waits {

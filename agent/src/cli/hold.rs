@@ -1,20 +1,39 @@
-//! `hold`: nothing new is applied until a person releases it.
+//! `hold`: nothing new is applied, or one assignment stays as it is, until a person releases it.
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use crate::agent::Agent;
+use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
-use crate::runner::decisions;
+use crate::runner::decisions::assignments::{self, Decided};
+use crate::runner::{decisions, held};
+use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
 
-/// Holds back every new bundle; `--release` ends it. Reported to the centre.
+/// What is remembered where nobody gave a reason.
+const NO_REASON: &str = "no reason given";
+/// Longest hold with a deadline: ten years.
+const MAX_MINUTES: i64 = 60 * 24 * 3650;
+
+/// Holds back every new bundle, or one assignment; `--release` ends it. Reported to the centre.
+///
+/// A held assignment keeps its content while the others take the next bundle, and is not removed either.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent hold --why 'harvest until Friday'"
 )]
 pub struct Args {
     /// Why, for whoever comes next.
-    #[arg(long, default_value = "no reason given")]
+    #[arg(long, visible_alias = "reason", default_value = NO_REASON)]
     why: String,
+    /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. What
+    /// happens then says `at_deadline` in agent.toml.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["release", "assignment"])]
+    until: Option<String>,
+    /// Holds this assignment alone, as `status` names it.
+    #[arg(long, value_name = "NAME")]
+    assignment: Option<String>,
     /// Who says so, as it is reported.
     #[arg(long)]
     who: Option<String>,
@@ -24,11 +43,17 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    if let Some(name) = &args.assignment {
+        return hold_one(context, args, name);
+    }
     let mut agent = Agent::open(&context.state)?;
     let who = args.who.clone().unwrap_or_else(super::who);
+    let until = args.until.as_deref().map(|until| deadline(&agent, until));
+    let until = until.transpose()?;
     let hold = (!args.release).then(|| Hold {
         who: who.clone(),
         why: args.why.clone(),
+        until,
     });
     let before: Option<Hold> = state::meta(agent.store.read(), key::HOLD)?;
     if hold.is_none() && before.is_none() {
@@ -40,10 +65,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     }
     decisions::hold(&mut agent, hold.as_ref(), &who)?;
     let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
-        (Some(hold), None) => format!("held by {}: {}", hold.who, hold.why),
+        (Some(hold), None) => hold.sentence(),
         (Some(hold), Some(before)) => format!(
-            "held by {}: {}; this replaces the hold of {}: {}",
-            hold.who, hold.why, before.who, before.why
+            "{}; this replaces the hold of {}: {}",
+            hold.sentence(),
+            before.who,
+            before.why
         ),
         (None, _) => {
             format!("released by {who}; what waits is applied by `run`, `import` or `approve`")
@@ -51,4 +78,68 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     };
     context.print(&text, &serde_json::json!({ "hold": hold }));
     Ok(0)
+}
+
+/// The deadline that a person named.
+fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
+    let usage = |message: String| {
+        AgentError::Usage {
+        message,
+        help: "name an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d"
+            .into(),
+    }
+    };
+    let reading = agent.clock_reading()?;
+    let after = match text.parse::<Timestamp>() {
+        Ok(at) => at.duration_since(reading.wall),
+        Err(_) => length(text).ok_or_else(|| usage(format!("`{text}` is no time")))?,
+    };
+    if !after.is_positive() {
+        return Err(usage(format!("`{text}` is not in the future")));
+    }
+    Deadline::new(&reading, after).ok_or_else(|| usage(format!("`{text}` is too far away")))
+}
+
+/// A length such as `90m`, `8h` or `2d`.
+fn length(text: &str) -> Option<SignedDuration> {
+    let unit = match text.chars().last()? {
+        'm' => 1,
+        'h' => 60,
+        'd' => 24 * 60,
+        _ => return None,
+    };
+    let count: i64 = text.get(..text.len() - 1)?.parse().ok()?;
+    Some(SignedDuration::from_mins(
+        count.checked_mul(unit)?.min(MAX_MINUTES),
+    ))
+}
+
+fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError> {
+    let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    let who = args.who.clone().unwrap_or_else(super::who);
+    let decided = |why| Decided {
+        name,
+        who: &who,
+        why,
+    };
+    if !args.release {
+        let hold = assignments::hold(&mut agent, decided(&args.why))?;
+        let text = format!("`{name}`: {}", held::sentence(&hold, hold.generation));
+        context.print(
+            &text,
+            &serde_json::json!({ "assignment": name, "hold": hold }),
+        );
+        return Ok(0);
+    }
+    let why = Some(args.why.as_str()).filter(|why| *why != NO_REASON);
+    let Some(number) = assignments::release(&mut agent, decided(why.unwrap_or_default()))? else {
+        context.print(
+            &format!("`{name}` is released by {who}: it is as the active bundle has it"),
+            &serde_json::json!({ "assignment": name, "hold": null }),
+        );
+        return Ok(0);
+    };
+    let ordered = Ordered::Apply { number };
+    let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
+    Ok(context.print_answer(&answer))
 }

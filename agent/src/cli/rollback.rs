@@ -1,12 +1,16 @@
-//! `rollback`: back to the previous bundle, by a person's decision.
+//! `rollback`: back to an earlier bundle, or one assignment to what an earlier bundle brought, by a person's decision.
 
 use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions;
+use crate::runner::decisions::assignments::{self, Decided};
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
+///
+/// With `--assignment`, only that one goes back, and is held there: later bundles do not change it until
+/// `outhaul-agent hold --release --assignment NAME`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "While the service runs, the service does it, and this command waits for the result.\n\n\
@@ -16,12 +20,38 @@ pub struct Args {
     /// Who says so, as it is reported.
     #[arg(long)]
     who: Option<String>,
+    /// Why, for whoever comes next.
+    #[arg(long, visible_alias = "reason", default_value = "")]
+    why: String,
+    /// Goes back to this bundle; `status` lists those that are kept (`keep_generations` in agent.toml).
+    #[arg(long, value_name = "NUMBER")]
+    to: Option<u64>,
+    /// Puts this assignment back alone, as `status` names it.
+    #[arg(long, value_name = "NAME")]
+    assignment: Option<String>,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
-    let ordered = Ordered::Rollback(decisions::order_rollback(&mut agent, &who)?);
+    let ordered = match &args.assignment {
+        None => Ordered::Rollback(decisions::order_rollback(
+            &mut agent, args.to, &who, &args.why,
+        )?),
+        Some(name) => {
+            let decided = Decided {
+                name,
+                who: &who,
+                why: &args.why,
+            };
+            let (to, number) = assignments::roll_back(&mut agent, decided, args.to)?;
+            super::say(&format!(
+                "`{name}` goes back to what bundle {to} brought and stays there: a later bundle does not change it until \
+                 `outhaul-agent hold --release --assignment {name}`"
+            ));
+            Ordered::Apply { number }
+        }
+    };
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
 }

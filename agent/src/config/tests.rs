@@ -83,6 +83,7 @@ fn an_unknown_key_is_named_with_its_place() {
 
 #[test]
 fn values_out_of_range_and_plain_http_are_refused() {
+    assert!(refusal("keep_generations = 1").contains("it must be 2 to 10"));
     assert!(refusal("outbox_max = 1").contains("`outbox_max` is 1, it must be 20 to 1000000"));
     assert!(refusal("drift_s = 1").contains("drift_s"));
     assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));

@@ -67,7 +67,7 @@ pub(super) fn adopt(
             let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);
                 (
-                    ansible::known_again(state_folder, &desired, oldest),
+                    ansible::known_again(&apply::Context(state_folder.clone()), &desired, oldest),
                     Vec::new(),
                 )
             } else if matches!(kind.as_str(), "kubernetes" | "flux") {
@@ -123,7 +123,10 @@ fn objects(
     use outhaul_reconcilers::kubernetes::Kubernetes;
     let reconciler = match kind {
         "flux" => apply::flux(config, state_folder),
-        _ => Kubernetes::new(&config.kubernetes, Rc::new(state_folder.clone())),
+        _ => Kubernetes::new(
+            &config.kubernetes,
+            Rc::new(apply::Context(state_folder.clone())),
+        ),
     };
     reconciler.known_again(desired)
 }

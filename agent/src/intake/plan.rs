@@ -18,7 +18,7 @@ use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal};
-use crate::runner::{self, gate};
+use crate::runner::{self, gate, held};
 use crate::state::{generations, inventory};
 use outhaul_reconcilers::Change;
 
@@ -104,6 +104,10 @@ impl ImportPlan {
                 files.join(", ")
             ));
         }
+        if !self.held.is_empty() {
+            let names = self.held.join(", ");
+            lines.push(format!("  held by a person: {names}"));
+        }
         if !self.for_others.is_empty() {
             let names = self.for_others.join(", ");
             lines.push(format!("  for other sites, not for this one: {names}"));
@@ -129,6 +133,7 @@ pub(crate) fn rehearse(
         unchanged: Vec::new(),
         own_files: own_files(&index, &agent.site.name),
         for_others: for_others(&index, &agent.site.name),
+        held: Vec::new(),
         waits: None,
     };
     let orders: Vec<Order> = orders::orders_of(agent, &index)?
@@ -198,7 +203,8 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
         None => Ok(Vec::new()),
     };
     let running = running.unwrap_or_default();
-    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
+    let held = held::names(agent)?;
+    for desired in held::free(agent, index)? {
         let name = desired.assignment.name.as_str().to_owned();
         let recorded = agent.recorded(reconciler.kind(), &name)?;
         let mut changes = reconciler.plan(&desired, &recorded);
@@ -220,7 +226,8 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
     }
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     for item in inventory::items(agent.store.read(), None)? {
-        if item.phase == "left" || wanted.contains(item.assignment.as_str()) {
+        let stays = wanted.contains(item.assignment.as_str()) || held.contains(&item.assignment);
+        if item.phase == "left" || stays {
             continue;
         }
         let change = Change {
@@ -240,5 +247,6 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
             }),
         }
     }
+    plan.held = held.into_iter().collect();
     Ok(())
 }

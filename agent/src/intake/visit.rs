@@ -175,7 +175,7 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         }
         visit.text = format!("{now}{REMOVABLE}");
     }
-    let at_work = home.is_locked();
+    let at_work = state_folder.is_locked();
     for visit in &mut all {
         visit.tell_of_reports(at_work);
     }

@@ -5,6 +5,7 @@
 //! refused before anything is changed.
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_reconcilers::shortened;
 use serde::{Deserialize, Serialize};
 
 use super::Transition;
@@ -13,6 +14,9 @@ use crate::error::AgentError;
 use crate::machine::{Event, Site, State};
 use crate::runner::{self, gate};
 use crate::state::{self, Hold, generations, key, outbox};
+
+pub mod assignments;
+pub mod deadline;
 
 /// From which bundle to which a rollback goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +27,7 @@ pub struct Rollback {
     pub to: u64,
 }
 
-fn decision(what: &str, who: &str, number: Option<u64>) -> ReportEvent {
+pub(super) fn decision(what: &str, who: &str, number: Option<u64>) -> ReportEvent {
     ReportEvent::Decision {
         what: what.to_owned(),
         who: who.to_owned(),
@@ -33,24 +37,56 @@ fn decision(what: &str, who: &str, number: Option<u64>) -> ReportEvent {
     }
 }
 
-fn nothing(message: &str) -> AgentError {
+/// The same with why it was decided.
+fn because(event: ReportEvent, why: &str) -> ReportEvent {
+    match event {
+        ReportEvent::Decision {
+            what,
+            who,
+            number,
+            assignment,
+            ..
+        } => ReportEvent::Decision {
+            what,
+            who,
+            number,
+            assignment,
+            reason: Some(shortened(why)).filter(|why| !why.is_empty()),
+        },
+        other => other,
+    }
+}
+
+pub(super) fn nothing(message: &str) -> AgentError {
     AgentError::Nothing {
         message: message.into(),
         help: "`outhaul-agent status` lists the bundles; nothing was changed".into(),
     }
 }
 
-/// Commits that `who` wants the bundle before. Nothing is applied yet: [`runner::drive`] does it.
+/// Commits that `who` wants an earlier bundle: `wanted`, or the one before. Nothing is applied yet:
+/// [`runner::drive`] does it.
 ///
 /// # Errors
 /// [`AgentError::Nothing`] when there is nothing to go back to.
-pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentError> {
+pub fn order_rollback(
+    agent: &mut Agent,
+    wanted: Option<u64>,
+    who: &str,
+    why: &str,
+) -> Result<Rollback, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let Some(active) = site.active else {
         return Err(nothing("no bundle is active on this site"));
     };
-    let Some((from, to)) = site.rollback_target() else {
-        return Err(nothing("there is no previous generation to go back to"));
+    let Some((from, to)) = site.rollback_target(wanted) else {
+        return Err(match wanted {
+            None => nothing("there is no previous generation to go back to"),
+            Some(wanted) => nothing(&format!(
+                "bundle {wanted} is not one that this site can go back to: {}",
+                kept_in_words(&site)
+            )),
+        });
     };
     if let Err(AgentError::Generation(error)) = runner::index_of(agent, to) {
         let lost = Transition::new(Event::FolderLost(to), error.to_string());
@@ -65,12 +101,27 @@ pub fn order_rollback(agent: &mut Agent, who: &str) -> Result<Rollback, AgentErr
             help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
         });
     }
-    let ordered = Transition::new(Event::RollbackOrdered, format!("rolled back by {who}"));
+    let note = match why {
+        "" => format!("rolled back by {who}"),
+        why => format!("rolled back by {who}: {why}"),
+    };
+    let ordered = Transition::new(Event::RollbackOrdered(Some(to)), note);
     runner::transition_with(agent, &ordered, |db, author| {
         state::set_meta(db, key::ROLLBACK, Some(&who))?;
-        outbox::queue(db, author, decision("rollback", who, Some(from))).map(|_| ())
+        let told = because(decision("rollback", who, Some(from)), why);
+        outbox::queue(db, author, told).map(|_| ())
     })?;
     Ok(Rollback { from, to })
+}
+
+/// The bundles that ran before and are on disk.
+pub(super) fn kept_in_words(site: &Site) -> String {
+    let numbers: Vec<_> = site.earlier.iter().map(ToString::to_string).collect();
+    match &numbers[..] {
+        [] => "none that ran before is on disk".to_owned(),
+        [one] => format!("bundle {one} is the only one that ran before and is on disk"),
+        many => format!("bundles {} ran before and are on disk", many.join(", ")),
+    }
 }
 
 /// Commits that `who` wants the active bundle applied again. Returns its number.
@@ -145,7 +196,10 @@ pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, A
     };
     let site = runner::transition_with(agent, &event.into(), |db, author| {
         state::set_meta(db, key::HOLD, hold)?;
-        outbox::queue(db, author, decision(what, who, None)).map(|_| ())
+        let until = hold.and_then(|hold| hold.until.as_ref());
+        let until = until.map_or_else(String::new, |until| format!("; until {}", until.at));
+        let why = hold.map_or_else(String::new, |hold| format!("{}{until}", hold.why));
+        outbox::queue(db, author, because(decision(what, who, None), &why)).map(|_| ())
     })?;
     match site.waiting.filter(|waiting| waiting.gated) {
         Some(waiting) if hold.is_none() => waits_on(agent, waiting.number),

@@ -13,7 +13,7 @@ use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
-use crate::runner::{self, tidy};
+use crate::runner::{self, held, tidy};
 use crate::state::{self, Hold, generations, inventory, key};
 
 pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
@@ -65,7 +65,11 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
     let number = index.number;
     let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
     if let Some(hold) = state::meta::<Hold>(db, key::HOLD)? {
-        return Ok(Some(format!("held by {}: {}", hold.who, hold.why)));
+        let asks = match deadline_has_passed(agent)? {
+            true => "; the deadline has passed: `outhaul-agent hold --release` lets it through",
+            false => "",
+        };
+        return Ok(Some(format!("{}{asks}", hold.sentence())));
     }
     if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
         return Ok(Some(format!(
@@ -80,9 +84,11 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
             "approve it with `outhaul-agent approve {number}`"
         )));
     }
+    // What a person holds is not removed.
+    let held = held::names(agent)?;
     let applied: BTreeSet<String> = inventory::items(db, None)?
         .into_iter()
-        .filter(|item| item.phase != "left")
+        .filter(|item| item.phase != "left" && !held.contains(&item.assignment))
         .map(|item| item.assignment)
         .collect();
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
@@ -107,4 +113,14 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
         )));
     }
     Ok(None)
+}
+
+/// Whether the hold's deadline has passed.
+fn deadline_has_passed(agent: &Agent) -> Result<bool, AgentError> {
+    let db = agent.store.read();
+    let deadline = state::meta::<Hold>(db, key::HOLD)?.and_then(|hold| hold.until);
+    let Some(mut deadline) = deadline else {
+        return Ok(false);
+    };
+    Ok(deadline.has_passed(&agent.clock_reading()?))
 }

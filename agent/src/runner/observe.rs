@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, Work};
-use crate::runner;
+use crate::runner::{self, held};
 use crate::state::events::generation_event;
 use crate::state::{self, Hold, generations, key, outbox};
 
@@ -52,7 +52,7 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         other => other?,
     };
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let desired = generation::desired(&agent.state_folder, &index, &agent.site.name);
+    let desired = held::free(agent, &index)?;
     let mut results = look(agent, reconciler.as_ref(), &desired)?;
     let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
     let held = state::meta::<Hold>(agent.store.read(), key::HOLD)?.is_some();
@@ -86,6 +86,7 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
             };
         }
     }
+    results.extend(held::results(agent, reconciler.as_ref(), &index)?);
     record_found(agent, active, &results, message)?;
     Ok(Some(results))
 }

@@ -12,6 +12,7 @@ use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
 
+use super::held;
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
@@ -31,7 +32,7 @@ pub(super) fn pass(
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
-    for mut desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
+    for mut desired in held::free(agent, index)? {
         if takes_back {
             desired.drift = DriftPolicy::Correct;
         }
@@ -64,7 +65,7 @@ pub(super) fn prune(
         return Ok(String::new());
     }
     let mut told = Vec::new();
-    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
+    for desired in held::free(agent, index)? {
         let name = &desired.assignment.name;
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
         let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.heartbeat)?;
@@ -81,7 +82,7 @@ pub(super) fn prune(
     Ok(told.join("; "))
 }
 
-fn apply_one(
+pub(super) fn apply_one(
     agent: &mut Agent,
     pass: &str,
     reconciler: &dyn Reconciler,
@@ -115,7 +116,9 @@ fn apply_one(
 /// Removes recorded assignments that are not in `index`. Returns one sentence about it, or nothing.
 fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError> {
     let instead = index.number;
-    let names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+    let held = held::names(agent)?;
+    let mut names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
+    names.extend(held.iter().map(String::as_str));
     let items = inventory::items(agent.store.read(), None)?;
     let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
     for item in items {

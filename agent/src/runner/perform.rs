@@ -8,11 +8,10 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
-use super::{Transition, gate, index_of, note_of, tidy};
+use super::{Transition, gate, held, index_of, note_of, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
-use crate::generation;
 use crate::machine::{Event, Task};
 use crate::state::{self, generations, key};
 
@@ -85,6 +84,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             let mut notes = vec![note_of(agent.store.read(), number)?];
             notes.push(pass::prune(agent, &index, &mut results)?);
             notes.retain(|note| !note.is_empty());
+            results.extend(held::results(agent, reconciler.as_ref(), &index)?);
             Transition::with(Event::Healthy(number), notes.join("; "), results)
         }
         Some(note) => Transition::with(Event::Broken(number), note, results),
@@ -98,7 +98,7 @@ fn looked_after(
     index: &Index,
     mut results: Vec<AssignmentResult>,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
-    for desired in generation::desired(&agent.state_folder, index, &agent.site.name) {
+    for desired in held::free(agent, index)? {
         let name = &desired.assignment.name;
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
         if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.heartbeat)?
@@ -157,11 +157,14 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
     if let Some(sick) = sick(&results) {
         return Ok(broken(&sick, results));
     }
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let held = held::results(agent, reconciler.as_ref(), &index)?;
     let mut note = format!("{why}; bundle {to} runs again");
     let removed = [removed, pass::prune(agent, &index, &mut results)?].concat();
     if !removed.is_empty() {
         note = format!("{note}; {removed}");
     }
+    results.extend(held);
     Ok(Transition::with(Event::Returned(from), note, results))
 }
 
@@ -185,7 +188,11 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         other => other?,
     };
-    let failure = pass::failure(&results);
+    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let failure = match pass::failure(&results) {
+        None => restore(agent, &format!("repair {number}"), reconciler.as_ref())?,
+        failed => failed,
+    };
     let mut results = match failure {
         None => confirmed(agent, &index, results)?,
         Some(_) => results,
@@ -197,6 +204,7 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             if !removed.is_empty() {
                 note = format!("{note}; {removed}");
             }
+            results.extend(held::results(agent, reconciler.as_ref(), &index)?);
             let note = sentence(note);
             Transition::with(Event::Repaired, note, results)
         }
@@ -205,4 +213,23 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             Transition::with(Event::RepairBroken, note, results)
         }
     })
+}
+
+/// Puts what a person holds back to what it keeps; returns the first failure. For repairs only: a bundle that comes
+/// leaves it alone.
+fn restore(
+    agent: &mut Agent,
+    pass: &str,
+    reconciler: &dyn Reconciler,
+) -> Result<Option<String>, AgentError> {
+    for (name, hold) in held::all(agent)? {
+        let Some(desired) = held::kept(agent, &name, &hold) else {
+            continue;
+        };
+        let done = pass::apply_one(agent, pass, reconciler, &desired)?;
+        if done.status == ComplianceStatus::Failed {
+            return Ok(Some(format!("`{name}` failed: {}", done.message)));
+        }
+    }
+    Ok(None)
 }

@@ -10,10 +10,9 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Item, outcome};
 use serde::Serialize;
 
-use super::{index_of, stored};
+use super::{held, index_of};
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::generation;
 use crate::machine::{Site, Work};
 use crate::state::{generations, inventory};
 
@@ -76,7 +75,7 @@ pub fn results(
     site: &Site,
     problem: &str,
 ) -> Result<Vec<(Progress, AssignmentResult)>, AgentError> {
-    let (Some(target), Some(pass)) = (target(site), stored::pass(site)) else {
+    let (Some(target), Some(pass)) = (target(site), outhaul_site::stored::pass(site)) else {
         return Ok(Vec::new());
     };
     // Which assignments there are cannot be told of a folder that is gone; what needs it says so.
@@ -93,7 +92,7 @@ pub fn results(
         .map(|item| item.assignment)
         .collect();
     let mut all = Vec::new();
-    for desired in generation::desired(&agent.home, &index, &agent.site.name) {
+    for desired in held::free(agent, &index)? {
         let name = &desired.assignment.name;
         let known = recorded.iter().find(|result| result.name == *name);
         all.push(match known {

@@ -11,6 +11,7 @@ use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
+use crate::machine::{Event, Work};
 use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
 use crate::state_folder::StateFolder;
@@ -27,7 +28,11 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
-    let site = runner::site_now(agent.store.read())?;
+    let mut site = runner::site_now(agent.store.read())?;
+    let earlier = agent.config.keep_generations.saturating_sub(1);
+    if site.work == Work::Idle && site.earlier.len() > earlier {
+        site = runner::transition(agent, &Event::KeptAtMost(earlier).into())?;
+    }
     let all = generations::all(agent.store.read())?;
     let kept = all.iter().map(|row| row.number);
     let kept: BTreeSet<u64> = kept.filter(|number| site.keeps(*number)).collect();

@@ -13,9 +13,8 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
-use crate::generation;
 use crate::machine::{State, Work};
-use crate::runner;
+use crate::runner::{self, held};
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, Hold, generations, key};
@@ -116,18 +115,14 @@ fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     if site.work != Work::Idle {
         return Ok(Vec::new());
     }
-    let wanted: BTreeSet<String> = match site.active {
-        None => BTreeSet::new(),
-        Some(active) => match runner::index_of(agent, active.number) {
-            Ok(index) => index
-                .assignments
-                .iter()
-                .map(|a| a.name.to_string())
-                .collect(),
-            // What runs is unknown; what needs its folder says so.
-            Err(_) => return Ok(Vec::new()),
-        },
-    };
+    let mut wanted = held::names(agent)?;
+    if let Some(active) = site.active {
+        // What runs is unknown without its folder; what needs that says so.
+        let Ok(index) = runner::index_of(agent, active.number) else {
+            return Ok(Vec::new());
+        };
+        wanted.extend(index.assignments.iter().map(|a| a.name.to_string()));
+    }
     let mut found: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
     for item in inventory::items(db, None)? {
         if item.phase != "left" && !wanted.contains(&item.assignment) {
@@ -214,7 +209,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let looked = runner::index_of(agent, active).and_then(|index| {
         let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
         let mut differing = Vec::new();
-        for desired in generation::desired(&agent.state_folder, &index, &agent.site.name) {
+        for desired in held::free(agent, &index)? {
             let name = desired.assignment.name.as_str();
             let recorded = agent.recorded(reconciler.kind(), name)?;
             let verdict = match reconciler.health_waits() {

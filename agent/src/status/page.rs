@@ -7,6 +7,8 @@
 use std::fmt::Write as _;
 
 use super::{Status, at};
+use crate::runner::held;
+use crate::state::Hold;
 
 const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
     h1{font-size:1.6em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
@@ -34,9 +36,13 @@ pub fn html(status: &Status) -> String {
     }
     let attention = status.attention.iter().map(|one| one.message.clone());
     let hold = status.hold.as_ref();
-    let hold = hold.map(|hold| format!("held by {}: {}", hold.who, hold.why));
+    let hold = hold.map(Hold::sentence);
+    let held = status.held.iter();
+    let held =
+        held.map(|(name, hold)| format!("{name} is {}", held::sentence(hold, hold.generation)));
     let waits: Vec<String> = attention
         .chain(hold)
+        .chain(held)
         .chain(status.trouble.clone())
         .collect();
     if !waits.is_empty() {

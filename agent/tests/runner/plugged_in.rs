@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use outhaul_bundle::report::Event;
+use outhaul_bundle::report::ReportEvent;
 use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft};
@@ -86,7 +86,7 @@ fn another_stick_in_the_same_place_gets_everything() {
     service.wait_for(&format!("; reports up to {} are on", first + 1));
     let reports = site.read_reports(stick.path());
     assert_eq!(reports.len() as u64, first + 1);
-    assert!(matches!(reports[0].event, Event::Started { .. }));
+    assert!(matches!(reports[0].event, ReportEvent::Started { .. }));
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use outhaul_bundle::report::{ComplianceStatus, Event, GenerationState};
+use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::hooks;
-use crate::site::{Site, assert_told, stdout};
+use crate::site::{Site, assert_told, code, stderr, stdout};
 
 /// Three assignments; the program that applies them can stop at the second for want of something on the host.
 fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
@@ -16,7 +16,7 @@ fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
     let obstacle = site.folder.path().join("no-power");
     let text = format!(
         "#!/bin/sh\nmessage=$(cat)\nverb=${{message#*'\"verb\":\"'}}\nverb=${{verb%%'\"'*}}\n\
-         name=${{message#*'\"assignment\":{{\"name\":\"'}}\nname=${{name%%'\"'*}}\n\
+         name=${{message#*'\"generation\":1,\"name\":\"'}}\nname=${{name%%'\"'*}}\n\
          say() {{ printf '{{\"protocol\":\"outhaul.dev/hook/v1\",%s}}' \"$1\"; }}\n\
          [ \"$verb$name\" = applybeta ] && [ -e '{}' ] && {{ echo no power >&2; exit 3; }}\n\
          case $verb in\nplan) say '\"status\":\"ok\",\"items\":[{{\"item\":\"'\"$name\"'\",\"digest\":\"1\"}}]';;\n\
@@ -38,7 +38,9 @@ fn three() -> Draft {
 fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     let (centre, site, obstacle) = stuck_at_the_second();
     fs::write(&obstacle, "").unwrap();
-    assert_told(&site.import(&centre.publish(&three())), 3, &["no power"]);
+    let told = site.import(&centre.publish(&three()));
+    assert_eq!(code(&told), 3, "{}{}", stdout(&told), stderr(&told));
+    assert!(stderr(&told).contains("no power"));
     let told = stdout(&site.run(&["status"]));
     for line in [
         "alpha: applied",
@@ -56,7 +58,7 @@ fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     );
     // The hub learns the same.
     let reports = site.reports();
-    let Event::Generation(told) = &reports.last().unwrap().event else {
+    let ReportEvent::Generation(told) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
     assert_eq!(told.state, GenerationState::Failed);
@@ -65,12 +67,12 @@ fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
         .iter()
         .map(|result| (result.name.as_str(), result.status))
         .collect();
-    use ComplianceStatus as S;
-    let expected = [
-        ("alpha", S::Compliant),
-        ("beta", S::Failed),
-        ("gamma", S::InProgress),
-    ];
+    let (good, bad, waits) = (
+        ComplianceStatus::Compliant,
+        ComplianceStatus::Failed,
+        ComplianceStatus::InProgress,
+    );
+    let expected = [("alpha", good), ("beta", bad), ("gamma", waits)];
     assert_eq!(results, expected);
     assert!(told.assignments[1].message.contains("half applied"));
     // When it can go on, nothing of that is left.
@@ -94,7 +96,9 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
     fs::write(target.join("thing.yaml"), "somebody's").unwrap();
     let load = |name: &str| Load::new(name).file("thing.yaml", "x\n");
     let both = Draft::new(["alpha", "beta"].map(load));
-    assert_told(&site.import(&centre.publish(&both)), 1, &["not Outhaul's"]);
+    let told = site.import(&centre.publish(&both));
+    assert_eq!(code(&told), 1, "{}", stderr(&told));
+    assert!(stdout(&told).contains("not Outhaul's"), "{}", stdout(&told));
     let status = site.status();
     let attention = &status["attention"][0];
     assert_eq!(attention["what"], "leftovers", "{status}");

@@ -285,6 +285,11 @@ const RULES: &[Rule] = &[
         why: "who applies an assignment knows no key, no database and no machine",
     },
     Rule {
+        member: "outhaul-site",
+        never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
+        why: "what a site remembers is decided without a network",
+    },
+    Rule {
         member: "outhaul-agent",
         never: &[
             &CENTRE,

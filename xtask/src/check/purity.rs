@@ -20,7 +20,7 @@ const PURE: &[&str] = &[
     "agent/reconcilers/src/inventory",
     "agent/reconcilers/src/kubernetes/ownership",
     "agent/reconcilers/src/outcome",
-    "agent/src/machine",
+    "agent/site/src/machine",
     "bundle/src",
     "bundler/control/src",
     "bundler/plane/src",
@@ -96,15 +96,17 @@ mod tests {
     #[test]
     fn a_clock_in_a_pure_file_is_found_and_one_in_its_tests_is_not() {
         let text = "//! std::fs\nlet now = SystemTime::now();\n#[cfg(test)]\nuse std::fs;\n";
-        let found = impure("agent/src/machine.rs", text);
+        let found = impure("agent/site/src/machine.rs", text);
         assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("agent/src/machine.rs:2: `SystemTime`"));
+        assert!(found[0].starts_with("agent/site/src/machine.rs:2: `SystemTime`"));
     }
 
     #[test]
     fn a_folder_and_its_own_file_are_pure_and_their_neighbours_are_not() {
-        assert!(is_pure("agent/src/machine.rs") && is_pure("agent/src/machine/state.rs"));
-        assert!(!is_pure("agent/src/machinery.rs") && !is_pure("agent/src/machine/tests.rs"));
+        assert!(is_pure("agent/site/src/machine.rs") && is_pure("agent/site/src/machine/state.rs"));
+        assert!(
+            !is_pure("agent/site/src/machinery.rs") && !is_pure("agent/site/src/machine/tests.rs")
+        );
         assert!(!is_pure("bundler/plane/src/render/jinja_process.rs"));
     }
 }

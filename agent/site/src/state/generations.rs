@@ -254,7 +254,7 @@ pub fn active(db: &Connection) -> Result<Option<u64>, StateError> {
 
 /// Whether a key that signed this bundle was taken away from its stream since. Its number is nobody's
 /// then: floors fall for the fleet's own, lower numbers, and so does what the site has met under it.
-pub(crate) fn is_taken_back(row: &Generation, trusted: &TrustedMetadata) -> bool {
+pub fn is_taken_back(row: &Generation, trusted: &TrustedMetadata) -> bool {
     let now = trusted.stream_keys(row.stream.role.as_str());
     now.is_some_and(|now| !row.signers.is_subset(&now))
 }

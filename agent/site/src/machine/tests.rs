@@ -84,8 +84,25 @@ impl World {
         }
         // As the database finds it again: by its number, below the active one.
         assert!(
-            site.previous
-                .is_none_or(|previous| site.active.is_some_and(|active| previous < active.number)),
+            site.earlier
+                .iter()
+                .all(|earlier| site.active.is_some_and(|active| *earlier < active.number)),
+            "{}",
+            context()
+        );
+        assert!(
+            site.earlier.is_sorted_by(|newer, older| newer > older),
+            "{}",
+            context()
+        );
+        // What a person keeps for an assignment is on disk, until a copy takes its number or nobody keeps it.
+        for pin in &before.site.pins {
+            let ended = matches!(event, Event::Unpinned { number, .. } if number == Some(*pin))
+                || [Event::CopyBegun(*pin), Event::FolderLost(*pin)].contains(&event);
+            assert!(ended || site.pins.contains(pin), "{}", context());
+        }
+        assert!(
+            site.pins.iter().all(|pin| site.keeps(*pin)),
             "{}",
             context()
         );
@@ -206,10 +223,36 @@ impl World {
             Event::Held,
             Event::Released,
             Event::Withdrawn,
-            Event::RollbackOrdered,
+            Event::RollbackOrdered(None),
             Event::RepairDue,
+            Event::KeptAtMost(1),
+            Event::Unpinned {
+                number: None,
+                repair: true,
+            },
         ];
         for number in 1..=self.newest {
+            events.push(Event::RollbackOrdered(Some(number)));
+            // One assignment is kept: at the active bundle, or put back to an earlier one.
+            let active = self.site.active.map(|active| active.number);
+            if self.site.pins.is_empty() && active == Some(number) {
+                events.push(Event::Pinned {
+                    number,
+                    repair: false,
+                });
+            }
+            if self.site.pins.is_empty() && self.site.earlier.contains(&number) {
+                events.push(Event::Pinned {
+                    number,
+                    repair: true,
+                });
+            }
+            if self.site.pins.contains(&number) {
+                events.push(Event::Unpinned {
+                    number: Some(number),
+                    repair: true,
+                });
+            }
             events.push(Event::CopyEnded(number));
             events.push(Event::CopyLost(number));
             events.push(Event::Approved(number));
@@ -222,7 +265,7 @@ impl World {
                 events.push(Event::CopyBegun(number));
             }
             let site = &self.site;
-            if site.previous == Some(number) || site.waiting.is_some_and(|w| w.number == number) {
+            if site.earlier.contains(&number) || site.waiting.is_some_and(|w| w.number == number) {
                 events.push(Event::FolderLost(number));
             }
             // Late results of work that another process ended meanwhile.
@@ -345,8 +388,9 @@ fn every_event() -> Vec<Event> {
         Event::Withdrawn,
         Event::Held,
         Event::Released,
-        Event::RollbackOrdered,
+        Event::RollbackOrdered(None),
         Event::RepairDue,
+        Event::KeptAtMost(0),
         Event::Repaired,
         Event::RepairBroken,
         Event::Blocked,
@@ -365,6 +409,14 @@ fn every_event() -> Vec<Event> {
             Event::FolderLost(number),
             Event::Returned(number),
             Event::ReturnBroken(number),
+            Event::Pinned {
+                number,
+                repair: true,
+            },
+            Event::Unpinned {
+                number: Some(number),
+                repair: true,
+            },
         ]);
     }
     events
@@ -376,13 +428,38 @@ fn a_rollback_never_installs_what_waits() {
         let Some(waiting) = world.site.waiting else {
             continue;
         };
-        let (site, _) = step(world.site.clone(), Event::RollbackOrdered);
+        let (site, _) = step(world.site.clone(), Event::RollbackOrdered(None));
         if site == world.site {
             continue;
         }
         let (after, _) = step(site, Event::GateOpen(waiting.number));
         assert_ne!(after.candidate(), Some(waiting.number), "{world:?}");
     }
+}
+
+#[test]
+fn a_rollback_goes_to_the_earlier_bundle_that_was_named_and_forgets_those_above_it() {
+    let mut goes = 0;
+    for world in &*REACHABLE {
+        let site = &world.site;
+        let idle = site.work == Work::Idle;
+        for to in site.earlier.iter().filter(|_| idle) {
+            let (site, _) = step(site.clone(), Event::RollbackOrdered(Some(*to)));
+            let from = site.active.unwrap().number;
+            let decided = true;
+            let to = *to;
+            assert_eq!(site.work, Work::Reverting { from, to, decided });
+            let (after, actions) = step(site, Event::Returned(from));
+            assert_eq!(after.active.unwrap().number, to);
+            assert!(after.earlier.iter().all(|earlier| *earlier < to));
+            assert!(actions.contains(&Action::ReportRevert { from, to }));
+            goes += 1;
+        }
+        // Nobody goes where nothing is kept.
+        let (after, _) = step(site.clone(), Event::RollbackOrdered(Some(BUNDLES + 1)));
+        assert_eq!(after, *site);
+    }
+    assert!(goes > 0);
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl StateFolder {
     }
 
     /// Whether floors stand in a copied memory alone; in a rehearsal they do from now on.
-    pub(crate) fn keeps_floors_in_copy(&self) -> bool {
+    pub fn keeps_floors_in_copy(&self) -> bool {
         let copied = self.rehearsal.as_ref();
         copied
             .inspect(|copied| copied.store(true, Ordering::Relaxed))

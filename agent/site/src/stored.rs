@@ -5,16 +5,57 @@
 //! earlier agents that contradict themselves (a failed active bundle, an order that stands) read as a
 //! site that can go on.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, Transaction};
 
-use super::{Transition, unknown, why};
-use crate::machine::{Action, Active, Event, Site, State, WaitingBundle, Work};
+use crate::machine::{Action, Active, Event, MAX_EARLIER, Site, State, WaitingBundle, Work};
 use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
+use crate::state::holds;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};
-use outhaul_bundle::report::{ReportEvent, RevertedFrom};
+use outhaul_bundle::report::{AssignmentResult, ReportEvent, RevertedFrom};
 use outhaul_reconcilers::shortened;
+
+/// Begins the part of a note that says what keeps work from going on.
+pub const CANNOT_GO_ON: &str = "it cannot go on: ";
+
+/// An event with what is to be told of it.
+#[derive(Debug, Clone)]
+pub struct Transition {
+    /// The event.
+    pub event: Event,
+    /// One sentence: why.
+    pub note: String,
+    /// Each assignment's result, where there are any.
+    pub results: Vec<AssignmentResult>,
+}
+
+impl From<Event> for Transition {
+    fn from(event: Event) -> Self {
+        Self::new(event, String::new())
+    }
+}
+
+impl Transition {
+    /// An event and why.
+    pub fn new(event: Event, note: impl Into<String>) -> Self {
+        Self {
+            event,
+            note: note.into(),
+            results: Vec::new(),
+        }
+    }
+
+    /// An event, why, and what came of each assignment.
+    pub fn with(event: Event, note: impl Into<String>, results: Vec<AssignmentResult>) -> Self {
+        Self {
+            results,
+            ..Self::new(event, note)
+        }
+    }
+}
 
 /// How the site stands.
 ///
@@ -26,12 +67,22 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
     let newest = |wanted: &dyn Fn(&Generation) -> bool| rows.iter().find(|row| wanted(row));
     let active = newest(&|row| Some(row.number) == pointer);
     let is_active = |row: &Generation| Some(row.number) == pointer;
-    let previous =
-        newest(&|row| row.good && row.whole && pointer.is_some_and(|pointer| row.number < pointer))
-            .map(|row| row.number);
+    let kept = |row: &&Generation| {
+        row.good && row.whole && pointer.is_some_and(|pointer| row.number < pointer)
+    };
+    let earlier: Vec<u64> = rows.iter().filter(kept).map(|row| row.number).collect();
+    let pins: BTreeSet<u64> = holds::of_assignments(db)?
+        .values()
+        .filter_map(|hold| hold.generation)
+        .filter(|number| rows.iter().any(|row| row.number == *number && row.whole))
+        .collect();
+    let chosen: Option<u64> = state::meta(db, key::ROLLBACK_TO)?;
+    let target = chosen
+        .filter(|chosen| earlier.contains(chosen))
+        .or_else(|| earlier.first().copied());
     let other = |state: State| newest(&|row| row.state == state && !is_active(row));
     let decided = state::meta::<String>(db, key::ROLLBACK)?.is_some();
-    let work = match (active.map(|row| row.state), previous) {
+    let work = match (active.map(|row| row.state), target) {
         (Some(State::Applying), _) => Work::Repairing,
         (Some(State::Reverting), Some(to)) => Work::Reverting {
             from: pointer.unwrap_or_default(),
@@ -54,12 +105,13 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
     let broken: Option<u64> = state::meta(db, key::BROKEN)?;
     let needs: Option<u64> = state::meta(db, key::NEEDS_APPROVAL)?;
     let waiting = newest(&|row| matches!(row.state, State::Staged | State::Gated));
-    Ok(Site {
+    let mut site = Site {
         active: active.map(|row| Active {
             number: row.number,
             broken: row.state == State::Failed || broken == pointer,
         }),
-        previous,
+        earlier,
+        pins,
         incoming: other(State::Verified).map(|row| row.number),
         waiting: waiting.map(|row| WaitingBundle {
             number: row.number,
@@ -68,7 +120,9 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
         }),
         work,
         hold: state::meta::<Hold>(db, key::HOLD)?.is_some(),
-    })
+    };
+    site.keep_earlier(MAX_EARLIER);
+    Ok(site)
 }
 
 /// Writes how the site stands after `transition`, what became of the others, journal and reports.
@@ -140,6 +194,11 @@ pub fn save(
     if after.work == Work::Idle {
         state::set_meta::<u64>(db, key::TAKES_BACK, None)?;
     }
+    let target = match after.work {
+        Work::Reverting { from, to, .. } if Some(from) == active.map(|a| a.number) => Some(to),
+        _ => None,
+    };
+    state::set_meta(db, key::ROLLBACK_TO, target.as_ref())?;
     if !matches!(after.work, Work::Reverting { decided: true, .. }) {
         state::set_meta::<String>(db, key::ROLLBACK, None)?;
     }
@@ -172,10 +231,18 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
         | Event::FolderLost(number) => [Some(number), None],
         // What runs again, and what did not work out.
         Event::Returned(number) | Event::ReturnBroken(number) => [Some(number), active],
-        Event::RollbackOrdered | Event::Blocked => [after.worked_on(), None],
-        Event::RepairDue | Event::Repaired | Event::RepairBroken => [active, None],
+        Event::RollbackOrdered(_) | Event::Blocked => [after.worked_on(), None],
+        Event::RepairDue
+        | Event::Repaired
+        | Event::RepairBroken
+        | Event::Pinned { repair: true, .. }
+        | Event::Unpinned { repair: true, .. } => [active, None],
         Event::Withdrawn => [before.waiting.map(|waiting| waiting.number), None],
-        Event::Held | Event::Released => [None, None],
+        Event::Held
+        | Event::Released
+        | Event::KeptAtMost(_)
+        | Event::Pinned { .. }
+        | Event::Unpinned { .. } => [None, None],
     }
 }
 
@@ -226,6 +293,20 @@ fn record(
             generations::remember(db, &row.index, number, reason)
         }
         Action::End(..) | Action::Forget(_) => Ok(()),
+    }
+}
+
+/// A note without what kept its work from going on.
+pub fn why(note: &str) -> &str {
+    let why = note.split(CANNOT_GO_ON).next().unwrap_or_default();
+    why.trim_end_matches("; ")
+}
+
+/// What is said of a generation that is not there.
+pub fn unknown(number: u64) -> StateError {
+    StateError::Value {
+        what: format!("generation {number}"),
+        problem: "it is not there".into(),
     }
 }
 

@@ -14,26 +14,37 @@
 //! | gate shut | waiting | reported once |
 //! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
 //! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
-//! | rollback | idle, repairing | reverting from the active bundle to the one before; what waits needs approval |
+//! | rollback | idle, repairing | reverting from the active bundle to an earlier one; what waits needs approval |
 //! | rollback | applying, soaking | reverting from the candidate to the active bundle; likewise |
 //! | returned | reverting | the older bundle is active and runs |
 //! | return broken | reverting from a candidate | the active bundle is broken |
 //! | return broken | reverting from the active bundle | repairing: the active bundle is applied again |
 //! | repair due | idle with an active bundle | repairing |
+//! | pinned, unpinned | always | what a person keeps for an assignment stays on disk, or need not; perhaps repairing |
+//! | kept at most | idle | so many earlier bundles stay on disk |
 //! | repaired, repair broken | repairing | it runs; it is broken |
 //! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
+mod events;
 mod state;
 
+use std::collections::BTreeSet;
+
+pub use events::{Action, Event, Task};
 pub use state::State;
+
+/// How many bundles before the active one are kept at most, whatever is set.
+pub const MAX_EARLIER: usize = 9;
 
 /// How a site stands: every bundle that still matters, and the work under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Site {
     /// The bundle that this site is to run.
     pub active: Option<Active>,
-    /// The one that ran before it, whole on disk; its number is lower.
-    pub previous: Option<u64>,
+    /// Those that ran before it, whole on disk, the newest first; their numbers are lower.
+    pub earlier: Vec<u64>,
+    /// Bundles whose content a person keeps for an assignment: they stay on disk whatever runs.
+    pub pins: BTreeSet<u64>,
     /// A bundle whose copy was begun.
     pub incoming: Option<u64>,
     /// A bundle that is whole on disk and not applied yet.
@@ -87,95 +98,6 @@ pub enum Work {
     Repairing,
 }
 
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// Signatures, number, stream, recipient and space are right; its blobs are being copied.
-    CopyBegun(u64),
-    /// All of it is on disk, verified and synced.
-    CopyEnded(u64),
-    /// It was refused after all, or its source is gone: nothing of it is left.
-    CopyLost(u64),
-    /// Nothing and nobody holds it back.
-    GateOpen(u64),
-    /// It has to wait.
-    GateShut(u64),
-    /// A person let it through.
-    Approved(u64),
-    /// A person holds back whatever is new.
-    Held,
-    /// The hold is over.
-    Released,
-    /// What waits is no longer for this site.
-    Withdrawn,
-    /// Every assignment was applied.
-    Applied(u64),
-    /// An assignment failed, or health is bad.
-    Broken(u64),
-    /// Health is good.
-    Healthy(u64),
-    /// Its folder cannot be used any more.
-    FolderLost(u64),
-    /// A person wants the bundle before.
-    RollbackOrdered,
-    /// The older bundle is applied again in the place of this one.
-    Returned(u64),
-    /// Going back from this one failed.
-    ReturnBroken(u64),
-    /// The active bundle is to be applied again.
-    RepairDue,
-    /// It runs again.
-    Repaired,
-    /// Applying it again failed.
-    RepairBroken,
-    /// The work under way cannot go on now, through no fault of a bundle.
-    Blocked,
-}
-
-/// A row in the transaction of the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Queue a report that this bundle reached this state.
-    Report(u64, State),
-    /// Queue an observation that this bundle is still in this state.
-    ReportAgain(u64, State),
-    /// Queue the one report of a revert: bundle `to` runs in the place of `from`.
-    ReportRevert {
-        /// The bundle that was left.
-        from: u64,
-        /// The one that runs.
-        to: u64,
-    },
-    /// Remember the content's digest, so that it is not tried again.
-    Remember(u64),
-    /// The bundle came to its end; it is not kept on disk.
-    End(u64, State),
-    /// The bundle never came to anything: its row is removed.
-    Forget(u64),
-}
-
-/// The work that a site owes. The runner does it and tells the machine what came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Task {
-    /// Take back what a cut-off copy left.
-    Discard(u64),
-    /// Apply every assignment that has no recorded result yet.
-    Apply(u64),
-    /// Ask the reconciler for health.
-    Watch(u64),
-    /// Apply `to` in the place of `from`.
-    Revert {
-        /// What is left.
-        from: u64,
-        /// What is applied.
-        to: u64,
-    },
-    /// Apply the active bundle again.
-    Repair(u64),
-    /// Ask hold, approval and the removal guard.
-    AskGate(u64),
-}
-
 /// What is to be done next; `None`: the site is at rest.
 pub fn owed(site: &Site) -> Option<Task> {
     if let Some(number) = site.incoming {
@@ -214,8 +136,8 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
             site.leave_candidate(number, &mut actions);
         }
         Event::FolderLost(number) => site.folder_lost(number, &mut actions),
-        Event::RollbackOrdered => {
-            if let Some((from, to)) = site.rollback_target() {
+        Event::RollbackOrdered(to) => {
+            if let Some((from, to)) = site.rollback_target(to) {
                 let decided = true;
                 site.work = Work::Reverting { from, to, decided };
                 if let Some(waiting) = &mut site.waiting {
@@ -228,6 +150,17 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         Event::RepairDue if site.work == Work::Idle && site.active.is_some() => {
             site.work = Work::Repairing;
         }
+        Event::Pinned { number, repair } if site.keeps(number) => {
+            site.pins.insert(number);
+            site.repair_if(repair);
+        }
+        Event::Unpinned { number, repair } => {
+            if let Some(number) = number {
+                site.pins.remove(&number);
+            }
+            site.repair_if(repair);
+        }
+        Event::KeptAtMost(count) if site.work == Work::Idle => site.keep_earlier(count),
         Event::Repaired | Event::RepairBroken if site.work == Work::Repairing => {
             site.repaired(event == Event::Repaired, &mut actions);
         }
@@ -261,13 +194,35 @@ impl Site {
         }
     }
 
-    /// From which bundle to which a rollback would go now.
-    pub fn rollback_target(&self) -> Option<(u64, u64)> {
+    /// From which bundle to which a rollback would go now: to `wanted`, or to the newest one that ran before.
+    pub fn rollback_target(&self, wanted: Option<u64>) -> Option<(u64, u64)> {
         let active = self.active?.number;
+        let fits = |to: &u64| wanted.is_none_or(|wanted| wanted == *to);
         match self.work {
-            Work::Applying(number) | Work::Soaking(number) => Some((number, active)),
-            Work::Idle | Work::Repairing => Some((active, self.previous?)),
+            Work::Applying(number) | Work::Soaking(number) => {
+                Some(active).filter(fits).map(|to| (number, to))
+            }
+            Work::Idle | Work::Repairing => {
+                let to = self.earlier.iter().copied().find(|to| fits(to))?;
+                Some((active, to))
+            }
             Work::Reverting { .. } => None,
+        }
+    }
+
+    /// Of the earlier bundles the newest `count` stay, and those that are kept for an assignment.
+    pub fn keep_earlier(&mut self, count: usize) {
+        let mut at = 0;
+        let pins = &self.pins;
+        self.earlier.retain(|number| {
+            at += 1;
+            at <= count || pins.contains(number)
+        });
+    }
+
+    fn repair_if(&mut self, wanted: bool) {
+        if wanted && self.work == Work::Idle && self.active.is_some() {
+            self.work = Work::Repairing;
         }
     }
 
@@ -275,7 +230,8 @@ impl Site {
     pub fn keeps(&self, number: u64) -> bool {
         self.state_of(number)
             .is_some_and(|state| state != State::Verified)
-            || self.previous == Some(number)
+            || self.earlier.contains(&number)
+            || self.pins.contains(&number)
     }
 
     /// The bundles that run, wait or are worked on.
@@ -321,7 +277,8 @@ impl Site {
                     actions.push(Action::Forget(earlier));
                 }
                 // The copy takes the place of its folder.
-                self.previous = self.previous.filter(|previous| *previous != number);
+                self.earlier.retain(|earlier| *earlier != number);
+                self.pins.remove(&number);
             }
             Event::CopyEnded(number) if self.incoming == Some(number) => {
                 self.incoming = None;
@@ -391,9 +348,11 @@ impl Site {
         let broken = false;
         if let Some(before) = self.active.replace(Active { number, broken }) {
             // A higher number was taken back by the fleet: nobody goes back to it.
-            let below = [Some(before.number), self.previous];
-            let below = below.into_iter().flatten().find(|n| *n < number);
-            self.previous = below;
+            // What is on disk for a person's sake ran once as well.
+            let mut kept = self.pins.clone();
+            kept.extend(self.earlier.iter().copied().chain([before.number]));
+            self.earlier = kept.into_iter().rev().filter(|n| *n < number).collect();
+            self.keep_earlier(MAX_EARLIER);
             actions.push(Action::End(before.number, State::Superseded));
         }
         actions.push(Action::Report(number, State::Active));
@@ -421,8 +380,9 @@ impl Site {
             self.waiting = None;
             actions.push(Action::Report(number, State::Rejected));
             actions.push(Action::Forget(number));
-        } else if self.work == Work::Idle && self.previous == Some(number) {
-            self.previous = None;
+        } else if self.work == Work::Idle && !self.is_active(number) {
+            self.earlier.retain(|earlier| *earlier != number);
+            self.pins.remove(&number);
         }
     }
 
@@ -434,7 +394,7 @@ impl Site {
             return;
         }
         if self.is_active(from) {
-            self.previous = None;
+            self.earlier.retain(|earlier| *earlier < to);
         }
         if decided {
             actions.push(Action::Remember(from));

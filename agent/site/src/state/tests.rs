@@ -60,6 +60,7 @@ impl Memory {
             bound: LowerBound::new(Timestamp::UNIX_EPOCH),
             wall: Timestamp::UNIX_EPOCH,
             wall_trusted: false,
+            boot: None,
         };
         let (site, key) = (&self.site, &self.key);
         let author = Author {

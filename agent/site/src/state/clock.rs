@@ -33,6 +33,8 @@ pub struct ClockReading {
     pub wall: Timestamp,
     /// Whether something trustworthy set the wall clock.
     pub wall_trusted: bool,
+    /// How long this boot has lasted; `None` where the system does not tell boots apart.
+    pub boot: Option<BootReading>,
 }
 
 /// The stored bound, carried to what the clocks say now; stores nothing.
@@ -42,13 +44,14 @@ pub struct ClockReading {
 pub fn now(db: &Connection, clocks: Clocks) -> Result<ClockReading, StateError> {
     let stored: Option<LowerBound> = state::meta(db, state::key::CLOCK)?;
     let mut bound = stored.unwrap_or_else(|| LowerBound::new(Timestamp::UNIX_EPOCH));
-    if let Some(boot) = clocks.boot {
+    if let Some(boot) = clocks.boot.clone() {
         bound.advance(boot);
     }
     Ok(ClockReading {
         bound,
         wall: clocks.wall,
         wall_trusted: clocks.wall_trusted,
+        boot: clocks.boot,
     })
 }
 

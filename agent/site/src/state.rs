@@ -28,9 +28,12 @@ pub mod clock;
 pub mod events;
 pub mod floors;
 pub mod generations;
+pub mod holds;
 pub mod inventory;
 mod migrate;
 pub mod outbox;
+
+pub use holds::Hold;
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,29 +59,24 @@ pub struct SiteIdentity {
     pub hub_ca: String,
 }
 
-/// A standing order not to apply anything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
-    /// Who gave it.
-    pub who: String,
-    /// Why.
-    pub why: String,
-}
-
 /// Names of single values in the `meta` table.
 pub mod key {
     /// [`super::SiteIdentity`]
     pub const SITE: &str = "site";
-    /// [`crate::state::clock::Bound`]
+    /// `Bound` of the agent
     pub const CLOCK: &str = "clock";
     /// Number of the active generation.
     pub const ACTIVE: &str = "active";
-    /// [`super::Hold`]
+    /// [`super::holds::Hold`]
     pub const HOLD: &str = "hold";
     /// [`super::outbox::Cursor`]
     pub const OUTBOX: &str = "outbox";
     /// Who ordered the rollback that is under way.
     pub const ROLLBACK: &str = "rollback";
+    /// Number of the earlier generation that the rollback of the active one goes to.
+    pub const ROLLBACK_TO: &str = "rollback-to";
+    /// [`super::holds::AssignmentHold`], by the assignment's name.
+    pub const HELD: &str = "held-assignments";
     /// Number of the generation that a person had applied again: what others changed in it is taken back.
     pub const TAKES_BACK: &str = "takes-back";
     /// Number of the active generation while going back to it or repairing it has failed.
@@ -95,9 +93,9 @@ pub mod key {
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";
-    /// [`crate::acks::Renumbered`]: why reports are numbered anew.
+    /// `Renumbered` of the agent: why reports are numbered anew.
     pub const RENUMBERED: &str = "renumbered";
-    /// [`crate::orders::Approved`]: what the centre said of a key of this site.
+    /// `Approved` of the agent: what the centre said of a key of this site.
     pub const APPROVED: &str = "approved";
     /// The number of the order by which this site was revoked.
     pub const REVOKED: &str = "revoked";
@@ -107,9 +105,9 @@ pub mod key {
     pub const SEAL_KEY: &str = "seal-key";
     /// The request is brought home until the hub has acknowledged this report.
     pub const REQUEST_UNTIL: &str = "request-until";
-    /// [`crate::intake::refusals::PastRefusal`], the latest last, for `status`.
+    /// `PastRefusal` of the agent, the latest last, for `status`.
     pub const REFUSALS: &str = "refusals";
-    /// [`crate::intake::visit::Visit`]: the sticks and folders that were read, the latest last.
+    /// `Visit` of the agent: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";
     /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
     pub const DISPUTED: &str = "disputed";
@@ -309,7 +307,7 @@ pub fn check_enrolled(state_folder: &StateFolder) -> Result<(), StateError> {
 }
 
 /// A new life of a store: reports are numbered within it.
-pub(crate) fn new_epoch() -> Result<Name, StateError> {
+pub fn new_epoch() -> Result<Name, StateError> {
     let mut bytes = [0u8; 8];
     let problem = |problem: String| StateError::Key { problem };
     getrandom::fill(&mut bytes).map_err(|error| problem(error.to_string()))?;
@@ -319,7 +317,7 @@ pub(crate) fn new_epoch() -> Result<Name, StateError> {
 }
 
 /// Attaches what was being done to an SQLite error.
-pub(crate) fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
+pub fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
     move |source| StateError::Database {
         doing: what,
         source,
@@ -457,18 +455,18 @@ pub fn site(db: &Connection) -> Result<SiteIdentity, StateError> {
     meta(db, key::SITE)?.ok_or(StateError::NotEnrolled)
 }
 
-pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
+pub fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_value(value).unwrap_or_default().to_string()
 }
 
-pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StateError> {
+pub fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StateError> {
     serde_json::from_str(text).map_err(|error| StateError::Value {
         what: what.to_owned(),
         problem: error.to_string(),
     })
 }
 
-pub(crate) fn digest(text: &str) -> Result<Digest, StateError> {
+pub fn digest(text: &str) -> Result<Digest, StateError> {
     text.parse().map_err(
         |error: outhaul_bundle::digest::DigestError| StateError::Value {
             what: "digest".into(),
@@ -478,12 +476,12 @@ pub(crate) fn digest(text: &str) -> Result<Digest, StateError> {
 }
 
 /// SQLite's integers are signed; the agent's numbers never reach the difference.
-pub(crate) fn signed(number: u64) -> i64 {
+pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// See [`signed`].
-pub(crate) fn unsigned(number: i64) -> u64 {
+pub fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 

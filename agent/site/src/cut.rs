@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_readme_has_a_row_for_every_instant_in_their_order() {
-        let readme = include_str!("../README.md");
+        let readme = include_str!("../../README.md");
         let mut rest = readme;
         for instant in all() {
             let row = format!("\n| `{instant}` |");

@@ -11,6 +11,7 @@ use super::*;
 use crate::machine::tests::reachable_sites;
 use crate::state::Store;
 use crate::state::clock::ClockReading;
+use crate::state::holds::AssignmentHold;
 
 /// More numbers than any of the sites has.
 const NUMBERS: u64 = 4;
@@ -40,6 +41,7 @@ impl Speaker {
                 bound: LowerBound::new(Timestamp::UNIX_EPOCH),
                 wall: Timestamp::UNIX_EPOCH,
                 wall_trusted: false,
+                boot: None,
             },
         }
     }
@@ -69,7 +71,7 @@ fn rows(db: &Connection, site: &Site) {
             snapshot: index.snapshot.clone(),
             source: String::new(),
             note: String::new(),
-            good: ran || site.previous == Some(number),
+            good: ran || site.earlier.contains(&number),
             whole: true,
             signers: std::collections::BTreeSet::new(),
         };
@@ -91,8 +93,19 @@ fn every_site_that_can_be_reached_is_read_as_it_was_written() {
             let hold = site.hold.then(|| Hold {
                 who: "ann".into(),
                 why: String::new(),
+                until: None,
             });
             state::set_meta(db, key::HOLD, hold.as_ref())?;
+            let pinned = site.pins.iter().map(|pin| {
+                let hold = AssignmentHold {
+                    who: "ann".into(),
+                    why: String::new(),
+                    generation: Some(*pin),
+                    approves: None,
+                };
+                (format!("a{pin}"), hold)
+            });
+            holds::store(db, &pinned.collect())?;
             if matches!(site.work, Work::Reverting { decided: true, .. }) {
                 state::set_meta(db, key::ROLLBACK, Some(&"ann"))?;
             }

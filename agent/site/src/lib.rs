@@ -1,0 +1,13 @@
+//! A site's state machine, and the database in which it survives a power cut at any instant.
+//!
+//! What comes in: events, and what is to be told of them. What goes out: how the site stands, its rows, and the queued
+//! reports of each change, in one transaction. It applies nothing, opens no connection and reads no bundle.
+
+pub mod cut;
+pub mod interrupted;
+pub mod machine;
+pub mod state;
+pub mod state_folder;
+pub mod stored;
+
+use outhaul_kit::durable;

@@ -1,0 +1,113 @@
+//! What people on site hold back: everything that is new, perhaps until a deadline, or single assignments.
+//!
+//! What comes in: an open transaction, and a reading of the clocks. What goes out: who holds what, why, until when; for an
+//! assignment the bundle whose content it keeps. It decides nothing.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_signer::LowerBound;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::clock::ClockReading;
+use super::{StateError, key, meta, set_meta};
+
+/// A standing order not to apply anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Who gave it.
+    pub who: String,
+    /// Why.
+    pub why: String,
+    /// When it ends; absent for one that a person ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Deadline>,
+}
+
+impl Hold {
+    /// Who holds, why, and until when.
+    pub fn sentence(&self) -> String {
+        let until = self
+            .until
+            .as_ref()
+            .map(|until| format!("; until {}", until.at));
+        format!(
+            "held by {}: {}{}",
+            self.who,
+            self.why,
+            until.unwrap_or_default()
+        )
+    }
+}
+
+/// When a hold ends: by the wall clock where that is trusted, else when the machine has run for so long. A machine that
+/// was switched off meanwhile, with a clock that nothing vouches for, ends it late, never early.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// The instant, as this machine's clock counted when the hold began.
+    pub at: Timestamp,
+    /// How long the machine has to run for it, milliseconds.
+    after_ms: i64,
+    /// How long it has run since, counted from 1970.
+    ran: LowerBound,
+}
+
+impl Deadline {
+    /// `after` from now.
+    pub fn new(reading: &ClockReading, after: SignedDuration) -> Option<Self> {
+        let mut ran = LowerBound::new(Timestamp::UNIX_EPOCH);
+        ran.advance(reading.boot.clone()?);
+        Some(Self {
+            at: reading.wall.checked_add(after).ok()?,
+            after_ms: i64::try_from(after.as_millis()).ok()?,
+            ran,
+        })
+    }
+
+    /// How long the machine has run for it, as it was last counted.
+    pub fn ran(&self) -> SignedDuration {
+        self.ran.at().duration_since(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Counts on to now, and tells whether it has passed.
+    pub fn has_passed(&mut self, reading: &ClockReading) -> bool {
+        if let Some(boot) = reading.boot.clone() {
+            self.ran.advance(boot);
+        }
+        let trusted = reading.wall_trusted && reading.wall >= self.at;
+        trusted || self.ran.at().as_millisecond() >= self.after_ms
+    }
+}
+
+/// A standing order not to change one assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssignmentHold {
+    /// Who gave it.
+    pub who: String,
+    /// Why.
+    pub why: String,
+    /// The bundle whose content the assignment keeps; absent for one that is not installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// The bundle of which only other assignments were approved: approving all of it ends this hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approves: Option<u64>,
+}
+
+/// Every held assignment, by name.
+///
+/// # Errors
+/// [`StateError`]
+pub fn of_assignments(db: &Connection) -> Result<BTreeMap<String, AssignmentHold>, StateError> {
+    Ok(meta(db, key::HELD)?.unwrap_or_default())
+}
+
+/// Replaces them all.
+///
+/// # Errors
+/// [`StateError`]
+pub fn store(db: &Connection, holds: &BTreeMap<String, AssignmentHold>) -> Result<(), StateError> {
+    let some = Some(holds).filter(|holds| !holds.is_empty());
+    set_meta(db, key::HELD, some)
+}

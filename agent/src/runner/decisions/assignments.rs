@@ -1,0 +1,304 @@
+//! What people decide for one assignment: hold it, release it, put it back, let it through alone.
+//!
+//! What comes in: a decision, who made it and why. What goes out: the holds, the machine's step and the report, in one
+//! transaction. A hold keeps the content that the assignment has; a rollback is a hold at what an earlier
+//! bundle brought; a release gives the assignment to the active bundle again. While work is under way, which bundle an
+//! assignment is of is not settled: such a decision is refused then, before anything is changed.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::report::ReportEvent;
+use outhaul_reconcilers::shortened;
+
+use super::{Transition, kept_in_words, nothing};
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::generation;
+use crate::machine::{Event, Site, Work};
+use crate::runner::{self, held};
+use crate::state::holds::{self, AssignmentHold};
+use crate::state::{inventory, outbox};
+
+/// A decision of a person about one assignment.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided<'a> {
+    /// The assignment's name.
+    pub name: &'a str,
+    /// Who decides.
+    pub who: &'a str,
+    /// Why; may be empty.
+    pub why: &'a str,
+}
+
+type Holds = BTreeMap<String, AssignmentHold>;
+
+/// Holds an assignment at the content that it has. Returns the hold.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when this site knows no such assignment, or work is under way.
+pub fn hold(agent: &mut Agent, decided: Decided<'_>) -> Result<AssignmentHold, AgentError> {
+    let site = at_rest(agent)?;
+    let mut all = held::all(agent)?;
+    let generation = match all.get(decided.name) {
+        Some(known) => known.generation,
+        None => installed(agent, &site, decided.name)?,
+    };
+    let hold = AssignmentHold {
+        who: decided.who.to_owned(),
+        why: shortened(decided.why),
+        generation,
+        approves: None,
+    };
+    all.insert(decided.name.to_owned(), hold.clone());
+    commit(agent, &site, "hold", decided, &all, Repair::No)?;
+    Ok(hold)
+}
+
+/// Ends the hold of an assignment. Returns the number of the active bundle when that has to be applied for it.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when it is not held, or work is under way.
+pub fn release(agent: &mut Agent, decided: Decided<'_>) -> Result<Option<u64>, AgentError> {
+    let site = at_rest(agent)?;
+    let mut all = held::all(agent)?;
+    let Some(hold) = all.remove(decided.name) else {
+        return Err(nothing(&format!("`{}` is not held", decided.name)));
+    };
+    let differs = differs(agent, &site, decided.name, &hold);
+    let repair = if differs { Repair::Yes } else { Repair::No };
+    commit(agent, &site, "release", decided, &all, repair)?;
+    Ok(site.active.map(|active| active.number).filter(|_| differs))
+}
+
+/// Puts an assignment back to what an earlier bundle brought, and holds it there. Returns that bundle's number and the
+/// active one's, which is applied for it.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when no kept bundle has it, or work is under way.
+pub fn roll_back(
+    agent: &mut Agent,
+    decided: Decided<'_>,
+    wanted: Option<u64>,
+) -> Result<(u64, u64), AgentError> {
+    let site = at_rest(agent)?;
+    let name = decided.name;
+    let Some(active) = site.active else {
+        return Err(nothing("no bundle is active on this site"));
+    };
+    let mut all = held::all(agent)?;
+    let now = all.get(name).and_then(|hold| hold.generation);
+    let below = now.unwrap_or(active.number);
+    let candidates = site.earlier.iter().chain(&site.pins).copied();
+    let to = match wanted {
+        Some(wanted) => candidates.clone().find(|number| *number == wanted),
+        None => candidates.filter(|number| *number < below).max(),
+    };
+    let Some(to) = to else {
+        let which = wanted.map_or_else(String::new, |wanted| format!("bundle {wanted}: "));
+        return Err(nothing(&format!(
+            "`{name}` cannot go back to {which}{}",
+            kept_in_words(&site)
+        )));
+    };
+    let hold = AssignmentHold {
+        who: decided.who.to_owned(),
+        why: match decided.why {
+            "" => format!("rolled back to bundle {to}"),
+            why => shortened(&format!("rolled back to bundle {to}: {why}")),
+        },
+        generation: Some(to),
+        approves: None,
+    };
+    if held::kept(agent, name, &hold).is_none() {
+        return Err(nothing(&format!(
+            "`{name}` cannot go back to bundle {to}, which does not have it or is not whole on disk any more"
+        )));
+    }
+    all.insert(name.to_owned(), hold);
+    commit(agent, &site, "rollback", decided, &all, Repair::Yes)?;
+    Ok((to, active.number))
+}
+
+/// Before bundle `number` is let through for one assignment alone: all others are held at what they have.
+///
+/// # Errors
+/// [`AgentError::Nothing`] when the bundle does not wait or does not concern it, or work is under way.
+pub fn approve_alone(
+    agent: &mut Agent,
+    decided: Decided<'_>,
+    number: u64,
+) -> Result<(), AgentError> {
+    let site = at_rest(agent)?;
+    if site.waiting.is_none_or(|waiting| waiting.number != number) {
+        return Err(nothing(&format!(
+            "bundle {number} does not wait, so nothing of it can be approved alone"
+        )));
+    }
+    let index = runner::index_of(agent, number)?;
+    let db = agent.store.read();
+    let applied = inventory::items(db, None)?.into_iter();
+    let applied = applied.filter(|item| item.phase != "left");
+    let mut names: Vec<String> = applied.map(|item| item.assignment).collect();
+    names.extend(index.assignments.iter().map(|a| a.name.to_string()));
+    names.sort();
+    names.dedup();
+    if !names.iter().any(|name| name == decided.name) {
+        return Err(nothing(&format!(
+            "bundle {number} has no assignment `{}`; it has {}",
+            decided.name,
+            names.join(", ")
+        )));
+    }
+    let mut all = held::all(agent)?;
+    all.remove(decided.name);
+    for name in names.into_iter().filter(|name| name != decided.name) {
+        if all.contains_key(&name) {
+            continue;
+        }
+        let hold = AssignmentHold {
+            who: decided.who.to_owned(),
+            why: format!("of bundle {number} only `{}` is approved", decided.name),
+            generation: installed(agent, &site, &name).unwrap_or_default(),
+            approves: Some(number),
+        };
+        all.insert(name, hold);
+    }
+    commit(agent, &site, "approve", decided, &all, Repair::No)
+}
+
+/// All of bundle `number` is approved: what was held because only parts of it were is released. Returns whether
+/// something has to be applied for it.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn approve_rest(agent: &mut Agent, number: u64, who: &str) -> Result<bool, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let mut all = held::all(agent)?;
+    let of_it = |hold: &AssignmentHold| hold.approves == Some(number);
+    let is_active = site.active.is_some_and(|active| active.number == number);
+    if !all.values().any(of_it) || site.work != Work::Idle {
+        return Ok(false);
+    }
+    all.retain(|_, hold| !of_it(hold));
+    let repair = if is_active { Repair::Yes } else { Repair::No };
+    let why = format!("all of bundle {number} is approved");
+    let decided = Decided {
+        name: "",
+        who,
+        why: &why,
+    };
+    commit(agent, &site, "release", decided, &all, repair)?;
+    Ok(is_active)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    Yes,
+    No,
+}
+
+/// Writes the holds with the decision's report and the machine's steps. What is kept on disk is kept before it is needed,
+/// and given up after.
+fn commit(
+    agent: &mut Agent,
+    site: &Site,
+    what: &str,
+    decided: Decided<'_>,
+    all: &Holds,
+    repair: Repair,
+) -> Result<(), AgentError> {
+    let pins: Vec<u64> = all.values().filter_map(|hold| hold.generation).collect();
+    let added = pins.iter().copied().find(|pin| !site.pins.contains(pin));
+    let gone: Vec<u64> = site
+        .pins
+        .iter()
+        .copied()
+        .filter(|pin| !pins.contains(pin))
+        .collect();
+    let event = ReportEvent::Decision {
+        what: what.to_owned(),
+        who: decided.who.to_owned(),
+        number: all.get(decided.name).and_then(|hold| hold.generation),
+        assignment: decided.name.parse().ok(),
+        reason: Some(shortened(decided.why)).filter(|why| !why.is_empty()),
+    };
+    let repair = repair == Repair::Yes;
+    let step = match added {
+        Some(number) => Event::Pinned { number, repair },
+        None => Event::Unpinned {
+            number: gone.first().copied(),
+            repair,
+        },
+    };
+    let done = match what {
+        "release" => "released",
+        "rollback" => "rolled back",
+        "approve" => "approved alone",
+        _ => "held",
+    };
+    let note = match decided.name {
+        "" => format!("released by {}: {}", decided.who, decided.why),
+        name => format!("`{name}` {done} by {}", decided.who),
+    };
+    runner::transition_with(agent, &Transition::new(step, note), |db, author| {
+        holds::store(db, all)?;
+        outbox::queue(db, author, event).map(|_| ())
+    })?;
+    for pin in gone {
+        let step = Event::Unpinned {
+            number: Some(pin),
+            repair: false,
+        };
+        runner::transition(agent, &step.into())?;
+    }
+    Ok(())
+}
+
+/// The bundle that brought the content that an assignment has now; `None` for one that only a bundle that waits has.
+fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, AgentError> {
+    let has = |number: u64| {
+        let index = runner::index_of(agent, number);
+        index.is_ok_and(|index| {
+            generation::desired(&agent.state_folder, &index, &agent.site.name)
+                .iter()
+                .any(|desired| desired.assignment.name.as_str() == name)
+        })
+    };
+    let active = site.active.map(|active| active.number);
+    if active.is_some_and(has) {
+        return Ok(active);
+    }
+    if site.waiting.is_some_and(|waiting| has(waiting.number)) {
+        return Ok(None);
+    }
+    Err(nothing(&format!("this site has no assignment `{name}`")))
+}
+
+/// Whether the active bundle has something else for the assignment than what is kept.
+fn differs(agent: &Agent, site: &Site, name: &str, hold: &AssignmentHold) -> bool {
+    let Some(active) = site.active else {
+        return false;
+    };
+    let Ok(index) = runner::index_of(agent, active.number) else {
+        return false;
+    };
+    match held::kept(agent, name, hold) {
+        Some(kept) => !held::is_same(&index, &kept),
+        None => index.assignments.iter().any(|a| a.name.as_str() == name),
+    }
+}
+
+/// The site, when nothing is being done to the host.
+fn at_rest(agent: &Agent) -> Result<Site, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    match site.worked_on() {
+        None => Ok(site),
+        Some(number) => Err(AgentError::Nothing {
+            message: format!(
+                "the work on bundle {number} is unfinished, so no single assignment can be decided about now"
+            ),
+            help: "`outhaul-agent status` says what keeps it; `outhaul-agent hold` holds everything that is new"
+                .into(),
+        }),
+    }
+}

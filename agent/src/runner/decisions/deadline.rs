@@ -1,0 +1,52 @@
+//! Holds that end at a deadline.
+//!
+//! What comes in: the hold, the clocks, and what `agent.toml` says happens at a deadline. What goes out: the hold is over,
+//! reported as the agent's doing; or a person is asked, and the bundle that waits says so. A deadline ends early on
+//! no clock: a machine that nothing tells the time counts how long it has run.
+
+use jiff::SignedDuration;
+
+use super::{because, decision};
+use crate::agent::Agent;
+use crate::config::AtDeadline;
+use crate::error::AgentError;
+use crate::machine::Event;
+use crate::runner;
+use crate::state::{self, Hold, key, outbox};
+
+/// How much of the time that the machine runs may be forgotten when the power goes.
+const FORGOTTEN: SignedDuration = SignedDuration::from_secs(60);
+/// Who ends a hold whose deadline passed, as it is reported.
+const WHO: &str = "the agent: the deadline passed";
+
+/// Counts the time, and ends a hold whose deadline has passed where that is set.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
+    let db = agent.store.read();
+    let Some(mut hold) = state::meta::<Hold>(db, key::HOLD)? else {
+        return Ok(());
+    };
+    let reading = agent.clock_reading()?;
+    let Some(deadline) = &mut hold.until else {
+        return Ok(());
+    };
+    let counted = deadline.ran();
+    if !deadline.has_passed(&reading) {
+        if deadline.ran() - counted >= FORGOTTEN {
+            agent.commit(|db, _| state::set_meta(db, key::HOLD, Some(&hold)))?;
+        }
+        return Ok(());
+    }
+    if agent.config.at_deadline == AtDeadline::Ask {
+        return Ok(());
+    }
+    let why = hold.sentence();
+    runner::transition_with(agent, &Event::Released.into(), |db, author| {
+        state::set_meta::<Hold>(db, key::HOLD, None)?;
+        let event = because(decision("release", WHO, None), &why);
+        outbox::queue(db, author, event).map(|_| ())
+    })?;
+    Ok(())
+}

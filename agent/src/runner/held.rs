@@ -1,0 +1,112 @@
+//! Assignments that a person holds: what of a bundle is theirs to change, and what stays.
+//!
+//! What comes in: the index of a bundle, and the holds. What goes out: the assignments that the bundle may change; and for
+//! the held ones what they keep (the content of the bundle that they are held at, from its own folder) and how
+//! they stand, with who holds them and why. Held assignments are neither applied nor removed with a bundle, and do not
+//! decide whether it is healthy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::Index;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
+
+use super::index_of;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::generation;
+use crate::state::holds::{self, AssignmentHold};
+
+/// Every held assignment, by name.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn all(agent: &Agent) -> Result<BTreeMap<String, AssignmentHold>, AgentError> {
+    Ok(holds::of_assignments(agent.store.read())?)
+}
+
+/// The names of the held assignments.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn names(agent: &Agent) -> Result<BTreeSet<String>, AgentError> {
+    Ok(all(agent)?.into_keys().collect())
+}
+
+/// The assignments of a bundle that nobody holds.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn free(agent: &Agent, index: &Index) -> Result<Vec<Desired>, AgentError> {
+    let held = names(agent)?;
+    let mut all = generation::desired(&agent.state_folder, index, &agent.site.name);
+    all.retain(|desired| !held.contains(desired.assignment.name.as_str()));
+    Ok(all)
+}
+
+/// What a held assignment keeps; `None` when it is not installed, or the folder with its content is gone.
+pub fn kept(agent: &Agent, name: &str, hold: &AssignmentHold) -> Option<Desired> {
+    let index = index_of(agent, hold.generation?).ok()?;
+    generation::desired(&agent.state_folder, &index, &agent.site.name)
+        .into_iter()
+        .find(|desired| desired.assignment.name.as_str() == name)
+}
+
+/// Whether a bundle has the same content for an assignment as what is kept of it.
+pub fn is_same(index: &Index, kept: &Desired) -> bool {
+    index
+        .assignments
+        .iter()
+        .any(|assignment| *assignment == kept.assignment)
+}
+
+/// How the held assignments stand beside bundle `index`. One whose content differs from the bundle's is not as
+/// desired, and says by whose decision.
+///
+/// # Errors
+/// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
+pub fn results(
+    agent: &Agent,
+    reconciler: &dyn Reconciler,
+    index: &Index,
+) -> Result<Vec<AssignmentResult>, AgentError> {
+    let mut results = Vec::new();
+    for (name, hold) in all(agent)? {
+        let Some(desired) = kept(agent, &name, &hold) else {
+            let wanted = generation::desired(&agent.state_folder, index, &agent.site.name)
+                .into_iter()
+                .find(|desired| desired.assignment.name.as_str() == name);
+            // One that neither runs nor is wanted has nothing to be said of.
+            if let Some(wanted) = wanted {
+                let message = sentence(&hold, None);
+                let waits = ComplianceStatus::InProgress;
+                results.push(outcome::result(&wanted, waits, &message, Vec::new()));
+            }
+            continue;
+        };
+        agent.heartbeat.beat();
+        let recorded = agent.recorded(reconciler.kind(), &name)?;
+        let found = reconciler.observe(&desired, &recorded, &agent.heartbeat);
+        let mut result =
+            found.unwrap_or_else(|error| outcome::failed(&desired, &error.to_string(), Vec::new()));
+        let message = sentence(&hold, hold.generation);
+        result.message = match result.message.as_str() {
+            "" => message,
+            more => shortened(&format!("{message}; {more}")),
+        };
+        if result.status == ComplianceStatus::Compliant && !is_same(index, &desired) {
+            result.status = ComplianceStatus::Drifted;
+        }
+        results.push(result);
+    }
+    Ok(results)
+}
+
+/// Who holds it, why, and at what, in one sentence.
+pub fn sentence(hold: &AssignmentHold, at: Option<u64>) -> String {
+    let kept = match at {
+        Some(number) => format!("; it keeps what bundle {number} brought"),
+        None => "; it is not installed yet".to_owned(),
+    };
+    shortened(&format!("held by {}: {}{kept}", hold.who, hold.why))
+}

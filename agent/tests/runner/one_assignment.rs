@@ -1,0 +1,257 @@
+//! What people decide for one assignment: hold, release, roll back, approve; and bundles further back than one.
+
+use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
+use outhaul_tests::Checked as _;
+
+use crate::centre::{Centre, Draft, Load};
+use crate::service::Service;
+use crate::site::{Site, assert_told, stdout};
+
+fn load(name: &str, content: &str) -> Load {
+    Load::new(name).file("manifest.yaml", format!("{content}\n"))
+}
+
+fn both(content: &str) -> Draft {
+    Draft::new([load("alpha", content), load("beta", content)])
+}
+
+/// What runs, in the order of the names.
+fn runs(site: &Site) -> Vec<(String, String)> {
+    let files = site.applied().into_iter();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
+    files
+        .map(|(path, bytes)| (path.split('/').next().unwrap().to_owned(), text(bytes)))
+        .collect()
+}
+
+fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter()
+        .map(|(name, content)| ((*name).to_owned(), (*content).to_owned()))
+        .collect()
+}
+
+/// Status and message of an assignment in the last report about a bundle.
+fn reported(site: &Site, name: &str) -> (ComplianceStatus, String) {
+    let told = site.reports().into_iter().rev().find_map(|report| {
+        let (ReportEvent::Generation(told) | ReportEvent::Observation(told)) = report.event else {
+            return None;
+        };
+        told.assignments
+            .into_iter()
+            .find(|result| result.name.as_str() == name)
+    });
+    let told = told.unwrap();
+    (told.status, told.message)
+}
+
+#[test]
+fn a_held_assignment_keeps_its_content_while_the_others_take_the_next_bundles() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&both("one")));
+    let hold = [
+        "hold",
+        "--assignment",
+        "beta",
+        "--who",
+        "ann",
+        "--reason",
+        "harvest",
+    ];
+    let held = site.ok(&hold);
+    assert_eq!(held["hold"]["generation"], 1, "{held}");
+    site.take(&centre.publish(&both("two")));
+    assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
+    // Not removed either, and kept though two bundles came since: its content stays on disk.
+    site.take(&centre.publish(&Draft::new([load("alpha", "three")])));
+    assert_eq!(runs(&site), pairs(&[("alpha", "three"), ("beta", "one")]));
+    site.take(&centre.publish(&both("four")));
+    // Drift of it is put back to what it keeps.
+    std::fs::remove_file(site.state().join("applied/beta/manifest.yaml")).unwrap();
+    site.ok(&["apply"]);
+    assert_eq!(runs(&site), pairs(&[("alpha", "four"), ("beta", "one")]));
+    let told = stdout(&site.run(&["status"]));
+    let line = "beta is held by ann: harvest; it keeps what bundle 1 brought";
+    assert!(told.contains(line), "{told}");
+    // Home learns who, why, and that it is not as desired.
+    let (status, message) = reported(&site, "beta");
+    assert_eq!(status, ComplianceStatus::Drifted);
+    assert!(message.contains("held by ann: harvest"), "{message}");
+    let decided = site
+        .reports()
+        .into_iter()
+        .find_map(|report| match report.event {
+            ReportEvent::Decision {
+                what,
+                who,
+                assignment,
+                reason,
+                ..
+            } => Some((what, who, assignment.unwrap().to_string(), reason)),
+            _ => None,
+        });
+    let expected = ("hold", "ann", "beta", Some("harvest"));
+    let (what, who, name, reason) = decided.unwrap();
+    assert_eq!((&*what, &*who, &*name, reason.as_deref()), expected);
+    // Released, it is as the active bundle has it, and its old content may go.
+    site.ok(&["hold", "--release", "--assignment", "beta", "--who", "bob"]);
+    assert_eq!(runs(&site), pairs(&[("alpha", "four"), ("beta", "four")]));
+    assert!(site.status().get("held").is_none());
+    assert!(!site.state().join("generations/1").exists());
+    assert_eq!(reported(&site, "beta").0, ComplianceStatus::Compliant);
+}
+
+#[test]
+fn a_hold_outlives_a_power_cut_at_every_instant_of_the_next_bundle() {
+    let centre = Centre::new();
+    let first = Site::new(&centre, "drone-7");
+    first.take(&centre.publish(&both("one")));
+    first.ok(&["hold", "--assignment", "beta", "--who", "ann"]);
+    let two = centre.publish(&both("two"));
+    let mut cuts = 0;
+    for instant in 1.. {
+        let site = first.copy();
+        let cut = site
+            .command(&["import", two.to_str().unwrap()])
+            .env("OUTHAUL_CUT", instant.to_string())
+            .checked()
+            .unwrap();
+        assert_eq!(site.applied()["beta/manifest.yaml"], b"one\n");
+        if cut.status.code().is_some() {
+            break;
+        }
+        cuts += 1;
+        site.run(&["import", two.to_str().unwrap()]);
+        assert_eq!(
+            runs(&site),
+            pairs(&[("alpha", "two"), ("beta", "one")]),
+            "instant {instant}"
+        );
+        assert!(site.state().join("generations/1").exists());
+    }
+    assert!(cuts > 10, "{cuts}");
+}
+
+#[test]
+fn one_assignment_goes_back_and_stays_there_until_it_is_released() {
+    let centre = Centre::new();
+    let first = Site::new(&centre, "drone-7");
+    first.take(&centre.publish(&both("one")));
+    first.take(&centre.publish(&both("two")));
+    let back = [
+        "rollback",
+        "--assignment",
+        "beta",
+        "--who",
+        "ann",
+        "--why",
+        "it leaks",
+    ];
+    // Cut off after the intent: whoever starts next does it.
+    let site = first.copy();
+    let cut = site
+        .command(&back)
+        .env("OUTHAUL_CUT", "repairing-committed")
+        .checked()
+        .unwrap();
+    assert_eq!(cut.status.code(), None);
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 2 is active");
+    assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
+    drop(service);
+    // And without a cut.
+    assert_told(
+        &first.run(&back),
+        0,
+        &[
+            "`beta` goes back to what bundle 1 brought",
+            "hold --release",
+        ],
+    );
+    assert_eq!(runs(&first), pairs(&[("alpha", "two"), ("beta", "one")]));
+    first.take(&centre.publish(&both("three")));
+    assert_eq!(runs(&first), pairs(&[("alpha", "three"), ("beta", "one")]));
+    first.ok(&["hold", "--release", "--assignment", "beta"]);
+    assert_eq!(
+        runs(&first),
+        pairs(&[("alpha", "three"), ("beta", "three")])
+    );
+    let words = ["cannot go back", "nothing was changed"];
+    let nowhere = ["rollback", "--assignment", "beta", "--to", "1"];
+    assert_told(&first.run(&nowhere), 1, &words);
+}
+
+#[test]
+fn of_a_bundle_that_waits_one_assignment_is_approved_and_the_rest_later() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&both("one")));
+    site.configure("approval = \"always\"");
+    let two = Draft::new(["alpha", "beta", "gamma"].map(|name| load(name, "two")));
+    site.import(&centre.publish(&two));
+    let strange = ["approve", "2", "--assignment", "delta"];
+    assert_told(
+        &site.run(&strange),
+        1,
+        &["no assignment `delta`", "alpha, beta, gamma"],
+    );
+    site.ok(&["approve", "2", "--assignment", "alpha", "--who", "ann"]);
+    assert_eq!(site.active(), Some(2));
+    // What is new in it is not installed before somebody approves it.
+    assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
+    assert_eq!(reported(&site, "gamma").0, ComplianceStatus::InProgress);
+    site.ok(&["approve", "2", "--who", "bob"]);
+    assert_eq!(
+        runs(&site),
+        pairs(&[("alpha", "two"), ("beta", "two"), ("gamma", "two")])
+    );
+    assert!(site.status().get("held").is_none());
+}
+
+#[test]
+fn a_rollback_goes_further_back_than_one_where_more_is_kept() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure("keep_generations = 3");
+    for content in ["one", "two", "three", "four"] {
+        site.take(&centre.publish(&both(content)));
+    }
+    assert_eq!(site.status()["earlier"], serde_json::json!([3, 2]));
+    let told = stdout(&site.run(&["status"]));
+    assert!(
+        told.contains("kept for `rollback --to NUMBER`: bundles 3, 2"),
+        "{told}"
+    );
+    let words = [
+        "bundle 1 is not one",
+        "bundles 3, 2 ran before",
+        "nothing was changed",
+    ];
+    assert_told(&site.run(&["rollback", "--to", "1"]), 1, &words);
+    // Cut off after the intent, it goes on to the bundle that was named.
+    let cut = site
+        .command(&["rollback", "--to", "2", "--who", "ann", "--why", "noise"])
+        .env("OUTHAUL_CUT", "reverting-committed")
+        .checked()
+        .unwrap();
+    assert_eq!(cut.status.code(), None);
+    let service = Service::start(&site);
+    service.wait_for("STATUS=bundle 2 is active");
+    assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "two")]));
+    drop(service);
+    let reverted = site
+        .reports()
+        .into_iter()
+        .rev()
+        .find_map(|report| match report.event {
+            ReportEvent::Generation(told) => told.reverted_from.map(|from| (told.number, from)),
+            _ => None,
+        });
+    let (to, from) = reverted.unwrap();
+    assert_eq!(
+        (to, from.number, from.decided_by.as_deref()),
+        (2, 4, Some("ann"))
+    );
+    assert!(from.reason.contains("noise"), "{}", from.reason);
+    assert_eq!(site.status()["earlier"], serde_json::json!([]));
+}

@@ -166,7 +166,8 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         if let (None, Some(row)) = (blocked, row) {
             let note = shortened(&row.note).replace('\n', " ");
             // Only what changed since is told anew: it went on, or it waits for something else.
-            if left.is_some_and(|(_, word)| word == state) && visit.text.contains(&note) {
+            let same = left.is_some_and(|(_, word)| word == row.state.word());
+            if same && visit.text.contains(&note) {
                 continue;
             }
             if row.state.unfinished() && !note.is_empty() {

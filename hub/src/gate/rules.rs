@@ -175,15 +175,16 @@ fn soak(
     let long = since.iter().filter(|(ms, _)| is_long(*ms)).count();
     let found = match since.get(long) {
         Some((ms, site)) if long < least => format!(
-            "{long} of {least} sites{of} have; `{site}` since {}",
+            "{long} of {least} needed{of}; `{site}` since {}",
             time::rfc3339(*ms)
         ),
-        _ => format!("{long} of {least} sites{of} have"),
+        _ => format!("{long} of {least} needed{of}"),
     };
     verdict(
         rule,
         format!(
-            "{least} sites{of} have reported for {hours} hours without a break that all is well"
+            "{least} {}{of} reported for {hours} hours without a break that all is well",
+            plural(least)
         ),
         long >= least,
         found,
@@ -400,6 +401,10 @@ fn windows(now_ms: i64, rules: &GateRules) -> RuleVerdict {
             }
         },
     )
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "site" } else { "sites" }
 }
 
 /// Names with each one's status, the first few.

@@ -43,7 +43,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
             .map(|Query(value)| Self(value))
             .map_err(|error| {
                 // What is wrong with which parameter is said by the innermost error.
-                let mut text = chain(&error);
+                let mut cause: &dyn std::error::Error = &error;
+                while let Some(next) = cause.source() {
+                    cause = next;
+                }
+                let mut text = format!("the question cannot be read: {cause}");
                 if parts.uri.path() == path::GATE {
                     text.push_str(&format!(
                         "; ask such as {}?environment=dev&commit=SHA, where SHA is the full id of the base commit",

@@ -10,6 +10,8 @@ use outhaul_bundle::hub_api::{
     QUORUM_PERCENT, SOAK_HOURS, Window,
 };
 
+use serde_json::json;
+
 use super::super::diagnostic::Diagnostic;
 use super::super::model::PromotionPolicy;
 use super::super::yaml::{Node, Value};
@@ -17,9 +19,14 @@ use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::metadata::Metadata;
 use super::shape::{
-    Field, KindSchema, LABELS, kind, list, may, must, object, one_of, some, text, whole,
+    Field, KindSchema, LABELS, Shape, kind, list, may, must, object, one_of, pattern, some, text,
+    whole,
 };
 
+/// A date, or a date and time in UTC.
+const INSTANT: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$";
+/// A time of day.
+const MINUTE: &str = "^([01][0-9]|2[0-4]):[0-5][0-9]$";
 const PERCENT: &str = "minConfirmedPercent";
 const SITES: &str = "minConfirmedSites";
 const SOAK: &str = "soakHours";
@@ -45,7 +52,12 @@ pub(super) fn described() -> KindSchema {
             "approvals",
             "People who must approve (`outhaul-hub approve`).",
             object(vec![
-                must("needed", "How many of them.", whole(APPROVALS)),
+                must(
+                    "needed",
+                    "How many of them.",
+                    // An example that the example of `by` is enough for.
+                    Shape::from(whole(APPROVALS)).with("examples", json!([1])),
+                ),
                 must("by", "Who may approve.", some(text("alice"))),
             ]),
         ),
@@ -56,12 +68,12 @@ pub(super) fn described() -> KindSchema {
                 must(
                     "from",
                     "The first instant, in UTC: a date, or a date and time.",
-                    text("2026-12-20"),
+                    pattern(INSTANT, "2026-12-20"),
                 ),
                 must(
                     "until",
                     "The first instant after it.",
-                    text("2027-01-03T06:00:00Z"),
+                    pattern(INSTANT, "2027-01-03T06:00:00Z"),
                 ),
                 may("reason", "Why.", text("Christmas")),
             ])),
@@ -75,8 +87,12 @@ pub(super) fn described() -> KindSchema {
                     "On which days; every day when left out.",
                     some(one_of(&Day::ALL.map(Day::word))),
                 ),
-                must("from", "From when.", text("08:00")),
-                must("until", "Until when, on the same day.", text("17:00")),
+                must("from", "From when.", pattern(MINUTE, "08:00")),
+                must(
+                    "until",
+                    "Until when, on the same day.",
+                    pattern(MINUTE, "17:00"),
+                ),
             ])),
         ),
         may(

@@ -418,7 +418,7 @@ fn no_kit_is_written_for_a_stream_that_does_not_exist() {
             "there is no environment `dve`",
         ),
         ("dev/egde", "--control-plane cp", "called `egde`"),
-        ("dev/edge", "", "nothing here says that it exists"),
+        ("dev/edge", "", "this command cannot know that it exists"),
     ] {
         let (_, _, err) = made.ends(2, &enrol(stream, more));
         assert!(

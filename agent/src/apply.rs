@@ -73,6 +73,16 @@ pub fn folder(config: &AgentConfig, state_folder: &StateFolder) -> Folder {
     )
 }
 
+/// Argo CD on the cluster of a site with these settings.
+#[cfg(feature = "kubernetes")]
+pub fn argocd(config: &AgentConfig, state_folder: &StateFolder) -> kubernetes::Kubernetes {
+    kubernetes::Kubernetes::argocd(
+        &config.kubernetes,
+        &config.argocd,
+        Rc::new(Context(state_folder.clone())),
+    )
+}
+
 /// Flux on the cluster of a site with these settings. What the mirror made for its clients is trusted where
 /// nothing else is named.
 #[cfg(feature = "kubernetes")]
@@ -117,6 +127,10 @@ pub fn reconciler(
             Box::new(kubernetes::Kubernetes::new(&config.kubernetes, site()))
         }
         #[cfg(feature = "kubernetes")]
+        (ReconcilerChoice::Auto | ReconcilerChoice::ArgoCd, kubernetes::argocd::KIND) => {
+            Box::new(argocd(config, state_folder))
+        }
+        #[cfg(feature = "kubernetes")]
         (ReconcilerChoice::Auto | ReconcilerChoice::Flux, kubernetes::flux::KIND) => {
             Box::new(flux(config, state_folder))
         }
@@ -124,6 +138,7 @@ pub fn reconciler(
         (ReconcilerChoice::Named(name), kind) if name.as_str() == kind => hook(kind),
         (
             site @ (ReconcilerChoice::Ansible
+            | ReconcilerChoice::ArgoCd
             | ReconcilerChoice::Flux
             | ReconcilerChoice::Kubernetes
             | ReconcilerChoice::Named(_)),
@@ -163,6 +178,7 @@ pub fn reconciler_of(
         folder::KIND,
         ansible::KIND,
         "kubernetes",
+        "argocd",
         "flux",
         hook::KIND,
     ];

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_reconcilers::settings::{
-    AnsibleConfig, ApplyConfig, FluxConfig, FolderConfig, HookConfig, KubernetesConfig,
-    ReconcilerChoice,
+    AnsibleConfig, ApplyConfig, ArgoCdConfig, FluxConfig, FolderConfig, HookConfig,
+    KubernetesConfig, ReconcilerChoice,
 };
 use serde::Deserialize;
 
@@ -49,6 +49,8 @@ pub struct AgentConfig {
     pub ansible: AnsibleConfig,
     /// The Kubernetes reconciler's settings.
     pub kubernetes: KubernetesConfig,
+    /// Where the cluster's Argo CD fetches.
+    pub argocd: ArgoCdConfig,
     /// Where the cluster's Flux fetches.
     pub flux: FluxConfig,
     /// The hook program's settings.
@@ -146,6 +148,7 @@ impl Default for AgentConfig {
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
             kubernetes: KubernetesConfig::default(),
+            argocd: ArgoCdConfig::default(),
             flux: FluxConfig::default(),
             hook: HookConfig::default(),
             serve: outhaul_serve::settings::Settings::default(),
@@ -278,6 +281,7 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         .ansible
         .out_of_range()
         .or_else(|| config.kubernetes.out_of_range())
+        .or_else(|| config.argocd.out_of_range())
         .or_else(|| config.flux.out_of_range())
         .or_else(|| config.hook.out_of_range(&config.reconciler))
         .or_else(|| config.folder.out_of_range());

@@ -23,6 +23,9 @@ pub struct ImportPlan {
     /// Assignments that a person holds: the bundle neither changes nor removes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
+    /// Images and commits that would be fetched on this site instead of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<Change>,
     /// Files that hold values of this site alone, by assignment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_files: BTreeMap<String, Vec<String>>,

@@ -11,6 +11,8 @@
 
 #[path = "runner/ansible.rs"]
 mod ansible;
+#[path = "runner/argocd.rs"]
+mod argocd;
 #[path = "runner/centre.rs"]
 mod centre;
 #[path = "runner/clocks.rs"]
@@ -51,6 +53,8 @@ mod plans;
 mod plugged_in;
 #[path = "runner/power_cut.rs"]
 mod power_cut;
+#[path = "runner/reconciler_argocd.rs"]
+mod reconciler_argocd;
 #[path = "runner/reconciler_flux.rs"]
 mod reconciler_flux;
 #[path = "runner/reconciler_kubernetes.rs"]

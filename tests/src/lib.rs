@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+pub mod argocd;
 pub mod flux;
 pub mod kubernetes;
 mod left_alone;

@@ -1,5 +1,5 @@
 //! The reconcilers of a cluster: plain manifests, applied to its API server by the agent itself, and the objects
-//! of a controller, such as Flux, which then does the work.
+//! of a controller, Flux or Argo CD, which then does the work.
 //!
 //! What comes in: an assignment's manifests. What goes out: its objects on the cluster, by server-side apply
 //! under the field manager `outhaul`, each with an inventory row committed before. Everything is looked at,
@@ -22,18 +22,21 @@ use crate::inventory::{Item, Ledger};
 use crate::outcome::{Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::struck_out;
-use crate::settings::{FluxConfig, KubernetesConfig};
+use crate::settings::{ArgoCdConfig, FluxConfig, KubernetesConfig};
 
+pub mod argocd;
 pub mod controller;
 pub mod flux;
 mod inspect;
 mod objects;
+mod original;
 mod ownership;
 mod prune;
 mod site_error;
 mod values;
 mod wait;
 
+use argocd::ArgoCd;
 use controller::{Controller, PlainManifests};
 use flux::Flux;
 use inspect::InspectedObject;
@@ -70,6 +73,18 @@ impl Kubernetes {
     ) -> Self {
         Self {
             controller: Box::new(Flux::new(flux)),
+            ..Self::new(config, site)
+        }
+    }
+
+    /// What is rendered for Argo CD.
+    pub fn argocd(
+        config: &KubernetesConfig,
+        argocd: &ArgoCdConfig,
+        site: Rc<dyn ReconcilerContext>,
+    ) -> Self {
+        Self {
+            controller: Box::new(ArgoCd::new(argocd)),
             ..Self::new(config, site)
         }
     }
@@ -154,7 +169,7 @@ impl Reconciler for Kubernetes {
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
         self.with_read(desired, |all| {
-            self.observe_all(desired, all, recorded, heartbeat)
+            self.observe_all(desired, all, recorded, true, heartbeat)
         })
     }
 
@@ -371,7 +386,8 @@ impl Kubernetes {
             let became = one.became(&applied.value);
             steps.push(step(key.to_string(), became, one.note.clone()));
         }
-        self.ask_for_attention(&cluster, desired, &looked)?;
+        let objects = looked.iter().map(|one| &one.object);
+        self.ask_for_attention(&cluster, desired, objects)?;
 
         ledger.confirm(self.kind(), desired.assignment.name.as_str())?;
         Ok(redacted_result(
@@ -411,6 +427,7 @@ impl Kubernetes {
         desired: &Desired,
         mut all: DesiredObjects,
         recorded: &[Item],
+        ask: bool,
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, Stop> {
         let cluster = self.cluster()?;
@@ -438,6 +455,11 @@ impl Kubernetes {
                     sick.push(step(key.to_string(), "failed", why));
                 }
             }
+        }
+        // A controller that has stopped says for ever what it said last: whether it answers is seen at the next look.
+        if ask {
+            let objects = all.objects.iter().map(|wanted| &wanted.object);
+            self.ask_for_attention(&cluster, desired, objects)?;
         }
         let all_of_them = all.objects.len();
         let (status, message, steps) = if !drifted.is_empty() {
@@ -474,7 +496,9 @@ impl Kubernetes {
         let objects: Vec<InspectedObject> =
             all.objects.drain(..).map(InspectedObject::unseen).collect();
         match self.wait(&cluster, objects.iter(), patience, heartbeat)? {
-            Ok(()) => Ok(self.observe(desired, recorded, heartbeat)?),
+            Ok(()) => Ok(self.with_read(desired, |all| {
+                self.observe_all(desired, all, recorded, false, heartbeat)
+            })?),
             Err(why) => Err(self.unready(why, Vec::new(), patience)),
         }
     }

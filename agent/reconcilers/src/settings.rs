@@ -83,6 +83,14 @@ pub struct FluxConfig {
     pub ca: Option<PathBuf>,
 }
 
+/// `[argocd]`: where the cluster's Argo CD fetches what bundles bring.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArgoCdConfig {
+    /// The address of `outhaul-mirror` as the cluster reaches it. Without it, sources are applied as rendered.
+    pub mirror: Option<String>,
+}
+
 impl Default for AnsibleConfig {
     fn default() -> Self {
         Self {
@@ -140,20 +148,32 @@ impl KubernetesConfig {
     }
 }
 
+/// An address of a mirror that is none.
+fn no_address(key: &'static str, mirror: Option<&String>) -> Option<OutOfRange> {
+    let mirror = mirror?;
+    let place = mirror
+        .strip_prefix("https://")
+        .or_else(|| mirror.strip_prefix("http://"));
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    let place = place.map(|place| place.strip_suffix('/').unwrap_or(place));
+    let expected = "a scheme, a host and a port, such as \"https://mirror.site.example:5443\"";
+    place
+        .is_none_or(|place| place.is_empty() || !place.chars().all(fits))
+        .then(|| (key, format!("`{mirror}`"), expected))
+}
+
+impl ArgoCdConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        no_address("argocd.mirror", self.mirror.as_ref())
+    }
+}
+
 impl FluxConfig {
     /// The first value that is out of its range: its key, the value, and what is allowed.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
-        if let Some(mirror) = &self.mirror {
-            let place = mirror
-                .strip_prefix("https://")
-                .or_else(|| mirror.strip_prefix("http://"));
-            let fits = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-            let place = place.map(|place| place.strip_suffix('/').unwrap_or(place));
-            if place.is_none_or(|place| place.is_empty() || !place.chars().all(fits)) {
-                let expected =
-                    "a scheme, a host and a port, such as \"https://mirror.site.example:5443\"";
-                return Some(("flux.mirror", format!("`{mirror}`"), expected));
-            }
+        if let Some(problem) = no_address("flux.mirror", self.mirror.as_ref()) {
+            return Some(problem);
         }
         let relative = self.ca.as_ref().filter(|path| !path.is_absolute())?;
         let found = format!("`{}`", relative.display());

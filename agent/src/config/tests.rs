@@ -51,6 +51,7 @@ fn the_operators_page_has_every_key_with_its_default() {
         "folder",
         "ansible",
         "kubernetes",
+        "argocd",
         "flux",
         "hook",
         "repository",

@@ -70,7 +70,7 @@ pub(super) fn adopt(
                     ansible::known_again(&apply::Context(state_folder.clone()), &desired, oldest),
                     Vec::new(),
                 )
-            } else if matches!(kind.as_str(), "kubernetes" | "flux") {
+            } else if matches!(kind.as_str(), "kubernetes" | "argocd" | "flux") {
                 (objects(state_folder, config, &kind, &desired), Vec::new())
             } else {
                 folder.known_again(&desired)
@@ -122,6 +122,7 @@ fn objects(
 ) -> Vec<Item> {
     use outhaul_reconcilers::kubernetes::Kubernetes;
     let reconciler = match kind {
+        "argocd" => apply::argocd(config, state_folder),
         "flux" => apply::flux(config, state_folder),
         _ => Kubernetes::new(
             &config.kubernetes,

@@ -22,6 +22,8 @@ use crate::runner::{self, gate, held};
 use crate::state::{generations, inventory};
 use outhaul_reconcilers::Change;
 
+mod served;
+
 /// The files that a bundle has for one site alone, by assignment.
 pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
     let overlays = index
@@ -93,10 +95,15 @@ impl ImportPlan {
             let changes = assignment.changes.iter();
             lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
         }
-        if self.assignments.is_empty() {
+        if self.assignments.is_empty() && self.served.is_empty() {
             lines.push("  nothing would change".into());
         } else if !self.unchanged.is_empty() {
             lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
+        }
+        if !self.served.is_empty() {
+            lines.push("  fetched on this site by who applies it:".into());
+            let changes = self.served.iter();
+            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
         }
         for (assignment, files) in &self.own_files {
             lines.push(format!(
@@ -131,6 +138,7 @@ pub(crate) fn rehearse(
         orders: Vec::new(),
         assignments: Vec::new(),
         unchanged: Vec::new(),
+        served: Vec::new(),
         own_files: own_files(&index, &agent.site.name),
         for_others: for_others(&index, &agent.site.name),
         held: Vec::new(),
@@ -197,12 +205,12 @@ fn recorded(agent: &mut Agent, plan: ImportPlan) -> ImportOutcome {
 
 fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let running = match plan.active {
-        // A folder that is gone keeps nobody from looking at a newer bundle.
-        Some(number) => runner::index_of(agent, number).map(|index| index.assignments),
-        None => Ok(Vec::new()),
-    };
-    let running = running.unwrap_or_default();
+    // A folder that is gone keeps nobody from looking at a newer bundle.
+    let active = plan.active.map(|number| runner::index_of(agent, number));
+    let active = active.and_then(Result::ok);
+    let before = active.as_ref().map(|index| index.served.clone());
+    plan.served = served::differing(&before.unwrap_or_default(), &index.served);
+    let running = active.map_or_else(Vec::new, |index| index.assignments);
     let held = held::names(agent)?;
     for desired in held::free(agent, index)? {
         let name = desired.assignment.name.as_str().to_owned();

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use outhaul_bundle::report::{GenerationState, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
+use crate::reconciler_argocd::ArgoCd;
 use crate::reconciler_flux::Flux;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::{Ansible, Fixture, Folder, Hook, There};
@@ -73,6 +74,11 @@ fn the_ansible_reconciler_conforms() {
 #[test]
 fn the_kubernetes_reconciler_conforms() {
     conforms(Kubernetes::new());
+}
+
+#[test]
+fn argo_cd_conforms() {
+    conforms(ArgoCd::new());
 }
 
 #[test]

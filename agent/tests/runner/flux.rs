@@ -52,13 +52,13 @@ spec:
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: dev-hello}\n";
 
 /// `outhaul-mirror run` with TLS on a site's state folder; ended when dropped.
-struct Mirror {
+pub struct Mirror {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Mirror {
-    fn start(site: &Site) -> Self {
+    pub fn start(site: &Site) -> Self {
         let mut child = Command::new(outhaul_tests::program("outhaul-mirror").unwrap())
             .args(["run", "--listen", "127.0.0.1:0", "--state"])
             .arg(site.state())
@@ -149,7 +149,7 @@ impl Offline {
 }
 
 /// The steps of the newest report about bundle `number` as it runs.
-fn newest(site: &Site, number: u64) -> Vec<StepResult> {
+pub fn newest(site: &Site, number: u64) -> Vec<StepResult> {
     let reports = site.reports().into_iter().rev();
     let found = reports.filter_map(|report| match report.event {
         ReportEvent::Generation(told) | ReportEvent::Observation(told) => Some(told),
@@ -159,7 +159,7 @@ fn newest(site: &Site, number: u64) -> Vec<StepResult> {
     found.next().unwrap().assignments.remove(0).steps
 }
 
-fn said<'a>(steps: &'a [StepResult], kind: &str) -> &'a str {
+pub fn said<'a>(steps: &'a [StepResult], kind: &str) -> &'a str {
     let step = steps.iter().find(|step| step.name.starts_with(kind));
     step.map_or_else(|| panic!("{steps:?}"), |step| step.message.as_str())
 }
@@ -258,7 +258,21 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
         keeps_more(&flux),
         keeps_most(&flux),
     ])));
+    // What Flux made is gone: `apply` asks Flux again, though nothing in its own objects differs.
+    let path = format!("/api/v1/namespaces/{}/configmaps/a", flux.namespace());
+    flux.server().ask("DELETE", &path, None).unwrap();
+    assert_eq!(flux.content("a"), None);
+    assert_eq!(code(&site.run(&["apply"])), 0);
+    assert_eq!(flux.content("a").as_deref(), Some("one"));
+    // A Flux that has stopped says for ever what it said last. The second look sees that nobody answers.
     flux.controller.stop();
+    assert_eq!(code(&site.run(&["run", "--once"])), 0);
+    assert_eq!(code(&site.run(&["run", "--once"])), 0);
+    let told = site.status()["assignments"][0].to_string();
+    assert!(
+        told.contains("Flux has not answered the request to look at it"),
+        "{told}"
+    );
     let changed = vec![
         thing(&flux, "a", "two"),
         keeps.clone(),

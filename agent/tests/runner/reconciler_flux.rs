@@ -77,6 +77,10 @@ impl Flux {
             .payload("thing.yaml", "kind: of no object\n")
     }
 
+    pub fn namespace(&self) -> String {
+        self.cluster.namespace()
+    }
+
     /// Where a `Kustomization` is in the API.
     pub fn kustomization(&self, name: &str) -> String {
         format!(

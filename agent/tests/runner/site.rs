@@ -42,7 +42,12 @@ pub fn stdout(output: &Output) -> String {
 #[track_caller]
 pub fn assert_told(output: &Output, expected: i32, words: &[&str]) {
     let told = stderr(output);
-    assert_eq!(output.status.code(), Some(expected), "{told}");
+    assert_eq!(
+        output.status.code(),
+        Some(expected),
+        "{}{told}",
+        stdout(output)
+    );
     for word in words {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
@@ -138,7 +143,8 @@ impl Site {
         assert_eq!(
             output.status.code(),
             Some(0),
-            "{arguments:?}: {}",
+            "{arguments:?}: {}{}",
+            stdout(&output),
             stderr(&output)
         );
         outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())

@@ -39,6 +39,12 @@ pub fn is_suspended(object: &Value) -> bool {
     object["spec"]["suspend"] == true
 }
 
+/// Whether Flux has looked at `object` since it was asked last. What it leaves alone answers nothing.
+pub fn has_answered(object: &Value) -> bool {
+    let requested = &object["metadata"]["annotations"][REQUEST];
+    requested.is_null() || object["status"]["lastHandledReconcileAt"] == *requested
+}
+
 /// The source that `object` is made from.
 pub fn source_of(object: &Value) -> Option<Key> {
     let reference = match object["kind"].as_str()? {
@@ -103,8 +109,7 @@ pub fn health(object: &Value, source: Option<&Value>) -> Health {
     {
         return Health::Failing(said);
     }
-    let requested = &object["metadata"]["annotations"][REQUEST];
-    let answered = requested.is_null() || status["lastHandledReconcileAt"] == *requested;
+    let answered = has_answered(object);
     let under_way =
         condition(status, "Reconciling", "True").or_else(|| condition(status, "Ready", "Unknown"));
     match under_way {

@@ -5,6 +5,7 @@
 //! answers. Order, health and difference are pure. It knows nothing of bundles, signatures, the site's
 //! state or the hub; it keeps nothing, and decides for no object whether it may be removed.
 
+pub mod argocd;
 mod client;
 pub mod cluster;
 mod config;

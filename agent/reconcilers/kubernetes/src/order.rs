@@ -31,6 +31,8 @@ pub fn rank(key: &Key) -> u8 {
         _ if core => 20,
         // What Flux fetches from, before what is made of it.
         ("source.toolkit.fluxcd.io", _) => 25,
+        // What Argo CD's applications are allowed, before them.
+        ("argoproj.io", "AppProject") => 25,
         // Ingresses, budgets, and objects of custom kinds.
         _ => 30,
     }

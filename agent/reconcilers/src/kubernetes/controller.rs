@@ -58,6 +58,21 @@ pub trait Controller: fmt::Debug {
         None
     }
 
+    /// Whether the controller has looked at `found` since it was asked with the annotation's present value.
+    fn has_answered(&self, _found: &Value) -> bool {
+        true
+    }
+
+    /// Why what is fetched on this site cannot be had by anybody, whatever bundle says so.
+    fn nothing_to_fetch_from(&self) -> Option<ApplyError> {
+        None
+    }
+
+    /// `object` with what the controller writes into it, or leaves out, without a difference.
+    fn as_written(&self, _key: &Key, object: Value) -> Value {
+        object
+    }
+
     /// How an object does.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::controller::Controller;
 use super::objects::DesiredObjects;
+use super::original;
 use crate::error::ApplyError;
 use crate::settings::FluxConfig;
 
@@ -88,6 +89,14 @@ impl Controller for Flux {
 
     fn request(&self, key: &Key) -> Option<&'static str> {
         flux::is_flux(key).then_some(flux::REQUEST)
+    }
+
+    fn has_answered(&self, found: &Value) -> bool {
+        flux::has_answered(found)
+    }
+
+    fn nothing_to_fetch_from(&self) -> Option<ApplyError> {
+        original::silent_mirror(self.config.mirror.as_deref()?)
     }
 
     fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {

@@ -352,7 +352,10 @@ pub fn drift(
     }
     match cluster.apply(&resource, key, &wanted.object.value, true, true) {
         Ok(applied) => {
-            let fields = differ::differing(&found, &applied.value);
+            let fields = differ::differing(
+                &controller.as_written(key, found.clone()),
+                &controller.as_written(key, applied.value),
+            );
             if fields.is_empty() {
                 let health = controller.health(cluster, key, &found)?;
                 return Ok(ObjectState::AsApplied(

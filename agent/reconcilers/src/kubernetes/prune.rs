@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, flux, order};
+use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, argocd, flux, order};
 use serde_json::Value;
 
 use super::controller::Controller;
@@ -314,7 +314,11 @@ fn waits_for(found: &Value) -> String {
     if names.is_empty() {
         return "it is being removed".into();
     }
-    let said = flux::keeps(found).map_or_else(String::new, |said| format!(" ({said})"));
+    let said = match found["apiVersion"].as_str() {
+        Some(api) if api.starts_with(argocd::GROUP) => argocd::keeps(found),
+        _ => flux::keeps(found),
+    };
+    let said = said.map_or_else(String::new, |said| format!(" ({said})"));
     format!(
         "it is being removed, and waits for {}{said}",
         names.join(", ")

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Cluster, Health, Resource};
+use outhaul_kubernetes::{Cluster, Health, Object, Resource};
 
 use super::Kubernetes;
 use super::inspect::{self, InspectedObject};
@@ -18,6 +18,19 @@ use crate::outcome::Stop;
 
 /// Between two looks at what is not ready.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The next request for a bundle whose requests begin with `base`, after the one that is there; `None` while
+/// that one still waits for its answer.
+fn next_request(base: &str, before: Option<&str>, answered: bool) -> Option<String> {
+    let Some(rest) = before.and_then(|before| before.strip_prefix(base)) else {
+        return Some(base.to_owned());
+    };
+    answered.then(|| {
+        let count = rest.strip_prefix('-').and_then(|count| count.parse().ok());
+        let next = count.unwrap_or(1_u64).saturating_add(1);
+        format!("{base}-{next}")
+    })
+}
 
 /// What kept an object from being ready in time.
 pub enum Unready {
@@ -87,6 +100,9 @@ impl Kubernetes {
         match why {
             Unready::Failed(why) => Stop::Assignment(steps, why),
             Unready::Late(why) => {
+                if let Some(nothing) = self.controller.nothing_to_fetch_from() {
+                    return Stop::Site(nothing);
+                }
                 let why = format!("not ready after {} s: {why}", patience.as_secs());
                 Stop::Assignment(steps, why)
             }
@@ -94,22 +110,28 @@ impl Kubernetes {
         }
     }
 
-    /// Asks the controller to look at each object now: what it fetches may be another, though nothing in the
-    /// objects is. The same for the same bundle.
-    pub(super) fn ask_for_attention(
+    /// Asks the controller to look at each object now: what it fetches, or what it made, may be another, though
+    /// nothing in the objects is. A request that is not answered yet stays as it is.
+    pub(super) fn ask_for_attention<'a>(
         &self,
         cluster: &Cluster,
         desired: &Desired,
-        looked: &[InspectedObject],
+        objects: impl Iterator<Item = &'a Object>,
     ) -> Result<(), Stop> {
         let index = self.site.index(desired.generation)?.hex();
         let index = index.get(..12).unwrap_or_default();
         let value = format!("outhaul-bundle-{}-{index}", desired.generation);
-        for one in looked {
-            if let Some(annotation) = self.controller.request(&one.object.key)
-                && let Some(resource) = inspect::resource(cluster, &one.object)?
+        for object in objects {
+            let key = &object.key;
+            if let Some(annotation) = self.controller.request(key)
+                && let Some(resource) = inspect::resource(cluster, object)?
+                && let Some(found) = cluster.get(&resource, key)?
             {
-                cluster.annotate(&resource, &one.object.key, annotation, &value)?;
+                let before = found["metadata"]["annotations"][annotation].as_str();
+                let answered = self.controller.has_answered(&found);
+                if let Some(value) = next_request(&value, before, answered) {
+                    cluster.annotate(&resource, key, annotation, &value)?;
+                }
             }
         }
         Ok(())
@@ -136,5 +158,30 @@ impl Kubernetes {
             std::thread::sleep(LOOK_AGAIN);
             cluster.forget_kinds();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_request;
+
+    #[test]
+    fn an_answered_request_is_made_anew_and_an_open_one_stays() {
+        let next = |before, answered| next_request("outhaul-bundle-2-ab", before, answered);
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(next(None, true), is("outhaul-bundle-2-ab"));
+        assert_eq!(
+            next(Some("outhaul-bundle-1-cd"), false),
+            is("outhaul-bundle-2-ab")
+        );
+        assert_eq!(next(Some("outhaul-bundle-2-ab"), false), None);
+        assert_eq!(
+            next(Some("outhaul-bundle-2-ab"), true),
+            is("outhaul-bundle-2-ab-2")
+        );
+        assert_eq!(
+            next(Some("outhaul-bundle-2-ab-9"), true),
+            is("outhaul-bundle-2-ab-10")
+        );
     }
 }

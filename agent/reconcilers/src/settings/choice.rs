@@ -15,6 +15,8 @@ pub enum ReconcilerChoice {
     Auto,
     /// `ansible-playbook` on this host.
     Ansible,
+    /// Argo CD on a cluster.
+    ArgoCd,
     /// Flux on a cluster.
     Flux,
     /// A watched folder.
@@ -33,6 +35,7 @@ impl ReconcilerChoice {
         match self {
             Self::Auto => "auto",
             Self::Ansible => "ansible",
+            Self::ArgoCd => "argocd",
             Self::Flux => "flux",
             Self::Folder => "folder",
             Self::Kubernetes => "kubernetes",
@@ -49,6 +52,7 @@ impl TryFrom<String> for ReconcilerChoice {
         let own = [
             Self::Auto,
             Self::Ansible,
+            Self::ArgoCd,
             Self::Flux,
             Self::Folder,
             Self::Kubernetes,

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::error::ApplyError;
 use crate::kubernetes::objects::{DesiredObject, DesiredObjects};
+use crate::kubernetes::original;
 use crate::settings::FluxConfig;
 
 const MAX_CA_BYTES: u64 = 64 * 1024;
@@ -140,24 +141,13 @@ fn mirrored(object: &Object, mirror: &str) -> Option<String> {
         return None;
     }
     let spec = &object.value["spec"];
-    let (scheme, rest) = spec["url"].as_str()?.split_once("://")?;
-    // `ssh://git@host/path` and `https://user@host/path`.
-    let (host, path) = rest.split_once('/')?;
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let (_, place) = mirror.split_once("://")?;
-    match (object.key.kind.as_str(), scheme) {
-        ("GitRepository", "http" | "https" | "ssh") => {
-            // What ssh calls a port is none of the name.
-            let host = match scheme {
-                "ssh" => host.split(':').next().unwrap_or(host),
-                _ => host,
-            };
-            Some(format!("{mirror}/{host}/{path}"))
+    let url = spec["url"].as_str()?;
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    match (object.key.kind.as_str(), scheme?) {
+        ("GitRepository", "http" | "https" | "ssh") | ("OCIRepository", "oci") => {
+            original::address(url, mirror)
         }
-        ("OCIRepository", "oci") => Some(format!("oci://{place}/{host}/{path}")),
-        ("HelmRepository", "oci") if spec["type"] == "oci" => {
-            Some(format!("oci://{place}/{host}/{path}"))
-        }
+        ("HelmRepository", "oci") if spec["type"] == "oci" => original::address(url, mirror),
         _ => None,
     }
 }

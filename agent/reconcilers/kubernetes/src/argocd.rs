@@ -1,0 +1,222 @@
+//! How Argo CD's own objects do, by what Argo CD says of them.
+//!
+//! What comes in: an `Application` or `ApplicationSet` as the API server gives it. What goes out: a [`Health`] in
+//! Argo CD's own words. These kinds have no observed generation: whether Argo CD's verdict is about what is asked
+//! for now is seen by the request, which it takes away when it has looked, and by the source that it says it
+//! compared with. It is pure.
+
+use serde_json::Value;
+
+use crate::Health;
+use crate::health::condition;
+use crate::manifest::Key;
+
+/// The group of Argo CD's kinds.
+pub const GROUP: &str = "argoproj.io";
+/// The annotation by which Argo CD is asked to look at once, whatever its value; it removes it then.
+pub const REQUEST: &str = "argocd.argoproj.io/refresh";
+/// With this finalizer, and whatever follows its name, what an `Application` made goes with it.
+const CASCADE: &str = "resources-finalizer.argocd.argoproj.io";
+/// What says of a source which content it is.
+const SOURCE_FIELDS: [&str; 4] = ["repoURL", "path", "chart", "targetRevision"];
+
+/// Whether `key` is an object that a controller of Argo CD looks at.
+pub fn is_argocd(key: &Key) -> bool {
+    key.group == GROUP && ["Application", "ApplicationSet"].contains(&key.kind.as_str())
+}
+
+/// The verdict on `object`.
+pub fn health(object: &Value) -> Health {
+    if !object["metadata"]["deletionTimestamp"].is_null() {
+        return Health::Waiting("it is being removed".into());
+    }
+    match object["kind"] == "ApplicationSet" {
+        true => set(&object["status"]),
+        false => application(object),
+    }
+}
+
+fn application(object: &Value) -> Health {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    if !object["metadata"]["annotations"][REQUEST].is_null() {
+        return Health::Silent("Argo CD has not answered the request to look at it".into());
+    }
+    let error = error(status);
+    if status["sync"]["comparedTo"].is_null() && error.is_none() {
+        return Health::Silent("no controller of Argo CD has looked at it yet".into());
+    }
+    let compared = &status["sync"]["comparedTo"];
+    if error.is_none() && sources(spec) != sources(compared) {
+        return Health::Waiting("Argo CD has not compared it with its present source yet".into());
+    }
+    let run = &status["operationState"];
+    let said = run["message"].as_str().unwrap_or_default();
+    let phase = run["phase"].as_str().unwrap_or_default();
+    if !object["operation"].is_null() || matches!(phase, "Running" | "Terminating") {
+        let under_way = match said.is_empty() {
+            true => "its sync is under way".to_owned(),
+            false => said.to_owned(),
+        };
+        return match run["retryCount"].as_u64() {
+            Some(1..) => Health::Failing(under_way),
+            _ => Health::Waiting(under_way),
+        };
+    }
+    let sync = status["sync"]["status"].as_str().unwrap_or("Unknown");
+    if sync == "Synced" {
+        return of_health(status);
+    }
+    if matches!(phase, "Failed" | "Error") && is_of_this(status) {
+        return Health::Failed(error.unwrap_or_else(|| format!("sync {phase}: {said}")));
+    }
+    match error {
+        Some(error) => Health::Failing(error),
+        None if spec["syncPolicy"]["automated"].is_null() => Health::Waiting(format!(
+            "it is {sync}, and says no `syncPolicy.automated`: somebody has to sync it"
+        )),
+        None => Health::Waiting(format!("it is {sync}")),
+    }
+}
+
+/// By what Argo CD says of the objects that it applied.
+fn of_health(status: &Value) -> Health {
+    let found = &status["health"];
+    let state = found["status"].as_str().unwrap_or("Unknown");
+    let told = match found["message"].as_str() {
+        Some(message) if !message.is_empty() => format!("{state}: {message}"),
+        _ => format!("what it applied is {state}"),
+    };
+    match state {
+        "Healthy" | "Suspended" => Health::Ready,
+        "Degraded" => Health::Failing(told),
+        _ => Health::Waiting(told),
+    }
+}
+
+/// Whether the sync that ended is of the revision that Argo CD found last.
+fn is_of_this(status: &Value) -> bool {
+    let (found, synced) = (&status["sync"], &status["operationState"]["syncResult"]);
+    found["revision"] == synced["revision"] && found["revisions"] == synced["revisions"]
+}
+
+/// What is fetched: of `spec`, or of what it was compared to.
+fn sources(of: &Value) -> Vec<[&str; 4]> {
+    let all = of["sources"].as_array().map(Vec::as_slice);
+    let all = all.unwrap_or_default().iter();
+    let single = (!of["source"].is_null()).then_some(&of["source"]);
+    all.chain(single)
+        .map(|source| SOURCE_FIELDS.map(|field| source[field].as_str().unwrap_or_default()))
+        .collect()
+}
+
+/// The first error among the conditions, in Argo CD's words. Warnings are none.
+fn error(status: &Value) -> Option<String> {
+    let conditions = status["conditions"].as_array()?;
+    conditions.iter().find_map(|condition| {
+        let kind = condition["type"].as_str()?;
+        let message = condition["message"].as_str().unwrap_or_default();
+        kind.ends_with("Error")
+            .then(|| format!("{kind}: {message}"))
+    })
+}
+
+/// An `ApplicationSet`: whether it made the applications that it asks for.
+fn set(status: &Value) -> Health {
+    if let Some(said) = condition(status, "ErrorOccurred", "True") {
+        return Health::Failing(said);
+    }
+    if condition(status, "ResourcesUpToDate", "True").is_some() {
+        return Health::Ready;
+    }
+    match condition(status, "ResourcesUpToDate", "False") {
+        Some(said) => Health::Waiting(said),
+        None => Health::Silent("no controller of Argo CD has looked at it yet".into()),
+    }
+}
+
+/// What Argo CD says of `object` now: what it synced to, how that does, and how its last sync ended.
+pub fn status_text(object: &Value) -> String {
+    let status = &object["status"];
+    if object["kind"] == "ApplicationSet" {
+        return condition(status, "ResourcesUpToDate", "True").unwrap_or_default();
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let sync = &status["sync"];
+    let mut told = text(&sync["status"]);
+    let revisions: Vec<String> = match sync["revisions"].as_array() {
+        Some(all) => all.iter().map(text).collect(),
+        None => vec![text(&sync["revision"])],
+    };
+    let revisions: Vec<_> = revisions
+        .into_iter()
+        .filter(|one| !one.is_empty())
+        .collect();
+    if !revisions.is_empty() {
+        told += &format!(" to {}", revisions.join(", "));
+    }
+    for more in [
+        &status["health"]["status"],
+        &status["operationState"]["message"],
+    ] {
+        if let Some(more) = more.as_str().filter(|more| !more.is_empty()) {
+            told += &format!("; {more}");
+        }
+    }
+    told
+}
+
+/// `object` as Argo CD writes it back whole: without fields of its `spec` that are empty or `false`, which mean the
+/// same when they are left out. Only `enabled` is true where it is not said.
+pub fn as_written(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(spec) = object.get_mut("spec") {
+        leave_out_empty(spec);
+    }
+    object
+}
+
+fn leave_out_empty(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(leave_out_empty);
+            fields.retain(|name, value| name == "enabled" || !is_empty(value));
+        }
+        Value::Array(all) => all.iter_mut().for_each(leave_out_empty),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(all) => all.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
+/// What stays on the cluster when `object` is deleted, and why.
+pub fn remains_after(object: &Value) -> Option<String> {
+    match object["kind"].as_str()? {
+        "Application" => {
+            let finalizers = object["metadata"]["finalizers"].as_array();
+            let mut finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+            (!finalizers.any(|one| one.starts_with(CASCADE)))
+                .then(|| format!("it has no finalizer `{CASCADE}`: what Argo CD made of it stays"))
+        }
+        "ApplicationSet" => (object["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true)
+            .then(|| {
+                "it says `preserveResourcesOnDeletion`: what Argo CD made of it stays".to_owned()
+            }),
+        _ => None,
+    }
+}
+
+/// Why an object of Argo CD that is deleted is still there, in its words where it said some.
+pub fn keeps(object: &Value) -> Option<String> {
+    error(&object["status"])
+}
+
+#[cfg(test)]
+mod tests;

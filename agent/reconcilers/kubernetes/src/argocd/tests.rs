@@ -1,0 +1,106 @@
+//! What Argo CD 3.2.11 wrote into its objects, and what is made of it.
+#![allow(clippy::unwrap_used)]
+use serde_json::json;
+
+use super::*;
+
+/// An `Application` as the API server gave it.
+fn recorded(name: &str) -> Value {
+    let all: Value = serde_json::from_str(include_str!("recorded.json")).unwrap();
+    assert!(all[name].is_object(), "{name}");
+    all[name].clone()
+}
+
+#[test]
+fn what_argo_cd_says_is_understood_and_kept_word_for_word() {
+    let silent = |why: &str| Health::Silent(why.into());
+    assert_eq!(
+        health(&recorded("fresh")),
+        silent("no controller of Argo CD has looked at it yet")
+    );
+    assert_eq!(
+        health(&recorded("asked")),
+        silent("Argo CD has not answered the request to look at it")
+    );
+    let missing = "ComparisonError: Failed to load target state: failed to generate manifest for source 1 of 1: \
+                   rpc error: code = Unknown desc = nowhere: app path does not exist";
+    assert_eq!(
+        health(&recorded("missing")),
+        Health::Failing(missing.into())
+    );
+    let project = "InvalidSpecError: Application referencing project nosuch which does not exist";
+    assert_eq!(
+        health(&recorded("project")),
+        Health::Failing(project.into())
+    );
+    let Health::Failed(refused) = health(&recorded("bad")) else {
+        unreachable!("its sync has failed, and is not tried again");
+    };
+    let words = "one or more objects failed to apply, reason: ConfigMap \"Not-A-Name\" is invalid";
+    assert!(
+        refused.starts_with("SyncError: Failed last sync attempt") && refused.contains(words),
+        "{refused}"
+    );
+    let Health::Failing(again) = health(&recorded("retry")) else {
+        unreachable!("its sync is tried again");
+    };
+    assert!(
+        again.starts_with(words) && again.contains("Retrying attempt #"),
+        "{again}"
+    );
+    let slow = "what it applied is Progressing";
+    assert_eq!(health(&recorded("slow")), Health::Waiting(slow.into()));
+    let ok = recorded("ok");
+    assert_eq!(health(&ok), Health::Ready);
+    let revision = ok["status"]["sync"]["revision"].as_str().unwrap();
+    assert_eq!(
+        super::status_text(&ok),
+        format!("Synced to {revision}; Healthy; successfully synced (all tasks run)")
+    );
+}
+
+#[test]
+fn what_argo_cd_said_before_is_not_its_verdict_on_what_is_asked_now() {
+    for (field, value) in [("path", "other"), ("targetRevision", "v2")] {
+        let mut changed = recorded("ok");
+        changed["spec"]["source"][field] = value.into();
+        let waits = "Argo CD has not compared it with its present source yet";
+        assert_eq!(health(&changed), Health::Waiting(waits.into()), "{field}");
+    }
+    let mut going = recorded("ok");
+    going["metadata"]["deletionTimestamp"] = "2026-11-22T19:35:46Z".into();
+    assert!(matches!(health(&going), Health::Waiting(_)));
+    // A sync of the revision before has failed; the one of this revision is still to come.
+    let mut newer = recorded("bad");
+    newer["status"]["sync"]["revision"] = "0".repeat(40).into();
+    newer["status"]["conditions"] = Value::Null;
+    assert_eq!(health(&newer), Health::Waiting("it is OutOfSync".into()));
+    newer["spec"]["syncPolicy"] = Value::Null;
+    let Health::Waiting(by_hand) = health(&newer) else {
+        unreachable!("somebody has to sync it");
+    };
+    assert!(by_hand.contains("`syncPolicy.automated`"), "{by_hand}");
+}
+
+#[test]
+fn what_argo_cd_leaves_out_when_it_writes_is_no_difference() {
+    let mut rendered = recorded("ok");
+    rendered["spec"]["syncPolicy"]["automated"]["allowEmpty"] = false.into();
+    rendered["spec"]["source"]["directory"] = json!({"recurse": false, "include": ""});
+    assert_eq!(as_written(&rendered), as_written(&recorded("ok")));
+    rendered["spec"]["syncPolicy"]["automated"]["enabled"] = false.into();
+    assert_ne!(as_written(&rendered), as_written(&recorded("ok")));
+}
+
+#[test]
+fn what_it_leaves_behind_is_said() {
+    let mut application = recorded("ok");
+    assert_eq!(remains_after(&application), None);
+    application["metadata"]["finalizers"] = Value::Null;
+    assert!(remains_after(&application).unwrap().contains("finalizer"));
+    application["metadata"]["finalizers"] =
+        json!(["resources-finalizer.argocd.argoproj.io/background"]);
+    assert_eq!(remains_after(&application), None);
+    let set = json!({"kind": "ApplicationSet", "spec": {"syncPolicy": {"preserveResourcesOnDeletion": true}}});
+    assert!(remains_after(&set).unwrap().contains("preserve"));
+}

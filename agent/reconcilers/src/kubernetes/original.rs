@@ -1,0 +1,104 @@
+//! Where this site's mirror has what another address names.
+//!
+//! What comes in: the address that an object fetches from, and that of `outhaul-mirror`. What goes out: the
+//! mirror's address with the original name behind it, so that people see what it stands for; and whether anybody
+//! answers there. It fetches nothing.
+
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use crate::error::ApplyError;
+
+/// How long the mirror may take to take a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// That nobody answers at `mirror`. A name that only the cluster knows says nothing about it.
+pub fn silent_mirror(mirror: &str) -> Option<ApplyError> {
+    let (scheme, place) = mirror.trim_end_matches('/').split_once("://")?;
+    let port = match scheme {
+        "http" => ":80",
+        _ => ":443",
+    };
+    let with_port = match place.to_socket_addrs() {
+        Ok(all) => all,
+        Err(_) => format!("{place}{port}").to_socket_addrs().ok()?,
+    };
+    let mut why = None;
+    for address in with_port {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(_) => return None,
+            Err(error) => why = Some(error),
+        }
+    }
+    let why = why?;
+    Some(ApplyError::Cluster {
+        problem: format!("`outhaul-mirror`, from which the cluster fetches, does not answer at {mirror}: {why}"),
+        help: "see that `outhaul-mirror run` runs on this site, and listens where `mirror` in agent.toml says; the \
+               agent tries again by itself"
+            .into(),
+    })
+}
+
+/// Where the mirror serves the git repository or OCI artifact at `url`; `None` for what it does not serve.
+///
+/// Names of artifacts begin with `oci://`; names of repositories are of `https`, `http` and `ssh`, or as ssh
+/// itself takes them (`git@host:path`). What ssh calls a port is none of the name.
+pub fn address(url: &str, mirror: &str) -> Option<String> {
+    let mirror = mirror.trim_end_matches('/');
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let (host, path) = url.split_once(':')?;
+        let host = host.rsplit_once('@').map(|(_, host)| host)?;
+        return Some(format!("{mirror}/{host}/{path}"));
+    };
+    // `ssh://git@host/path` and `https://user@host/path`.
+    let (host, path) = rest.split_once('/')?;
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    match scheme {
+        "http" | "https" => Some(format!("{mirror}/{host}/{path}")),
+        "ssh" => {
+            let host = host.split(':').next().unwrap_or(host);
+            Some(format!("{mirror}/{host}/{path}"))
+        }
+        "oci" => {
+            let (_, place) = mirror.split_once("://")?;
+            Some(format!("oci://{place}/{host}/{path}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIRROR: &str = "https://mirror.site.example:5443";
+
+    #[test]
+    fn the_original_name_stays_in_the_address() {
+        let at = |rest: &str| Some(format!("{MIRROR}/{rest}"));
+        for (url, expected) in [
+            ("https://github.com/org/repo", at("github.com/org/repo")),
+            (
+                "ssh://git@git.example:22/org/repo.git",
+                at("git.example/org/repo.git"),
+            ),
+            (
+                "git@git.example:org/repo.git",
+                at("git.example/org/repo.git"),
+            ),
+            (
+                "https://token@git.example:8443/org/repo",
+                at("git.example:8443/org/repo"),
+            ),
+            (
+                "oci://ghcr.io/org/app",
+                Some("oci://mirror.site.example:5443/ghcr.io/org/app".to_owned()),
+            ),
+            ("file:///srv/repo", None),
+            ("/srv/repo", None),
+        ] {
+            assert_eq!(address(url, MIRROR), expected, "{url}");
+            assert_eq!(address(url, &format!("{MIRROR}/")), expected, "{url}");
+        }
+    }
+}

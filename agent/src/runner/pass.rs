@@ -141,7 +141,11 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
             .iter()
             .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
         told.push(match trouble.filter(|step| !step.message.is_empty()) {
-            None => format!("removed `{assignment}`"),
+            // What was deleted may leave something behind all the same.
+            None => match steps.iter().find(|step| !step.message.is_empty()) {
+                None => format!("removed `{assignment}`"),
+                Some(step) => format!("removed `{assignment}`: `{}`: {}", step.name, step.message),
+            },
             Some(step) => format!("`{assignment}`: {}", step.message),
         });
     }

@@ -115,8 +115,8 @@ impl Offline {
         Some(found["data"]["content"].as_str().unwrap().to_owned())
     }
 
-    /// Lets the assignment go, with a bundle of another one that has the number `number`.
-    fn without_it(&self, number: u64) {
+    /// Lets the assignment go, with a bundle of another one that has the number `number`. Returns what was said.
+    fn without_it(&self, number: u64) -> String {
         let other = Load::new("other").file(
             "map.yaml",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: default}\n",
@@ -125,9 +125,11 @@ impl Offline {
             .centre
             .publish(&Draft::new([other]).reconciler("argocd"));
         assert_eq!(code(&self.site.import(&bundle)), 0);
-        self.site.ok(&["approve", &number.to_string()]);
+        let approved = self.site.run(&["approve", &number.to_string()]);
+        assert_eq!(code(&approved), 0, "{}", stderr(&approved));
         assert_eq!(self.site.active(), Some(number));
         assert!(self.server.get(APPLICATION).unwrap().is_none());
+        stdout(&approved)
     }
 }
 
@@ -204,11 +206,11 @@ fn what_stays_without_argo_cds_finalizer_is_said() {
     };
     let (first, _) = offline.version("one", "");
     offline.site.take(&offline.centre.publish(&first));
-    offline.without_it(2);
+    let told = offline.without_it(2);
     assert_eq!(offline.content().as_deref(), Some("one"));
-    let reports = format!("{:?}", offline.site.reports());
-    let words = "it has no finalizer `resources-finalizer.argocd.argoproj.io`: what Argo CD made of it stays";
-    assert!(reports.contains(words), "{reports}");
+    let words = "removed `hello`: `Application.argoproj.io argocd/hello`: it has no finalizer \
+                 `resources-finalizer.argocd.argoproj.io`: what Argo CD made of it stays";
+    assert!(told.contains(words), "{told}");
 }
 
 fn draft(loads: Vec<Load>) -> Draft {

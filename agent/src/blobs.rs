@@ -7,13 +7,16 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::{BlobSink, Digest};
 
 use crate::cut;
 use crate::durable::{self, FileError, at};
+use crate::generation;
 use crate::state_folder::StateFolder;
 
 mod tried;
@@ -28,6 +31,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub struct Blobs {
     whole: PathBuf,
     partial: PathBuf,
+    identities: PathBuf,
     /// What this copy added: taken back when the bundle is refused after all.
     added: Vec<Digest>,
     /// What blobs are tried for when they are only looked at: nothing is kept.
@@ -40,6 +44,7 @@ impl Blobs {
         Self {
             whole: state_folder.blobs(),
             partial: state_folder.partial_blobs(),
+            identities: state_folder.identities(),
             added: Vec::new(),
             trial: None,
         }
@@ -58,6 +63,39 @@ impl Blobs {
     /// Whether a blob is there with its full size.
     pub fn has(&self, blob: &Blob) -> bool {
         std::fs::metadata(self.path(&blob.digest)).is_ok_and(|meta| meta.len() == blob.size)
+    }
+
+    /// Whether a blob is there with the bytes that its digest names.
+    pub fn is_whole(&self, blob: &Blob) -> bool {
+        let found = generation::digest_of(&self.path(&blob.digest));
+        found.is_ok_and(|found| found == blob.digest)
+    }
+
+    /// Removes each of `blobs` that is damaged, so that it is copied again. One that a generation links to
+    /// and that was not written since that generation was `checked` is not read again.
+    ///
+    /// # Errors
+    /// [`FileError`] of the disk.
+    pub fn drop_damaged(
+        &self,
+        blobs: &[Blob],
+        checked: Option<SystemTime>,
+    ) -> Result<(), FileError> {
+        for blob in blobs.iter().filter(|blob| self.has(blob)) {
+            let path = self.path(&blob.digest);
+            let meta = std::fs::metadata(&path).map_err(at("look at", &path))?;
+            let is_older = |checked| meta.modified().is_ok_and(|at| at < checked);
+            let is_known = meta.nlink() > 1 && checked.is_some_and(is_older);
+            if !is_known && !self.is_whole(blob) {
+                durable::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder of the keys that open what is sealed.
+    pub fn identities(&self) -> &Path {
+        &self.identities
     }
 
     /// Opens a whole blob.

@@ -30,6 +30,16 @@ pub enum GenerationError {
         /// The digest found, or what kept it from being read.
         found: String,
     },
+    /// A file is not what was staged, nor is the blob that it could be put back from.
+    #[error(
+        "{what}; the stored copy is damaged, too, so that only bundle {number} itself can bring it again"
+    )]
+    Lost {
+        /// The bundle.
+        number: u64,
+        /// Which files.
+        what: String,
+    },
     /// The kept index cannot be used.
     #[error("the index of generation {number} cannot be used: {problem}")]
     Index {

@@ -202,6 +202,9 @@ impl AgentError {
             Self::File(error)
             | Self::Export(error)
             | Self::Generation(GenerationError::File(error)) => error.help(),
+            Self::Generation(GenerationError::Lost { number, .. }) => format!(
+                "the disk may be failing: check it, then import bundle {number} again, or a newer bundle"
+            ),
             Self::Generation(_) => {
                 "the disk may be failing: check it, then import the bundle again".into()
             }

@@ -23,6 +23,7 @@ use crate::blobs::Blobs;
 pub use crate::content_error::GenerationError;
 use crate::cut;
 use crate::durable::{self, FileError, at};
+use crate::intact;
 use crate::secrets::Secrets;
 use crate::serving;
 use crate::state_folder::StateFolder;
@@ -118,19 +119,17 @@ pub fn unpack(
     let to = state_folder.generation(index.number);
     let folder = to.with_extension("new");
     durable::remove_tree(&folder)?;
-    let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
-        Secrets::load(&state_folder.identities())?
-    } else {
-        Secrets::default()
-    };
-    write_files(&folder, blobs, index, limits, &secrets)?;
+    // A bundle without assignments is a generation, too.
+    durable::make_folder(&folder)?;
+    for assignment in &index.assignments {
+        for kind in ["assignments", "payload"] {
+            durable::make_folder(&folder.join(kind).join(assignment.name.as_str()))?;
+        }
+    }
+    write_contents(&folder, blobs, index, &places(index), limits)?;
     durable::write(&folder.join("index.json"), index_bytes, 0o600)?;
-    if let Some(description) = serving::describe(&folder, index) {
-        let bytes = serde_json::to_vec(&description).map_err(|error| GenerationError::Index {
-            number: index.number,
-            problem: error.to_string(),
-        })?;
-        durable::write(&folder.join(catalog::FILE), &bytes, 0o644)?;
+    for (name, bytes) in descriptions(&folder, index)? {
+        durable::write(&folder.join(name), &bytes, 0o644)?;
     }
     if !metadata.is_empty() {
         durable::make_folder(&folder.join("metadata"))?;
@@ -138,6 +137,8 @@ pub fn unpack(
     for (name, bytes) in metadata {
         durable::write(&folder.join("metadata").join(name), bytes, 0o600)?;
     }
+    // Last: all that lies in the folder is older.
+    intact::mark(&folder)?;
     durable::sync_file_system(&folder)?;
     cut::here("generation-written");
     durable::remove_tree(&to)?;
@@ -146,46 +147,97 @@ pub fn unpack(
     Ok(())
 }
 
-fn write_files(
+/// The files that say what else of a generation is served, by their paths in it; `folder` has its payloads.
+pub fn descriptions(
+    folder: &Path,
+    index: &Index,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, GenerationError> {
+    let mut files = serving::layout(&index.served);
+    if let Some(description) = serving::describe(folder, index) {
+        let bytes = serde_json::to_vec(&description).map_err(|error| GenerationError::Index {
+            number: index.number,
+            problem: error.to_string(),
+        })?;
+        files.push((catalog::FILE.into(), bytes));
+    }
+    Ok(files)
+}
+
+/// Where a content lies in a generation.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The content.
+    pub content: Content,
+    /// Its path in the generation's folder.
+    pub path: PathBuf,
+    /// Whether it can be run.
+    pub executable: bool,
+    /// Whether it is served, and no file of an assignment: it may be a link to the blob, and what is applied
+    /// never is.
+    pub served: bool,
+}
+
+/// Where every content of `index` lies in its generation.
+pub fn places(index: &Index) -> Vec<Place> {
+    let served = serving::paths(&index.served).into_iter();
+    let mut places: Vec<Place> = served
+        .map(|(content, path)| Place {
+            content,
+            path,
+            executable: false,
+            served: true,
+        })
+        .collect();
+    for assignment in &index.assignments {
+        let name = assignment.name.as_str();
+        let kinds = [
+            ("assignments", &assignment.files),
+            ("payload", &assignment.payload),
+        ];
+        for (kind, files) in kinds {
+            let below = Path::new(kind).join(name);
+            places.extend(files.iter().map(|file| Place {
+                content: Content {
+                    digest: file.content,
+                    size: file.size,
+                },
+                path: below.join(file.path.as_str()),
+                executable: file.executable,
+                served: false,
+            }));
+        }
+    }
+    places
+}
+
+/// Writes the contents of `places` below `folder`, from the stored blobs of `index`.
+pub fn write_contents(
     folder: &Path,
     blobs: &Blobs,
     index: &Index,
+    places: &[Place],
     limits: &Limits,
-    secrets: &Secrets,
 ) -> Result<(), GenerationError> {
     let mut wanted: BTreeMap<Content, Vec<(PathBuf, bool)>> = BTreeMap::new();
-    // A bundle without assignments is a generation, too.
-    durable::make_folder(folder)?;
-    for (kind, assignment) in index
-        .assignments
-        .iter()
-        .flat_map(|a| [("assignments", a), ("payload", a)])
-    {
-        let files = if kind == "payload" {
-            &assignment.payload
-        } else {
-            &assignment.files
-        };
-        let below = folder.join(kind).join(assignment.name.as_str());
-        durable::make_folder(&below)?;
-        for file in files {
-            let content = Content {
-                digest: file.content,
-                size: file.size,
-            };
-            let path = below.join(file.path.as_str());
-            wanted
-                .entry(content)
-                .or_default()
-                .push((path, file.executable));
+    let mut served = BTreeMap::new();
+    for place in places {
+        let path = folder.join(&place.path);
+        let paths = wanted.entry(place.content).or_default();
+        match place.served {
+            // First: it may be a link.
+            true => {
+                paths.insert(0, (path.clone(), false));
+                served.insert(place.content, path);
+            }
+            false => paths.push((path, place.executable)),
         }
     }
-    let served = serving::write(folder, &index.served)?;
-    for (content, path) in &served {
-        // First: what is served may be a link to the blob, and what is applied never is.
-        let paths = wanted.entry(*content).or_default();
-        paths.insert(0, (path.clone(), false));
-    }
+    let is_sealed = |blob: &Blob| blob.sealed.is_some();
+    let secrets = if index.blobs.iter().any(is_sealed) {
+        Secrets::load(blobs.identities())?
+    } else {
+        Secrets::default()
+    };
     for blob in &index.blobs {
         if let [content] = blob.contents.as_slice()
             && is_whole(blob)
@@ -204,7 +256,7 @@ fn write_files(
             continue;
         }
         let carried = blobs.open(&blob.digest)?;
-        decode::decode_sealed(blob, carried, limits, secrets, &mut |content| {
+        decode::decode_sealed(blob, carried, limits, &secrets, &mut |content| {
             let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first())
             else {
                 return Ok(None);

@@ -17,7 +17,8 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::{Event, State};
+use crate::intact::{self, Look};
+use crate::machine::{Event, State, Work};
 use crate::offer::accept_metadata;
 pub use crate::offer::{ImportOutcome, Offer};
 use crate::orders::{self, executed};
@@ -201,13 +202,12 @@ fn try_accept(
         },
     };
     let number = offer.acceptance.number;
-    if let Some(outcome) = known_outcome(agent, source.name(), &offer)? {
+    if let Some(outcome) = known_outcome(agent, source, &offer)? {
         return Ok(outcome);
     }
     // Its folder was lost: it is brought back, and applied again.
-    let restored = runner::site_now(agent.store.read())?
-        .active
-        .is_some_and(|active| active.number == number);
+    let active = runner::site_now(agent.store.read())?.active;
+    let restored = active.is_some_and(|active| active.number == number);
     if offer.acceptance.expired {
         let message = format!(
             "its signatures expired on {}; a new install needs fresh ones",
@@ -235,6 +235,11 @@ fn try_accept(
         agent.reconciler(kind)?.ready()?;
     }
     let mut blobs = Blobs::new(&agent.state_folder);
+    // What is here with the right size may be damaged: then the source brings it again.
+    let checked = active
+        .filter(|_| !restored)
+        .and_then(|active| intact::checked(&agent.state_folder, active.number));
+    blobs.drop_damaged(&index.blobs, checked)?;
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(generation::unpacked_bytes(&index));
@@ -262,6 +267,11 @@ fn try_accept(
             )?;
             return Ok(outcome);
         }
+        // What is left of its folder is still the best that the site has.
+        Err(error) if restored => {
+            copy::leave_as_it_is(agent, number)?;
+            return Err(error);
+        }
         Err(error) => {
             copy::take_back(agent, number, &error, &mut blobs)?;
             return Err(error);
@@ -269,7 +279,7 @@ fn try_accept(
     }
     if restored {
         store_trust(agent, &offer)?;
-        return repair_known(agent, number, "its folder was brought back");
+        return repair_known(agent, number, "its stored files were brought back");
     }
     copy::commit_staged(agent, &index, &offer)
 }
@@ -299,9 +309,10 @@ fn contradicts(site: &state::SiteIdentity, row: &Generation, offer: &Offer) -> b
 /// What is to be done with a number that this site has met before.
 fn known_outcome(
     agent: &mut Agent,
-    name: &str,
+    source: &dyn BundleSource,
     offer: &Offer,
 ) -> Result<Option<ImportOutcome>, AgentError> {
+    let name = source.name();
     let number = offer.acceptance.number;
     let row = generations::one(agent.store.read(), number)?;
     let site = runner::site_now(agent.store.read())?;
@@ -318,8 +329,21 @@ fn known_outcome(
         return Err(AgentError::refused(name, "published-twice", message));
     }
     if let Some(active) = site.active.filter(|active| active.number == number) {
-        if runner::index_of(agent, number).is_err() {
+        let Ok(index) = runner::index_of(agent, number) else {
             return Ok(None);
+        };
+        // Asked every few minutes, nobody reads all of it again.
+        let look = match source.is_polled() {
+            true => Look::Changed,
+            false => Look::Every,
+        };
+        let damages = intact::damages(&agent.state_folder, &index, look);
+        if !damages.is_empty() && site.work == Work::Idle {
+            if !intact::can_be_put_back(&agent.state_folder, &index, &damages) {
+                return Ok(None);
+            }
+            store_trust(agent, offer)?;
+            return repair_known(agent, number, "stored files were missing or damaged").map(Some);
         }
         // The same content under newer metadata: floors and time move.
         let remembered = store_trust(agent, offer)?;

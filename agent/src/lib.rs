@@ -27,6 +27,7 @@ mod generation;
 mod helper;
 mod host;
 mod http;
+mod intact;
 mod intake;
 mod keys;
 mod offer;

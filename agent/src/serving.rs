@@ -29,25 +29,35 @@ const IMAGES: &str = "images";
 /// Its folder with the packs of the repositories that it serves.
 const REPOSITORIES: &str = "repositories";
 
-/// Where in `folder` the contents go that are served, each once; with the files that describe the images.
-///
-/// # Errors
-/// [`FileError`] when the folder cannot be written.
-pub fn write(folder: &Path, served: &Served) -> Result<BTreeMap<Content, PathBuf>, FileError> {
-    let mut paths = BTreeMap::new();
-    for repository in &served.repositories {
-        let path = folder.join(pack_path(repository));
-        paths.insert(repository.pack, path);
-    }
-    if served.images.is_empty() {
-        return Ok(paths);
-    }
-    let layout = folder.join(IMAGES);
+/// Where in a generation the contents lie that are served, each once.
+pub fn paths(served: &Served) -> BTreeMap<Content, PathBuf> {
+    let packs = served.repositories.iter();
+    let mut paths: BTreeMap<_, _> = packs.map(|one| (one.pack, pack_path(one))).collect();
+    let blobs = Path::new(IMAGES).join("blobs/sha256");
     for image in &served.images {
         for content in std::iter::once(&image.manifest).chain(&image.blobs) {
-            let path = layout.join("blobs/sha256").join(content.digest.hex());
-            paths.insert(*content, path);
+            paths.insert(*content, blobs.join(content.digest.hex()));
         }
+    }
+    paths
+}
+
+/// What needs a content that is served, for people: the first image or repository that has it.
+pub fn user_of(served: &Served, content: &Content) -> Option<String> {
+    let has = |image: &&Image| image.manifest == *content || image.blobs.contains(content);
+    let image = served.images.iter().find(has);
+    let image = image.map(|image| format!("image `{}`", image.name));
+    image.or_else(|| {
+        let mut packs = served.repositories.iter();
+        let pack = packs.find(|one| one.pack == *content);
+        pack.map(|one| format!("repository `{}`", one.url))
+    })
+}
+
+/// The files that describe the images, by their paths in a generation.
+pub fn layout(served: &Served) -> Vec<(PathBuf, Vec<u8>)> {
+    if served.images.is_empty() {
+        return Vec::new();
     }
     let entry = |image: &Image| {
         json!({
@@ -63,12 +73,14 @@ pub fn write(folder: &Path, served: &Served) -> Result<BTreeMap<Content, PathBuf
         "mediaType": "application/vnd.oci.image.index.v1+json",
         "manifests": manifests,
     });
-    durable::make_folder(&layout)?;
     let marker = json!({ "imageLayoutVersion": "1.0.0" });
-    for (name, content) in [(MARKER, marker), ("index.json", index)] {
-        durable::write(&layout.join(name), content.to_string().as_bytes(), 0o644)?;
-    }
-    Ok(paths)
+    [(MARKER, marker), ("index.json", index)]
+        .into_iter()
+        .map(|(name, content)| {
+            let path = Path::new(IMAGES).join(name);
+            (path, content.to_string().into_bytes())
+        })
+        .collect()
 }
 
 fn pack_path(repository: &Repository) -> PathBuf {
@@ -152,25 +164,29 @@ fn add(all: &mut Description, folder: &Path, path: &Path, parent: &Path) {
     }
 }
 
-/// The generation whose content a site needs now: the one that is being applied, since what is applied pulls
-/// from it, and else the active one.
-fn served(site: &Site) -> Option<u64> {
-    match site.work {
-        Work::Applying(number) | Work::Soaking(number) => Some(number),
-        Work::Reverting { to, .. } => Some(to),
-        Work::Idle | Work::Repairing => site.active.map(|active| active.number),
-    }
-}
-
-/// Makes `serve/active` name what `site` needs now. Writes nothing on a site that was never given anything to
-/// serve, and nothing that is already so.
+/// Makes `serve/active` name what `site` needs now: the generation that was applied last, since what was applied
+/// pulls from it. What is about to be applied is switched to by whoever has seen that it is whole.
 ///
 /// # Errors
 /// [`FileError`] when the state folder cannot be written.
 pub fn publish(state_folder: &StateFolder, site: &Site) -> Result<(), FileError> {
+    match site.work {
+        Work::Applying(_) | Work::Reverting { .. } => Ok(()),
+        Work::Soaking(number) => switch_to(state_folder, Some(number)),
+        Work::Idle | Work::Repairing => {
+            switch_to(state_folder, site.active.map(|active| active.number))
+        }
+    }
+}
+
+/// Makes `serve/active` name a generation. Writes nothing on a site that was never given anything to serve, and
+/// nothing that is already so.
+///
+/// # Errors
+/// [`FileError`] when the state folder cannot be written.
+pub fn switch_to(state_folder: &StateFolder, number: Option<u64>) -> Result<(), FileError> {
     let active = state_folder.root().join(FolderView::ACTIVE);
     let known = durable::read_if_present(&active, 64)?;
-    let number = served(site);
     let brings = number.is_some_and(|n| state_folder.generation(n).join(catalog::FILE).exists());
     if known.is_none() && !brings {
         return Ok(());

@@ -197,6 +197,12 @@ pub(super) fn put_away(
     leave_nothing(agent, number, why, true, blobs)
 }
 
+/// A copy of the active bundle that did not come to its end: what was unpacked of it goes.
+pub(super) fn leave_as_it_is(agent: &mut Agent, number: u64) -> Result<(), AgentError> {
+    crate::durable::remove_tree(&agent.state_folder.generation(number).with_extension("new"))?;
+    tidy::discard(agent)
+}
+
 fn leave_nothing(
     agent: &mut Agent,
     number: u64,

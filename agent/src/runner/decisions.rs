@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Transition;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State};
 use crate::runner::{self, gate};
 use crate::state::{self, Hold, generations, key, outbox};
@@ -99,6 +100,19 @@ pub fn order_rollback(
                 "bundle {to} is not whole on disk any more, so there is nothing to go back to: {error}"
             ),
             help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
+        });
+    }
+    let index = runner::index_of(agent, to)?;
+    let damages = intact::damages(&agent.state_folder, &index, Look::Every);
+    // What the stored blobs have is put back before anything is switched.
+    if !intact::can_be_put_back(&agent.state_folder, &index, &damages) {
+        return Err(AgentError::Nothing {
+            message: format!(
+                "{}, in the stored copy, too: there is nothing whole to go back to, and what runs goes on",
+                intact::sentence(to, &damages)
+            ),
+            help: "ask the centre for a newer bundle with that content; `outhaul-agent status` lists the bundles"
+                .into(),
         });
     }
     let note = match why {

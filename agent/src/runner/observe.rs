@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
+use crate::intact::{self, Damage};
 use crate::machine::{Event, Work};
 use crate::runner::{self, held};
 use crate::state::events::generation_event;
@@ -51,6 +52,12 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         }
         other => other?,
     };
+    let look_at = intact::due(agent, active)?;
+    let damaged = intact::damages(&agent.state_folder, &index, look_at);
+    let mended = match intact::mend_found(agent, &index, look_at, &damaged) {
+        Err(AgentError::Generation(error)) => Err(error.to_string()),
+        other => Ok(other?),
+    };
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
     let desired = held::free(agent, &index)?;
     let mut results = look(agent, reconciler.as_ref(), &desired)?;
@@ -87,8 +94,28 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         }
     }
     results.extend(held::results(agent, reconciler.as_ref(), &index)?);
-    record_found(agent, active, &results, message)?;
+    let message = match mended {
+        Ok(mended) if message.is_empty() => mended,
+        Ok(mended) if mended.is_empty() => message.to_owned(),
+        Ok(mended) => format!("{message}; {mended}"),
+        Err(lost) => {
+            // Which assignment needs what is served is not known here.
+            if damaged.iter().any(Damage::is_served) {
+                fail_all(&mut results, &lost);
+            }
+            format!("{lost}; import bundle {active} again")
+        }
+    };
+    record_found(agent, active, &results, &message)?;
     Ok(Some(results))
+}
+
+fn fail_all(results: &mut [AssignmentResult], problem: &str) {
+    for result in results {
+        result.status = ComplianceStatus::Failed;
+        result.message = shortened(problem);
+        result.steps.clear();
+    }
 }
 
 /// What was last known of each assignment, when nothing says any more how it should be.
@@ -98,11 +125,7 @@ fn without_folder(
     problem: &str,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
     let mut results = generations::results(db, &format!("apply {active}"))?;
-    for result in &mut results {
-        result.status = ComplianceStatus::Failed;
-        result.message = shortened(problem);
-        result.steps.clear();
-    }
+    fail_all(&mut results, problem);
     Ok(results)
 }
 

@@ -12,7 +12,10 @@ use super::{Transition, gate, held, index_of, note_of, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
+use crate::generation;
+use crate::intact::{self, Look};
 use crate::machine::{Event, Task};
+use crate::serving;
 use crate::state::{self, generations, key};
 
 /// Does one task, and returns what came of it.
@@ -36,13 +39,33 @@ pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, Agent
     })
 }
 
+/// Makes a kept generation whole where it can be, and only then has its content served. Returns what was put
+/// back, in a sentence, or nothing.
+fn ready(agent: &Agent, index: &Index, look: Look) -> Result<String, AgentError> {
+    let mended = intact::mend(agent, index, look)?;
+    serving::switch_to(&agent.state_folder, Some(index.number))?;
+    Ok(mended)
+}
+
+/// Two sentences, or one.
+fn joined(first: String, second: String) -> String {
+    let mut both = vec![first, second];
+    both.retain(|sentence| !sentence.is_empty());
+    both.join("; ")
+}
+
 /// Applies a kept generation. What is not whole on disk is told apart: the disk, not the bundle, is to blame.
 fn pass(
     agent: &mut Agent,
     name: &str,
     number: u64,
+    look: Look,
 ) -> Result<Result<(Vec<AssignmentResult>, String), GenerationError>, AgentError> {
-    let done = index_of(agent, number).and_then(|index| pass::pass(agent, name, &index));
+    let done = index_of(agent, number).and_then(|index| {
+        let mended = ready(agent, &index, look)?;
+        let (results, note) = pass::pass(agent, name, &index)?;
+        Ok((results, joined(mended, note)))
+    });
     match done {
         Err(AgentError::Generation(error)) => Ok(Err(error)),
         other => other.map(Ok),
@@ -50,7 +73,7 @@ fn pass(
 }
 
 fn apply(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
-    let (results, note) = match pass(agent, &format!("apply {number}"), number)? {
+    let (results, note) = match pass(agent, &format!("apply {number}"), number, Look::Changed)? {
         // It may be imported again.
         Err(error) => {
             return Ok(Transition::new(
@@ -145,7 +168,7 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
         };
         Transition::with(Event::ReturnBroken(from), note, results)
     };
-    let (results, removed) = match pass(agent, &format!("revert {from}"), to)? {
+    let (results, removed) = match pass(agent, &format!("revert {from}"), to, Look::Every)? {
         Err(error) => return Ok(broken(&error.to_string(), Vec::new())),
         Ok(done) => done,
     };
@@ -181,7 +204,11 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         other => other?,
     };
-    let (results, _) = match pass::pass(agent, &format!("repair {number}"), &index) {
+    let done = ready(agent, &index, Look::Every).and_then(|mended| {
+        let (results, _) = pass::pass(agent, &format!("repair {number}"), &index)?;
+        Ok((results, mended))
+    });
+    let (results, mended) = match done {
         Err(AgentError::Generation(error)) => {
             let note = sentence(format!("applying bundle {number} again failed: {error}"));
             return Ok(Transition::new(Event::RepairBroken, note));
@@ -199,7 +226,7 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     };
     Ok(match failure.or_else(|| sick(&results)) {
         None => {
-            let mut note = format!("bundle {number} runs again");
+            let mut note = joined(mended, format!("bundle {number} runs again"));
             let removed = pass::prune(agent, &index, &mut results)?;
             if !removed.is_empty() {
                 note = format!("{note}; {removed}");

@@ -13,6 +13,8 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
+use crate::generation;
+use crate::intact::{self, Look};
 use crate::machine::{State, Work};
 use crate::runner::{self, held};
 use crate::secrets::Secrets;
@@ -26,7 +28,7 @@ const MAX_NAMED: usize = 10;
 #[derive(Debug, Serialize)]
 pub struct Attention {
     /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
-    /// `leftovers`.
+    /// `leftovers`, `content`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
@@ -55,6 +57,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             help: error.help(),
         });
     }
+    found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
     found.extend(leftovers(agent)?);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
@@ -72,6 +75,44 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     Ok(found)
+}
+
+/// Stored files of the active bundle, and of the one before it, that are missing or damaged.
+fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let active = site.active.map(|active| active.number);
+    let numbers = [active, site.previous].into_iter().flatten();
+    Ok(numbers
+        .filter_map(|number| {
+            // An index that cannot be read is told by what needs it.
+            let index = runner::index_of(agent, number).ok()?;
+            let damages = intact::damages(&agent.state_folder, &index, Look::Changed);
+            if damages.is_empty() {
+                return None;
+            }
+            let whole = intact::can_be_put_back(&agent.state_folder, &index, &damages);
+            Some(Attention {
+                assignment: None,
+                what: "content",
+                message: intact::sentence(number, &damages),
+                help: match (active == Some(number), whole) {
+                    (true, true) => "`outhaul-agent apply` puts it back from the stored copy; the next look for \
+                                     drift does, too"
+                        .to_owned(),
+                    (true, false) => format!(
+                        "the stored copy is damaged, too: import bundle {number} again, or a newer bundle; the \
+                         disk may be failing"
+                    ),
+                    (false, true) => {
+                        "nothing is to be done: a rollback puts it back from the stored copy first".to_owned()
+                    }
+                    (false, false) => "the stored copy is damaged, too: `rollback` to it is refused; what runs is \
+                                       not concerned, but the disk may be failing"
+                        .to_owned(),
+                },
+            })
+        })
+        .collect())
 }
 
 /// Files of an earlier memory that somebody changed, and that no bundle was written over since.

@@ -14,6 +14,9 @@ use outhaul_tests::{available_or_skip, isolated_or_skip, program, run_script};
 use super::cluster::{SITE, follow_the_example};
 use super::system::SystemFixture;
 
+#[path = "served/damage.rs"]
+mod damage;
+
 const URL: &str = "https://git.store.example/stock-report-manifests";
 
 /// The template of Flux, applied by the folder reconciler: no Flux runs in a test.

@@ -20,7 +20,6 @@ use crate::content_error::GenerationError;
 use crate::durable::{self, FileError, at};
 use crate::error::AgentError;
 use crate::generation::{self, Place};
-use crate::state::clock;
 use crate::state_folder::StateFolder;
 
 /// An empty file in a generation; all that was read and found right is older than it.
@@ -81,7 +80,7 @@ pub fn checked(state_folder: &StateFolder, number: u64) -> Option<SystemTime> {
 /// # Errors
 /// [`AgentError`] of the clock.
 pub fn due(agent: &Agent, number: u64) -> Result<Look, AgentError> {
-    let now = clock::now(agent.store.read(), &agent.config.clock)?.wall_ms();
+    let now = agent.clock_reading()?.wall_ms();
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(now).unwrap_or(0));
     let is_recent = checked(&agent.state_folder, number)
         // One from the future is of another clock.

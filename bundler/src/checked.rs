@@ -33,6 +33,8 @@ pub struct CheckedEnvironment {
     pub not_looked_at: Vec<String>,
     /// Images that the sites' registries are said to have; no registry is asked.
     pub not_asked_for: Vec<String>,
+    /// Images that would travel: whether they can be had was not asked.
+    pub not_pulled: Vec<String>,
 }
 
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
@@ -55,8 +57,8 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedE
                 mode,
             );
             let not_looked_at = payloads::uncollected(&platform, network, &mut findings);
-            let (unreachable, images) = offline::looked_at(&platform, None);
-            findings.append(unreachable);
+            let looked_at = offline::looked_at(&platform, None);
+            findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
             findings.sort();
             CheckedEnvironment {
@@ -67,7 +69,8 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedE
                 targets: plane.targets.len(),
                 assignments: platform.schedule.assignments.len(),
                 not_looked_at,
-                not_asked_for: images.into_iter().collect(),
+                not_asked_for: looked_at.trusted.into_iter().collect(),
+                not_pulled: looked_at.carried.into_iter().collect(),
             }
         }
         Err(mut findings) => {
@@ -84,6 +87,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedE
                 assignments: 0,
                 not_looked_at: Vec::new(),
                 not_asked_for: Vec::new(),
+                not_pulled: Vec::new(),
             }
         }
     }

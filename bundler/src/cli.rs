@@ -17,6 +17,7 @@ mod check;
 mod completions;
 mod demo;
 mod diff;
+mod estimate;
 mod explain;
 pub mod failure;
 mod import;

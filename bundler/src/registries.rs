@@ -3,13 +3,13 @@
 //! What comes in: an image's name as a manifest has it, and the digest that it was. What goes out: the image in
 //! the cache. Credentials are those of `docker login` and `podman login`; a private authority is `SSL_CERT_FILE`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use outhaul_bundle::Digest;
 use outhaul_git::source;
 use outhaul_registry::reference::ReferenceError;
-use outhaul_registry::{Client, Credentials, ImageCache, Reference, pull};
+use outhaul_registry::{Client, Credentials, ImageCache, Reference, look, pull};
 use outhaul_ship::collect::{Brought, ImageError, ImageSource};
 
 /// The registries that the user of this program can ask.
@@ -21,6 +21,8 @@ pub struct Registries {
     authority: Option<PathBuf>,
     cache: ImageCache,
     folder: PathBuf,
+    /// Whether layers are only counted.
+    only_looks: bool,
 }
 
 impl Registries {
@@ -42,13 +44,22 @@ impl Registries {
             authority: variable("SSL_CERT_FILE"),
             cache: ImageCache::at(&folder),
             folder: folder.join("sha256"),
+            only_looks: false,
         }
+    }
+
+    /// The same, which brings the manifests of an image and counts its layers.
+    #[must_use]
+    pub fn only_looks(mut self) -> Self {
+        self.only_looks = true;
+        self
     }
 
     fn client(&self) -> Result<&Client, ImageError> {
         let here = |message: String| ImageError {
             message,
             is_environment: true,
+            help: None,
         };
         let made = self.client.get_or_init(|| {
             let credentials = Credentials::read(&self.credentials);
@@ -64,6 +75,7 @@ fn reference(image: &str) -> Result<Reference, ImageError> {
     image.parse().map_err(|error: ReferenceError| ImageError {
         message: error.to_string(),
         is_environment: false,
+        help: Some("write the image's name as a container runtime takes it".to_owned()),
     })
 }
 
@@ -72,8 +84,13 @@ impl ImageSource for Registries {
         Ok(reference(image)?.to_string())
     }
 
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError> {
-        let pulled = pull(self.client()?, &self.cache, &reference(name)?, known);
+        let get = if self.only_looks { look } else { pull };
+        let pulled = get(self.client()?, &self.cache, &reference(name)?, known);
         let pulled = pulled.map_err(|error| {
             let mut message = error.to_string();
             if let Some(source) = std::error::Error::source(&error) {
@@ -82,6 +99,7 @@ impl ImageSource for Registries {
             ImageError {
                 message,
                 is_environment: error.is_environment(),
+                help: error.help(),
             }
         })?;
         Ok(Brought {

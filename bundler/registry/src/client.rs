@@ -105,6 +105,22 @@ impl RegistryError {
             Self::Denied { .. } | Self::Missing { .. } | Self::Wrong { .. } => false,
         }
     }
+
+    /// What to do, where it is not about the image or its registry's permissions.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Cache { path, .. } => Some(format!(
+                "make room or give permission where images are kept (`{}`), and run it again: what came is gone on \
+                 with",
+                path.parent().unwrap_or(path).display()
+            )),
+            Self::Unreachable { .. } => Some(
+                "check the network and that the registry answers, and run it again: what came is gone on with"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// A manifest or an index, as the registry has it.

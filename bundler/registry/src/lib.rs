@@ -19,5 +19,5 @@ mod challenge;
 pub use cache::ImageCache;
 pub use client::{Client, RegistryError};
 pub use credentials::Credentials;
-pub use pull::{Pulled, pull};
+pub use pull::{Pulled, look, pull};
 pub use reference::Reference;

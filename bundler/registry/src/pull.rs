@@ -55,6 +55,19 @@ struct Descriptor {
     size: u64,
 }
 
+/// Finds what belongs to an image, as [`pull`] does, and brings only its manifests.
+///
+/// # Errors
+/// [`RegistryError`]
+pub fn look(
+    client: &Client,
+    cache: &ImageCache,
+    image: &Reference,
+    known: Option<Digest>,
+) -> Result<Pulled, RegistryError> {
+    find(client, cache, image, known).map(|(pulled, _)| pulled)
+}
+
 /// Brings an image into the cache; `known` is the digest that its tag was before.
 ///
 /// # Errors
@@ -65,6 +78,17 @@ pub fn pull(
     image: &Reference,
     known: Option<Digest>,
 ) -> Result<Pulled, RegistryError> {
+    let (pulled, pull) = find(client, cache, image, known)?;
+    pull.bring()?;
+    Ok(pulled)
+}
+
+fn find<'a>(
+    client: &'a Client,
+    cache: &'a ImageCache,
+    image: &'a Reference,
+    known: Option<Digest>,
+) -> Result<(Pulled, Pull<'a>), RegistryError> {
     let mut pull = Pull {
         client,
         cache,
@@ -87,15 +111,20 @@ pub fn pull(
         digest: root.digest,
         size: root.bytes.len() as u64,
     };
-    pull.bring()?;
-    let mut blobs = pull.contents;
-    blobs.remove(&root.digest);
-    let content = |(digest, size)| Content { digest, size };
-    Ok(Pulled {
+    let others = pull
+        .contents
+        .iter()
+        .filter(|(digest, _)| **digest != root.digest);
+    let content = |(digest, size): (&Digest, &u64)| Content {
+        digest: *digest,
+        size: *size,
+    };
+    let pulled = Pulled {
         media_type,
         manifest,
-        blobs: blobs.into_iter().map(content).collect(),
-    })
+        blobs: others.map(content).collect(),
+    };
+    Ok((pulled, pull))
 }
 
 struct Pull<'a> {

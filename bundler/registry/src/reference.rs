@@ -57,12 +57,26 @@ impl Reference {
     }
 }
 
+/// A name as it is written, without a password before a host.
+fn shown(text: &str) -> String {
+    let digest = text.find("@sha256:").unwrap_or(text.len());
+    let (name, digest) = text.split_at(digest);
+    match name.rsplit_once('@') {
+        Some((_, name)) => format!("…@{name}{digest}"),
+        None => text.to_owned(),
+    }
+}
+
 impl FromStr for Reference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
         let wrong = |problem| ReferenceError {
-            text: text.chars().filter(|c| !c.is_control()).take(120).collect(),
+            text: shown(text)
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(120)
+                .collect(),
             problem,
         };
         if text.len() > MAX_BYTES {
@@ -71,6 +85,12 @@ impl FromStr for Reference {
         let (rest, digest) = match text.split_once('@') {
             None => (text, None),
             Some((rest, digest)) => {
+                if !digest.starts_with("sha256:") {
+                    return Err(wrong(
+                        "a digest follows its `@`, and no user or password comes before it: `docker login` \
+                         keeps those",
+                    ));
+                }
                 let parsed = digest.parse::<Digest>();
                 let parsed =
                     parsed.map_err(|_| wrong("its digest is not `sha256:` and 64 digits"))?;

@@ -14,6 +14,7 @@ use outhaul_bundle::name::RelativePath;
 use crate::assemble::Spool;
 use crate::lock::Lock;
 use outhaul_control::model::Images;
+use outhaul_git::source::git::Packed;
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
@@ -28,7 +29,7 @@ mod places;
 mod served;
 
 pub use error::{CollectError, ImageError, finding};
-pub use images::{Brought, ImageSource};
+pub use images::{Brought, Earlier, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
@@ -71,6 +72,10 @@ pub struct Collector<'a> {
     images: Option<&'a dyn ImageSource>,
     brought: BTreeMap<String, Result<Brought, ImageError>>,
     lock: Lock,
+    /// Who has what was shipped last.
+    earlier: Option<&'a dyn Earlier>,
+    /// What of other repositories, by URL and commit, is not in them.
+    holes: BTreeMap<(String, String), Result<Packed, Arc<SourceError>>>,
     /// Whether images and other repositories of what is looked at now travel.
     carries: bool,
 }
@@ -86,6 +91,8 @@ impl<'a> Collector<'a> {
             images: None,
             brought: BTreeMap::new(),
             lock: Lock::default(),
+            earlier: None,
+            holes: BTreeMap::new(),
             carries: false,
         }
     }
@@ -94,6 +101,13 @@ impl<'a> Collector<'a> {
     #[must_use]
     pub fn with_images(mut self, images: Option<&'a dyn ImageSource>, lock: Lock) -> Self {
         (self.images, self.lock) = (images, lock);
+        self
+    }
+
+    /// The same, with who has what was shipped last.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: &'a dyn Earlier) -> Self {
+        self.earlier = Some(earlier);
         self
     }
 

@@ -27,7 +27,7 @@ pub enum LockError {
     File(#[from] FileError),
     /// The file is damaged.
     #[error(
-        "`{}` cannot be read: {problem}\nhelp: restore it from a copy; without it every tag is asked for anew",
+        "`{}` cannot be read: {problem}\nhelp: restore it from a copy, or remove it: then what the streams shipped last counts",
         path.display()
     )]
     Damaged {
@@ -59,8 +59,12 @@ struct Entries {
 /// What of one environment is pinned.
 #[derive(Debug, Clone, Default)]
 pub struct Lock {
-    entries: Entries,
+    /// What was pinned, and what was shipped without being pinned any more.
     before: Entries,
+    /// What was found in this run.
+    found: Entries,
+    /// That of it that is in a bundle.
+    carried: Entries,
     /// Whether what is pinned is asked for anew.
     update: bool,
 }
@@ -85,42 +89,74 @@ impl Lock {
         let mut file = read(fleet)?;
         let entries = file.environments.remove(environment).unwrap_or_default();
         Ok(Self {
-            before: entries.clone(),
-            entries,
+            before: entries,
             update,
+            ..Self::default()
         })
     }
 
     /// The digest that an image is pinned to.
     pub fn image(&self, name: &str) -> Option<Digest> {
-        let known = self.current().images.get(name);
-        known.copied()
+        let before = Some(&self.before).filter(|_| !self.update);
+        let before = before.and_then(|before| before.images.get(name));
+        self.found.images.get(name).or(before).copied()
     }
 
     /// The commit that a ref of a repository is pinned to.
     pub fn commit(&self, url: &str, reference: &str) -> Option<&str> {
-        let known = self.current().repositories.get(&key(url, reference));
+        let key = key(url, reference);
+        let before = Some(&self.before).filter(|_| !self.update);
+        let before = before.and_then(|before| before.repositories.get(&key));
+        let known = self.found.repositories.get(&key).or(before);
         known.map(String::as_str)
     }
 
-    /// What counts: with an update only what was asked for in this run.
-    fn current(&self) -> &Entries {
-        static NONE: Entries = Entries {
-            images: BTreeMap::new(),
-            repositories: BTreeMap::new(),
-        };
-        if self.update { &NONE } else { &self.entries }
+    /// Whether it is known what an image was.
+    pub fn knows_image(&self, name: &str) -> bool {
+        self.before.images.contains_key(name)
     }
 
-    /// Pins an image.
+    /// Whether it is known what a ref of a repository was.
+    pub fn knows_commit(&self, url: &str, reference: &str) -> bool {
+        let key = key(url, reference);
+        self.before.repositories.contains_key(&key)
+    }
+
+    /// Says what an image was when it was shipped: its entry was lost.
+    pub fn was_image(&mut self, name: &str, digest: Digest) {
+        self.before.images.insert(name.to_owned(), digest);
+    }
+
+    /// Says what a ref of a repository was when it was shipped: its entry was lost.
+    pub fn was_commit(&mut self, url: &str, reference: &str, commit: &str) {
+        let key = key(url, reference);
+        self.before.repositories.insert(key, commit.to_owned());
+    }
+
+    /// Pins an image for this run.
     pub fn pin_image(&mut self, name: &str, digest: Digest) {
-        self.entries.images.insert(name.to_owned(), digest);
+        self.found.images.insert(name.to_owned(), digest);
     }
 
-    /// Pins a ref of a repository.
+    /// Pins a ref of a repository for this run.
     pub fn pin_commit(&mut self, url: &str, reference: &str, commit: &str) {
         let key = key(url, reference);
-        self.entries.repositories.insert(key, commit.to_owned());
+        self.found.repositories.insert(key, commit.to_owned());
+    }
+
+    /// Says that an image is in a bundle, as it was pinned in this run.
+    pub fn carries_image(&mut self, name: &str) {
+        if let Some(digest) = self.found.images.get(name) {
+            self.carried.images.insert(name.to_owned(), *digest);
+        }
+    }
+
+    /// Says that a ref of a repository is in a bundle, as it was pinned in this run.
+    pub fn carries_commit(&mut self, url: &str, reference: &str) {
+        let key = key(url, reference);
+        if let Some(commit) = self.found.repositories.get(&key) {
+            self.carried.repositories.insert(key, commit.clone());
+        }
     }
 
     /// What is another one than before.
@@ -132,29 +168,32 @@ impl Lock {
                 to,
             })
         };
-        let images = self.entries.images.iter().filter_map(|(name, to)| {
+        let images = self.carried.images.iter().filter_map(|(name, to)| {
             let from = self.before.images.get(name)?;
             moved(name, from.to_string(), to.to_string())
         });
-        let commits = self.entries.repositories.iter().filter_map(|(name, to)| {
+        let commits = self.carried.repositories.iter().filter_map(|(name, to)| {
             let from = self.before.repositories.get(name)?;
             moved(name, from.clone(), to.clone())
         });
         images.chain(commits).collect()
     }
 
-    /// Writes what is new, before anything is signed that rests on it.
+    /// Writes what is in a bundle, when that bundle is on record. What is lost before is known by the bundle.
     ///
     /// # Errors
     /// [`LockError`]
     pub fn write(&self, fleet: &Path, environment: &str) -> Result<(), LockError> {
-        if self.entries == self.before {
+        let mut file = read(fleet)?;
+        let entries = file.environments.get(environment);
+        let mut new = entries.cloned().unwrap_or_default();
+        new.images.extend(self.carried.images.clone());
+        new.repositories.extend(self.carried.repositories.clone());
+        if entries.cloned().unwrap_or_default() == new {
             return Ok(());
         }
-        let mut file = read(fleet)?;
         FORMAT.clone_into(&mut file.format);
-        let entries = self.entries.clone();
-        file.environments.insert(environment.to_owned(), entries);
+        file.environments.insert(environment.to_owned(), new);
         let path = fleet.join(FILE);
         let mut bytes = serde_json::to_vec_pretty(&file).map_err(|error| LockError::Damaged {
             path: path.clone(),
@@ -198,6 +237,11 @@ mod tests {
         assert_eq!(lock.image("a/b:1"), None);
         lock.pin_image("a/b:1", one);
         lock.pin_commit(url, "refs/heads/main", "0123");
+        // What does not travel is not written.
+        lock.write(folder.path(), "dev").unwrap();
+        assert!(!folder.path().join(FILE).exists());
+        lock.carries_image("a/b:1");
+        lock.carries_commit(url, "refs/heads/main");
         lock.write(folder.path(), "dev").unwrap();
         let again = Lock::read(folder.path(), "dev", false).unwrap();
         assert_eq!(again.image("a/b:1"), Some(one));
@@ -210,6 +254,7 @@ mod tests {
         let mut update = Lock::read(folder.path(), "dev", true).unwrap();
         assert_eq!(update.image("a/b:1"), None);
         update.pin_image("a/b:1", two);
+        update.carries_image("a/b:1");
         let moved = update.moved();
         assert_eq!(moved.len(), 1);
         assert_eq!((&*moved[0].name, &moved[0].to), ("a/b:1", &two.to_string()));

@@ -10,6 +10,10 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
 
+mod helm;
+
+pub use helm::Helm;
+
 /// What of a git repository a reconciler asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
@@ -34,6 +38,13 @@ pub enum Need {
     Image(String),
     /// A git repository.
     Repository(String, Revision),
+    /// An artifact or a chart in a registry.
+    Artifact {
+        /// The URL of its source, as it is written.
+        url: String,
+        /// Its name, as that of an image.
+        name: String,
+    },
     /// A registry, a chart repository, a bucket.
     Source(String),
 }
@@ -42,7 +53,10 @@ impl Need {
     /// As it is written: the image, or the URL.
     pub fn text(&self) -> &str {
         match self {
-            Self::Image(text) | Self::Repository(text, _) | Self::Source(text) => text,
+            Self::Image(text)
+            | Self::Repository(text, _)
+            | Self::Artifact { url: text, .. }
+            | Self::Source(text) => text,
         }
     }
 }
@@ -107,6 +121,8 @@ pub struct Needs {
     pub all: Vec<(Need, Location)>,
     /// What Kustomize replaces.
     pub substitutions: Vec<Substitution>,
+    /// Charts, and where charts come from.
+    pub helm: Helm,
 }
 
 impl Needs {
@@ -120,7 +136,7 @@ impl Needs {
     /// What `file` needs.
     pub fn of_file(file: &Arc<SourceFile>) -> Self {
         let mut needs = Self::default();
-        let words = ["image", "url:", "repoURL", "repo:"];
+        let words = ["image", "url", "repoURL", "repo", "chart"];
         if !words.iter().any(|word| file.text.contains(word)) {
             return needs;
         }
@@ -132,6 +148,7 @@ impl Needs {
             }
             images(file, &document, &mut needs.all);
             sources(file, &document, &mut needs.all);
+            needs.helm.add(file, &document);
         }
         needs
     }
@@ -141,10 +158,13 @@ impl Needs {
 pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
     let mut substitutions = Vec::new();
     let mut all = Vec::new();
+    let mut helm = Helm::default();
     for needs in files {
         substitutions.extend(needs.substitutions);
         all.extend(needs.all);
+        helm.append(needs.helm);
     }
+    all.extend(helm.needs());
     substitutions.sort();
     substitutions.dedup();
     let mut replaced = Vec::new();
@@ -165,6 +185,16 @@ pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
         }
     }
     replaced
+}
+
+/// An image's name as it is written, without a password before a host.
+pub fn shown_image(image: &str) -> String {
+    let digest = image.find("@sha256:").unwrap_or(image.len());
+    let (name, digest) = image.split_at(digest);
+    match name.rsplit_once('@') {
+        Some((_, name)) => format!("…@{name}{digest}"),
+        None => image.to_owned(),
+    }
 }
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
@@ -248,6 +278,12 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
     };
     let (key, read): (_, fn(&Node) -> Option<Revision>) = match (group.unwrap_or_default(), kind) {
         ("source.toolkit.fluxcd.io", "GitRepository") => ("url", |node| Some(flux(node))),
+        ("source.toolkit.fluxcd.io", "OCIRepository") => {
+            found.extend(helm::artifact(file, spec));
+            return;
+        }
+        // Told with the charts that are asked of it.
+        ("source.toolkit.fluxcd.io", "HelmRepository") if helm::is_oci(spec) => return,
         ("source.toolkit.fluxcd.io", _) => ("url", |_| None),
         ("argoproj.io", _) => ("repoURL", argo_cd),
         ("fleet.cattle.io", _) => ("repo", |node| Some(fleet(node))),

@@ -24,20 +24,23 @@ use crate::assemble::{self, BundleSources, Spool, UnsignedBundle};
 use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
-use crate::isolation::Isolation;
-use crate::lock::{Lock, MovedPin};
+use crate::lock::Lock;
+use crate::plan::Shipped as _;
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::schedule::AssignmentId;
+use outhaul_plane::Rendering;
 
 mod carried;
 mod countersigned;
 mod current;
 mod delivery_rules;
+mod earlier;
 mod error;
+pub mod estimate;
 mod next;
 mod plan;
+mod production;
 mod recipients;
 mod sealed;
 mod share;
@@ -49,10 +52,12 @@ pub use countersigned::AwaitedSignature;
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
+use earlier::EarlierBundles;
 pub use error::ProduceError;
 use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
+pub use production::{Produced, Production};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
 use shipped::{ShippedAssignment, ShippedStream};
@@ -88,54 +93,6 @@ pub struct Request<'a> {
 /// Days until a bundle may no longer be installed, where nobody says otherwise.
 pub const EXPIRES_DAYS: u32 = 180;
 
-/// What became of every stream, and of what was broken.
-#[derive(Debug, Default)]
-pub struct Production {
-    /// The streams, by name. One in which nothing is sound, and nothing ever was, is not among them.
-    pub streams: Vec<Produced>,
-    /// What became of the broken assignments of the streams that were asked for.
-    pub isolation: Isolation<()>,
-    /// What was in the last bundle of a stream and is not in the new one, by assignment: why.
-    pub removed: BTreeMap<AssignmentId, String>,
-    /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
-    /// made for them. Only when every stream was asked for.
-    pub orphans: BTreeMap<String, BTreeSet<Name>>,
-    /// Images and repositories that were asked for anew and are others than before.
-    pub moved: Vec<MovedPin>,
-}
-
-impl Production {
-    /// Whether everything was shipped that is meant to be: no stream waits for a signature, no site gets nothing.
-    pub fn is_complete(&self) -> bool {
-        self.orphans.is_empty() && self.streams.iter().all(|one| one.waiting.is_none())
-    }
-}
-
-/// What became of one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Produced {
-    /// The cluster type.
-    pub cluster_type: String,
-    /// The number that is current now.
-    pub number: u64,
-    /// Whether it is a new number.
-    pub changed: bool,
-    /// The bundle that was written: a new one, or the current one once more; `None` when it is there.
-    pub file: Option<PathBuf>,
-    /// The bundle's size in bytes; 0 when none was written.
-    pub bytes: u64,
-    /// Bytes of all of its contents.
-    pub content_bytes: u64,
-    /// How many assignments are in it.
-    pub assignments: usize,
-    /// Why no bundle is made of it at all, when a delivery policy says so.
-    pub withheld: Option<String>,
-    /// Why it has a new number although nothing changed.
-    pub because: Option<String>,
-    /// Whose signature it waits for; nothing is shipped before.
-    pub waiting: Option<AwaitedSignature>,
-}
-
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
 /// was shipped last; what of a stream is on record lies in the fleet's folder.
 ///
@@ -149,22 +106,16 @@ pub fn produce(
     request: &Request<'_>,
 ) -> Result<Production, ProduceError> {
     let rendering = &platform.rendering;
-    if let Some(name) = request
-        .cluster_types
-        .iter()
-        .find(|name| !rendering.cluster_types.contains_key(*name))
-    {
-        return Err(ProduceError::UnknownClusterType {
-            environment: rendering.environment.clone(),
-            name: name.clone(),
-            known: rendering.cluster_types.keys().cloned().collect(),
-        });
-    }
+    known(platform, request)?;
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
     let collector = Collector::new(&platform.sources, &platform.cache);
-    let collector = RefCell::new(collector.with_images(request.images, lock));
+    let role = |name: &String| fleet.role(&rendering.environment, name);
+    let roles = rendering.cluster_types.keys().map(role).collect();
+    let earlier = EarlierBundles::of(fleet, roles);
+    let collector = collector.with_images(request.images, lock);
+    let collector = RefCell::new(collector.with_earlier(&earlier));
     let mut recipients = recipients::of(platform, fleet, request, wanted)?;
     let mut ready = Vec::new();
     let mut removals = Vec::new();
@@ -192,23 +143,21 @@ pub fn produce(
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
     }
-    let moved = {
-        let collector = collector.borrow();
-        let lock = collector.lock();
-        lock.write(fleet.folder(), &rendering.environment)?;
-        lock.moved()
-    };
     let everything = request.cluster_types.is_empty() && request.recipients.is_empty();
     let mut production = Production {
         orphans: match everything {
             true => recipients::orphans(platform, fleet)?,
             false => BTreeMap::new(),
         },
-        moved,
         ..Production::default()
     };
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);
+        if last.is_stalled() {
+            let name = &stream.sound.cluster_type;
+            let name = format!("{}/{name}", rendering.environment);
+            production.stalled.insert(name);
+        }
         match stream.commit(last, plan)? {
             Committed::Done((made, isolation)) => {
                 if made.iter().any(|one| one.changed) {
@@ -219,8 +168,30 @@ pub fn produce(
             }
             Committed::Overtaken(error) => return Err(error),
         }
+        let collector = collector.borrow();
+        let lock = collector.lock();
+        lock.write(fleet.folder(), &rendering.environment)?;
+        production.moved = lock.moved();
     }
     Ok(production)
+}
+
+/// Refuses a cluster type that the environment does not have.
+fn known(platform: &Platform, request: &Request<'_>) -> Result<(), ProduceError> {
+    let Rendering {
+        environment,
+        cluster_types,
+        ..
+    } = &platform.rendering;
+    let is_unknown = |name: &&String| !cluster_types.contains_key(*name);
+    match request.cluster_types.iter().find(is_unknown) {
+        None => Ok(()),
+        Some(name) => Err(ProduceError::UnknownClusterType {
+            environment: environment.clone(),
+            name: name.clone(),
+            known: cluster_types.keys().cloned().collect(),
+        }),
+    }
 }
 
 fn stream(

@@ -15,9 +15,10 @@ use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
+use outhaul_registry::Reference;
 use outhaul_ship::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_ship::manifests;
-use outhaul_ship::needs::{Need, Needs as OfFile};
+use outhaul_ship::needs::{Need, Needs as OfFile, shown_image, together};
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
@@ -25,18 +26,27 @@ type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)
 /// What the sites of `platform` cannot reach without a network. When bundles are being made, `bundled`
 /// names their cluster types; none for all.
 pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnostics {
-    looked_at(platform, bundled).0
+    looked_at(platform, bundled).findings
 }
 
-/// The same, and the images that the sites' own registries must have, which nothing here can ask.
-pub(super) fn looked_at(
-    platform: &Platform,
-    bundled: Option<&[String]>,
-) -> (Diagnostics, BTreeSet<String>) {
+/// What was found, and what nothing here can ask.
+#[derive(Debug, Default)]
+pub(super) struct LookedAt {
+    pub(super) findings: Diagnostics,
+    /// Images that the sites' own registries must have.
+    pub(super) trusted: BTreeSet<String>,
+    /// Images that would travel: whether they can be had was not asked.
+    pub(super) carried: BTreeSet<String>,
+}
+
+/// The same, with the images that were not asked for. When bundles are being made, images that would travel
+/// were judged already.
+pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
+    let mut travelling: BTreeMap<String, Option<Location>> = BTreeMap::new();
     let plane = &platform.control_plane;
     let mut needs = Needs::new();
-    let mut read: BTreeMap<Payload, Followed> = BTreeMap::new();
+    let mut read: BTreeMap<Payload, OfPayload> = BTreeMap::new();
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
     let mut all = Diagnostics::new();
     for (name, group) in &platform.rendering.cluster_types {
@@ -50,30 +60,6 @@ pub(super) fn looked_at(
             continue;
         }
         for assignment in group.assignments.values() {
-            let mut add = |need: Need, place: String, at: Option<Location>, rendered: bool| {
-                // Of what a workload's own manifests name, only images are brought.
-                let fetched = matches!(need, Need::Repository(..)) && !rendered;
-                if reachable(&need, assignment, &delivery, !fetched && carries(&delivery)) {
-                    match need {
-                        Need::Image(image) if !carries(&delivery) => trusted.insert(image),
-                        _ => false,
-                    };
-                    return;
-                }
-                let entry = needs.entry((need, place));
-                let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
-                types.insert(name.clone());
-                *certain |= transport.is_some() || bundled.is_some();
-            };
-            for (file, bytes) in &assignment.files {
-                for (need, at) in OfFile::of(file, bytes).all {
-                    let place = written(platform, cluster_type, &need);
-                    let shown = place
-                        .as_ref()
-                        .map_or(at.file.name.clone(), Location::to_string);
-                    add(need, shown, place, true);
-                }
-            }
             let key = |key: &str| assignment.manifests.get(key).cloned().unwrap_or_default();
             let builds = kustomize::builds(assignment.files.iter());
             let payload = (key("repo"), key("branch"), key("path"));
@@ -81,13 +67,41 @@ pub(super) fn looked_at(
             let found = read.entry(payload).or_insert_with_key(|(payload, _)| {
                 of_payload(platform, assignment, payload, &builds, &mut all)
             });
-            for (need, at) in &found.needs {
+            let mut add = |need: Need, place: String, at: Option<Location>, rendered: bool| {
+                // Of what a workload's own manifests name, only images are brought.
+                let fetched = matches!(need, Need::Repository(..)) && !rendered;
+                let carried = !fetched && carries(&delivery);
+                if reachable(&need, assignment, &delivery, carried, found.is_plain) {
+                    if let Need::Image(image) | Need::Artifact { name: image, .. } = need {
+                        if carries(&delivery) {
+                            travelling.entry(image).or_insert(at);
+                        } else {
+                            trusted.insert(image);
+                        }
+                    }
+                    return;
+                }
+                let entry = needs.entry((need, place));
+                let (_, types, certain) = entry.or_insert((at, BTreeSet::new(), false));
+                types.insert(name.clone());
+                *certain |= transport.is_some() || bundled.is_some();
+            };
+            let rendered = assignment.files.iter();
+            let rendered = rendered.map(|(file, bytes)| OfFile::of(file, bytes));
+            for (need, at) in together(rendered.collect()) {
+                let place = written(platform, cluster_type, &need);
+                let shown = place
+                    .as_ref()
+                    .map_or(at.file.name.clone(), Location::to_string);
+                add(need, shown, place, true);
+            }
+            for (need, at) in &found.followed.needs {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
             }
             let is_built =
                 manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
             let is_certain = transport.is_some() || bundled.is_some();
-            for gap in &found.gaps {
+            for gap in &found.followed.gaps {
                 let is_told = match gap.means {
                     // That is an error, and said with what else is wrong with manifests.
                     Means::Broken => !is_built,
@@ -105,9 +119,44 @@ pub(super) fn looked_at(
         true => gap.finding(Diagnostic::warning),
         false => gap.finding(Diagnostic::note),
     }));
+    let names = travelling.keys().map(|image| shown_image(image)).collect();
+    if bundled.is_none() {
+        for (image, at) in &travelling {
+            all.extend(badly_named(platform, image, at.as_ref()));
+        }
+    }
     // Several payloads may lie in one working copy.
     all.sort();
-    (all, trusted)
+    LookedAt {
+        findings: all,
+        trusted,
+        carried: names,
+    }
+}
+
+/// What is wrong with the name of an image that would travel, as far as that needs no network.
+fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Option<Diagnostic> {
+    let problem = match image.parse::<Reference>() {
+        Err(error) => (
+            error.to_string(),
+            "write it as a container runtime takes it".to_owned(),
+        ),
+        Ok(reference) => {
+            let url = format!("https://{}/", reference.registry);
+            let error = platform.sources.permitted(&url).err()?;
+            (format!("`{}`: {error}", shown_image(image)), error.help())
+        }
+    };
+    let (message, help) = problem;
+    let finding = Diagnostic::error(
+        "not-collected",
+        format!("no bundle can bring an image: {message}"),
+    );
+    let finding = match at {
+        Some(at) => finding.at(at),
+        None => finding,
+    };
+    Some(finding.help(&help))
 }
 
 /// Keeps what could not be followed, once, with whether it is certain for any cluster type.
@@ -125,7 +174,10 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
         let (code, what, help) = match &need {
             Need::Image(image) => (
                 "image-not-carried",
-                format!("no bundle brings the image `{image}` to the sites of {types}"),
+                format!(
+                    "no bundle brings the image `{}` to the sites of {types}",
+                    shown_image(image)
+                ),
                 "where the sites have a registry with it, write `images: reference` in a delivery policy; \
                  `delivery: git` where they have a network",
             ),
@@ -134,8 +186,8 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                 format!("no bundle brings `{url}` to the sites of {types}"),
                 match url.starts_with("oci://") {
                     true => {
-                        "charts and OCI artifacts do not travel: where the sites have a registry with it, write \
-                             `images: reference` in a delivery policy; else commit what it makes (`helm template`) to \
+                        "charts and OCI artifacts travel where an object names one version of them: name one; where the \
+                             sites have a registry with it, write `images: reference` in a delivery policy; else commit what it makes (`helm template`) to \
                              the workload's manifests; `delivery: git` where the sites have a network"
                     }
                     false => {
@@ -145,11 +197,11 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                     }
                 },
             ),
-            Need::Repository(url, _) => (
+            Need::Repository(url, _) | Need::Artifact { url, .. } => (
                 "source-not-carried",
                 format!("no bundle brings `{url}` to the sites of {types}"),
-                "name it as the `manifests` of a deployment target, so that it travels; or write `delivery: git` \
-                 in a delivery policy where the sites have a network",
+                "name it as the `manifests` of a deployment target, in a clone and not as a plain folder, so that \
+                 it travels; or write `delivery: git` in a delivery policy where the sites have a network",
             ),
         };
         let mut finding = match certain {
@@ -169,16 +221,23 @@ fn reachable(
     assignment: &RenderedAssignment,
     delivery: &Delivery,
     carries: bool,
+    is_plain: bool,
 ) -> bool {
     let images = delivery.images.as_ref().map(|images| images.value);
     let has_registry = images == Some(Images::Reference);
     match need {
-        Need::Image(_) => has_registry || carries,
-        Need::Repository(..) if carries => true,
+        Need::Image(_) | Need::Artifact { .. } => has_registry || carries,
         Need::Repository(url, _) | Need::Source(url) => {
             let storage = assignment.manifests.get("storage").map(String::as_str);
             let own = assignment.manifests.get("repo");
             let own = own.is_some_and(|repo| normal_url(repo) == normal_url(url));
+            // Of a plain folder there is no commit that a site could fetch.
+            if own && is_plain {
+                return false;
+            }
+            if carries && matches!(need, Need::Repository(..)) {
+                return true;
+            }
             let oci = storage == Some(OCI) || url.starts_with("oci://");
             match oci {
                 true => has_registry,
@@ -197,6 +256,14 @@ fn carries(delivery: &Delivery) -> bool {
 /// Repository, branch and path, and what rendered files add to what is built there.
 type Payload = ((String, String, String), Vec<String>);
 
+/// What the manifests of a workload name.
+#[derive(Debug, Default)]
+struct OfPayload {
+    followed: Followed,
+    /// Whether a plain folder stands for their repository.
+    is_plain: bool,
+}
+
 /// What the manifests of a workload name; nothing when they cannot be read.
 fn of_payload(
     platform: &Platform,
@@ -204,22 +271,25 @@ fn of_payload(
     (repo, branch, path): &(String, String, String),
     builds: &[Build],
     all: &mut Diagnostics,
-) -> Followed {
+) -> OfPayload {
     let storage = assignment
         .manifests
         .get("storage")
         .map_or("git", String::as_str);
     if repo.is_empty() || !matches!(storage, "" | "git") {
-        return Followed::default();
+        return OfPayload::default();
     }
     match manifests::open(platform, repo, branch) {
         Ok((reference, opened)) => {
             all.extend(outhaul_load::uncommitted(
                 [(&reference, &opened)].into_iter(),
             ));
-            kustomize::follow(&opened, path, builds).unwrap_or_default()
+            OfPayload {
+                followed: kustomize::follow(&opened, path, builds).unwrap_or_default(),
+                is_plain: opened.repository_folder().is_none(),
+            }
         }
-        Err(_) => Followed::default(),
+        Err(_) => OfPayload::default(),
     }
 }
 

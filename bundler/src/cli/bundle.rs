@@ -1,6 +1,6 @@
 //! `outhaul bundle`: from a control plane to one signed bundle per stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -40,8 +40,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     cluster_type: Vec<String>,
     /// Where to write `<environment>-<cluster type>-<number>.outhaul`
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "estimate")]
+    out: Option<PathBuf>,
+    /// Instead say what would travel, how large it is, and what of it is new; nothing is written
+    #[arg(long, conflicts_with_all = ["out", "publish", "renew", "recipients", "seal_for"])]
+    estimate: bool,
     /// Also unpack each bundle there, for sites that pull over HTTPS
     #[arg(long, value_name = "DIR")]
     publish: Option<PathBuf>,
@@ -79,6 +82,9 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
+        if self.estimate {
+            return self.estimate();
+        }
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
@@ -99,7 +105,7 @@ impl Args {
         let images = Registries::of_user(&platform.cache);
         let request = Request {
             cluster_types: &self.cluster_type,
-            out: &self.out,
+            out: self.out.as_deref().unwrap_or(Path::new(".")),
             publish: self.publish.as_deref(),
             recipients: self.recipients.iter().cloned().collect(),
             readers: readers.as_deref(),
@@ -116,13 +122,35 @@ impl Args {
             super::say_findings(&unreachable);
         }
         self.print(&platform.rendering.environment, &production)?;
-        let done = isolation_failure(&platform, &production.isolation, 0)?;
+        let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
         // What waits for somebody is not shipped, and a site that gets nothing is not served: a script must see that.
         Ok(if production.is_complete() {
             done
         } else {
             Exit::from(failure::REFUSED)
         })
+    }
+
+    fn estimate(&self) -> Result<Exit, Failure> {
+        let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
+        let platform = self.input.platform(None)?;
+        super::render::whole_or_refused(&platform, self.strict)?;
+        let images = Registries::of_user(&platform.cache).only_looks();
+        let request = Request {
+            cluster_types: &self.cluster_type,
+            out: Path::new("."),
+            publish: None,
+            recipients: BTreeSet::new(),
+            readers: None,
+            renew: false,
+            issued: Timestamp::UNIX_EPOCH,
+            expires_days: None,
+            images: Some(&images),
+            update: self.update,
+        };
+        let found =
+            stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;
+        super::estimate::print(&platform, &found, &self.cluster_type, self.output)
     }
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {

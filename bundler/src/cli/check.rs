@@ -193,6 +193,7 @@ fn document(one: &CheckedEnvironment) -> serde_json::Value {
         "notes": one.findings.count(Severity::Note),
         "not_looked_at": one.not_looked_at,
         "not_asked_for": one.not_asked_for,
+        "not_pulled": one.not_pulled,
         "findings": findings,
     })
 }
@@ -232,19 +233,30 @@ fn summary(one: &CheckedEnvironment) {
         ));
     }
     if !one.not_asked_for.is_empty() {
-        let images = &one.not_asked_for;
-        let first: Vec<&str> = images.iter().take(3).map(String::as_str).collect();
-        let more = match images.len() - first.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         say(&format!(
-            "{}: not looked at: whether the sites' registries have {} (`{}`{more}); no registry is asked",
+            "{}: not looked at: whether the sites' registries have {}; no registry is asked",
             one.environment,
-            counted(images.len(), "image", "images"),
-            first.join("`, `"),
+            named(&one.not_asked_for)
         ));
     }
+    if !one.not_pulled.is_empty() {
+        say(&format!(
+            "{}: not looked at: whether {} can be had; `outhaul bundle --estimate` asks their registries",
+            one.environment,
+            named(&one.not_pulled)
+        ));
+    }
+}
+
+/// How many images, with the first of them.
+fn named(images: &[String]) -> String {
+    let first: Vec<&str> = images.iter().take(3).map(String::as_str).collect();
+    let more = match images.len() - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let count = counted(images.len(), "image", "images");
+    format!("{count} (`{}`{more})", first.join("`, `"))
 }
 
 fn requested_text(environment: &str, found: &[Requested]) -> String {

@@ -12,7 +12,7 @@ use outhaul_signer::durable::FileError;
 
 use super::in_envelope;
 use outhaul_control::Diagnostics;
-use outhaul_control::diagnostic::Severity;
+use outhaul_control::diagnostic::{Cause, Severity};
 use outhaul_git::terminal;
 use outhaul_kit::counted::counted;
 use outhaul_kit::failure::Classified;
@@ -133,6 +133,18 @@ impl Failure {
             code: REFUSED,
             ..Self::findings(findings)
         }
+    }
+
+    /// The same, when nothing was written: disk or network alone are not a refusal then.
+    #[must_use]
+    pub fn nothing_written(mut self, findings: &Diagnostics) -> Self {
+        let mut errors = findings
+            .iter()
+            .filter(|one| one.severity == Severity::Error);
+        if !findings.is_empty() && errors.all(|one| one.cause == Cause::Environment) {
+            self.code = ENVIRONMENT;
+        }
+        self
     }
 
     /// A refusal that explains itself in several lines.

@@ -1,5 +1,6 @@
 //! `outhaul publish`: a rendered environment, to where connected sites look for it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -128,7 +129,7 @@ impl GitArgs {
         let commit = done.commit.as_deref();
         let proposed = done.proposed.as_ref();
         self.print(&done.target, &done.plan, commit, done.changed, proposed)?;
-        isolation_failure(&platform, &done.plan.isolation, 0)
+        isolation_failure(&platform, &done.plan.isolation, 0, &BTreeSet::new())
     }
 
     fn print(

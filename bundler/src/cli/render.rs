@@ -1,6 +1,6 @@
 //! `outhaul render`: an environment's platform, as files; and the input that other subcommands share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -234,6 +234,7 @@ pub(super) fn isolation_failure(
     platform: &Platform,
     isolation: &Isolation<()>,
     taken: usize,
+    stalled: &BTreeSet<String>,
 ) -> Result<Exit, Failure> {
     if isolation.is_empty() && platform.is_whole() {
         return Ok(Exit::SUCCESS);
@@ -257,10 +258,23 @@ pub(super) fn isolation_failure(
     };
     let sound =
         taken > 0 || isolation.is_empty() || platform.rendering.cluster_types.iter().any(sound);
-    Err(failure.help(match sound || !isolation.kept.is_empty() {
-        true => "everything else was written; `--strict` writes nothing then",
-        false => "nothing was written: nothing is sound, and nothing was before",
-    }))
+    if !stalled.is_empty() {
+        let streams: Vec<String> = stalled.iter().map(|name| format!("`{name}`")).collect();
+        failure = failure.because(&format!(
+            "nothing was written for {}: its sites keep what they have until what is missing can be had",
+            streams.join(", ")
+        ));
+        if !sound {
+            return Err(failure
+                .nothing_written(&findings)
+                .help("no other stream was written"));
+        }
+    }
+    if sound || !isolation.kept.is_empty() {
+        return Err(failure.help("everything else was written; `--strict` writes nothing then"));
+    }
+    let failure = failure.nothing_written(&findings);
+    Err(failure.help("nothing was written: nothing is sound, and nothing was before"))
 }
 
 /// What was kept and what was left out, for programs.
@@ -361,7 +375,7 @@ impl Args {
             })?;
         let reused = platform.reused.len();
         self.print(folder, &platform, &settled, reused)?;
-        isolation_failure(&platform, &settled.isolation, reused)
+        isolation_failure(&platform, &settled.isolation, reused, &BTreeSet::new())
     }
 
     fn print(

@@ -16,6 +16,8 @@ use super::system::SystemFixture;
 
 #[path = "served/damage.rs"]
 mod damage;
+#[path = "served/lost.rs"]
+mod lost;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 

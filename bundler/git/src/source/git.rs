@@ -24,6 +24,8 @@ pub use remote::Remote;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     folder: PathBuf,
+    /// Where objects are looked for besides: folders with objects.
+    others: Vec<PathBuf>,
 }
 
 /// Whether `dir` itself (not a folder above it) is a git repository.
@@ -151,7 +153,25 @@ impl Repository {
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
+            others: Vec::new(),
         }
+    }
+
+    /// The same, which has the objects of `others`, too.
+    ///
+    /// # Errors
+    /// [`SourceError`] when one of them is not a repository.
+    pub fn with<'r>(
+        mut self,
+        others: impl IntoIterator<Item = &'r Path>,
+    ) -> Result<Self, SourceError> {
+        for other in others {
+            let path = Self::at(other).run(&["rev-parse", "--git-path", "objects"])?;
+            let path = other.join(text(&path));
+            let absolute = std::path::absolute(&path);
+            self.others.push(absolute.unwrap_or(path));
+        }
+        Ok(self)
     }
 
     /// Where it lies.
@@ -345,10 +365,13 @@ impl Repository {
         let mut command = plain();
         command
             .env("GIT_ALLOW_PROTOCOL", "none")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .arg("-C")
-            .arg(&self.folder)
-            .args(arguments);
+            .env("GIT_NO_LAZY_FETCH", "1");
+        if let Ok(others) = std::env::join_paths(&self.others)
+            && !others.is_empty()
+        {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", others);
+        }
+        command.arg("-C").arg(&self.folder).args(arguments);
         command
     }
 }

@@ -117,6 +117,11 @@ impl Spool {
         }
     }
 
+    /// Where a content lies that is only read from elsewhere.
+    pub fn lent(&self, digest: &Digest) -> Option<&Path> {
+        self.lent.get(digest).map(PathBuf::as_path)
+    }
+
     /// The folder, for what else belongs to the same bundle.
     pub fn folder(&self) -> &Path {
         self.folder.path()

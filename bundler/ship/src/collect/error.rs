@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use outhaul_bundle::name::NameError;
-use outhaul_control::diagnostic::Diagnostic;
+use outhaul_control::diagnostic::{Diagnostic, Location};
 use outhaul_git::source::SourceError;
 
 use crate::assemble::SpoolError;
@@ -19,6 +19,8 @@ pub struct ImageError {
     pub message: String,
     /// Whether it is the network, the registry or this machine, and not the image.
     pub is_environment: bool,
+    /// What to do, where it is not the usual.
+    pub help: Option<String>,
 }
 
 /// Why a payload cannot be collected.
@@ -97,8 +99,53 @@ pub enum CollectError {
         assignment: String,
         /// The image, as it is written.
         image: String,
+        /// Where it is written, where that is a file that somebody wrote.
+        at: Option<Location>,
+        /// Whether its tag is pinned to what it was.
+        pinned: bool,
         /// Why.
         error: ImageError,
+    },
+    /// A commit that a ref of another repository is pinned to cannot be had.
+    #[error(
+        "`{assignment}`: `{reference}` of `{url}`, as it is pinned in `outhaul.lock`, cannot be had"
+    )]
+    Pinned {
+        /// The assignment.
+        assignment: String,
+        /// The repository.
+        url: String,
+        /// The ref.
+        reference: String,
+        /// Why.
+        source: Arc<SourceError>,
+    },
+    /// Another repository has files that are not in it.
+    #[error(
+        "`{assignment}`: `{path}` of `{url}` is {what}, whose content is not in that repository\n\
+         help: put the file itself there, or leave the repository to the sites; once it is mended, `--update` takes \
+         its newest commit"
+    )]
+    Foreign {
+        /// The assignment.
+        assignment: String,
+        /// The repository.
+        url: String,
+        /// The file's path in it.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A plain folder stands for a repository that is to be fetched.
+    #[error(
+        "`{assignment}`: a plain folder stands for `{url}` here, which has no commit that a site could fetch\n\
+         help: map the repository to a clone: `--source {url}=DIR`"
+    )]
+    Commitless {
+        /// The assignment.
+        assignment: String,
+        /// The repository.
+        url: String,
     },
     /// What a rendered file asks of a repository is no single commit.
     #[error(
@@ -112,17 +159,6 @@ pub enum CollectError {
         url: String,
         /// What is asked for.
         revision: String,
-    },
-    /// The commits of one repository lie in several folders here.
-    #[error(
-        "`{assignment}`: the branches of `{url}` that its stream needs are in several folders here\n\
-         help: map the repository to one clone that has them all: `--source URL=DIR`"
-    )]
-    Places {
-        /// The assignment.
-        assignment: String,
-        /// The repository.
-        url: String,
     },
     /// Links and submodules.
     #[error(
@@ -149,6 +185,16 @@ pub enum CollectError {
     },
 }
 
+impl CollectError {
+    /// Where what it is about is written; `None` where nothing but the deployment target says so.
+    pub fn place(&self) -> Option<&Location> {
+        match self {
+            Self::Image { at, .. } => at.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// A payload's error as a finding, still without a place.
 pub fn finding(error: &CollectError) -> Diagnostic {
     let mut lines = Vec::new();
@@ -166,6 +212,14 @@ pub fn finding(error: &CollectError) -> Diagnostic {
     }
     let message = lines.join(": ");
     let (finding, help) = match error {
+        CollectError::Pinned { source, .. } => {
+            let help = format!("`--update` takes what it is now; else: {}", source.help());
+            let finding = match source.is_input() {
+                true => Diagnostic::error("not-collected", message),
+                false => Diagnostic::environment("not-collected", message),
+            };
+            (finding, Some(help))
+        }
         CollectError::Source { source, .. } if source.is_input() => (
             Diagnostic::error("not-collected", message),
             Some(source.help()),
@@ -174,15 +228,23 @@ pub fn finding(error: &CollectError) -> Diagnostic {
             Diagnostic::environment("not-collected", message),
             Some(source.help()),
         ),
-        CollectError::Image { error, .. } => {
-            let help = "see that the name is right, that the registry has it, and that it lets you in \
-                        (`docker login`, `REGISTRY_AUTH_FILE`); `images: reference` in a delivery policy \
-                        leaves images to the sites";
+        CollectError::Image { error, pinned, .. } => {
+            let update = match pinned {
+                true => "`--update` takes what its tag is now; else ",
+                false => "",
+            };
+            let help = error.help.clone().unwrap_or_else(|| {
+                "see that the name is right, that the registry has it, and that it lets you in \
+                 (`docker login`, `REGISTRY_AUTH_FILE`); `images: reference` in a delivery policy \
+                 leaves images to the sites"
+                    .to_owned()
+            });
+            let help = format!("{update}{help}");
             let finding = match error.is_environment {
                 true => Diagnostic::environment("not-collected", message),
                 false => Diagnostic::error("not-collected", message),
             };
-            (finding, Some(help.to_owned()))
+            (finding, Some(help))
         }
         _ => (Diagnostic::error("not-collected", message), help),
     };

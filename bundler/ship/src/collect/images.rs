@@ -4,13 +4,14 @@
 //! into a folder here. What goes out: which images and which commits of which repositories the site serves. A
 //! tag is what the lock says; what the lock does not know is asked for, and pinned. It speaks to no registry.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
+use outhaul_control::diagnostic::Location;
 use outhaul_git::source::{self, Opened, Reference, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
@@ -18,7 +19,7 @@ use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use crate::kustomize::{self, Build};
-use crate::needs::{Need, Needs, Revision, together};
+use crate::needs::{Need, Needs, Revision, shown_image, together};
 use outhaul_bundle::index::Source;
 
 /// Who brings images.
@@ -34,6 +35,24 @@ pub trait ImageSource: std::fmt::Debug {
     /// # Errors
     /// [`ImageError`] when it cannot be had.
     fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
+
+    /// Where contents lie that are here, under their digests in hexadecimal digits.
+    fn folder(&self) -> &Path;
+}
+
+/// Who has what was shipped last, where it cannot be had otherwise any more.
+pub trait Earlier: std::fmt::Debug {
+    /// The digest of an image by its whole name.
+    fn image(&self, name: &str) -> Option<Digest>;
+
+    /// The commit that a ref of a repository was.
+    fn commit(&self, url: &str, reference: &str) -> Option<String>;
+
+    /// Puts the contents of an image into `folder`; whether they are there then.
+    fn bring_image(&self, manifest: Digest, folder: &Path) -> bool;
+
+    /// A repository that has the commit.
+    fn repository(&self, url: &str, commit: &str) -> Option<PathBuf>;
 }
 
 /// An image that is here.
@@ -64,10 +83,11 @@ impl Collector<'_> {
         pin: Option<&String>,
     ) -> Result<(), CollectError> {
         for asked in self.others(name, assignment, pin)? {
-            self.other(name, &asked)?;
+            let (opened, ..) = self.other(name, &asked)?;
+            self.is_whole(name, &asked.url, &opened)?;
         }
-        for image in self.images_of(name, assignment, pin)? {
-            self.brought(name, &image)?;
+        for (image, at) in self.images_of(name, assignment, pin)? {
+            self.brought(name, &image, at.as_ref())?;
         }
         Ok(())
     }
@@ -82,6 +102,7 @@ impl Collector<'_> {
     ) -> Result<(), CollectError> {
         for asked in self.others(name, assignment, pin)? {
             let (opened, at, named) = self.other(name, &asked)?;
+            self.lock.carries_commit(&asked.url, &named);
             payloads.sources.push(Source {
                 name: named,
                 repo: opened.url.clone(),
@@ -89,10 +110,11 @@ impl Collector<'_> {
             });
             serving.add(name, &asked.url, at, &opened, true);
         }
-        for image in self.images_of(name, assignment, pin)? {
-            let Some((whole, brought)) = self.brought(name, &image)? else {
+        for (image, at) in self.images_of(name, assignment, pin)? {
+            let Some((whole, brought)) = self.brought(name, &image, at.as_ref())? else {
                 continue;
             };
+            self.lock.carries_image(&whole);
             let images = &mut payloads.served.images;
             if images.iter().any(|one| one.name == whole) {
                 continue;
@@ -156,16 +178,20 @@ impl Collector<'_> {
         }
         let key = (normal_url(&asked.url), asked.clone());
         if let Some(found) = self.others.get(&key) {
-            let (opened, at) = found.clone().map_err(|source| CollectError::Source {
-                assignment: name.to_owned(),
-                source,
-            })?;
+            let found = found.clone();
+            let (opened, at) = found.map_err(|source| self.not_had(name, asked, source))?;
             return Ok((opened, at.clone(), named(&at)));
         }
         let mut last = None;
         for (reference, at) in references {
             let called = named(&at);
             let pinned = self.sources.pinned(&called, &asked.url, reference.clone());
+            // Its entry may be lost: then what was shipped counts.
+            if !self.lock.knows_commit(&asked.url, &called)
+                && let Some(id) = self.earlier.and_then(|one| one.commit(&asked.url, &called))
+            {
+                self.lock.was_commit(&asked.url, &called, &id);
+            }
             let locked = self.lock.commit(&asked.url, &called).map(str::to_owned);
             let reference = match (pinned == reference, locked, reference) {
                 (true, Some(id), Reference::Branch(near)) => Reference::Commit {
@@ -177,7 +203,12 @@ impl Collector<'_> {
                 }
                 _ => pinned,
             };
-            match source::open(&asked.url, &reference, self.sources, self.cache) {
+            let opened = source::open(&asked.url, &reference, self.sources, self.cache);
+            let opened = opened.or_else(|error| match &reference {
+                Reference::Commit { id, .. } => self.as_shipped(&asked.url, id).ok_or(error),
+                _ => Err(error),
+            });
+            match opened {
                 Ok(opened) => {
                     // What names its commit itself is pinned already.
                     if !matches!(at, Ref::Commit(..)) {
@@ -197,31 +228,86 @@ impl Collector<'_> {
             })
         });
         self.others.insert(key, Err(Arc::clone(&source)));
-        Err(CollectError::Source {
-            assignment: name.to_owned(),
-            source,
-        })
+        Err(self.not_had(name, asked, source))
     }
 
-    /// The images that an assignment's files name, each once; none where no policy says that they travel.
+    /// Why a repository cannot be had, with what it is pinned to.
+    fn not_had(
+        &self,
+        name: &str,
+        asked: &RepositoryReference,
+        source: Arc<SourceError>,
+    ) -> CollectError {
+        let refs = asked.references().into_iter().map(|(_, at)| named(&at));
+        let pinned = refs
+            .into_iter()
+            .find(|called| self.lock.commit(&asked.url, called).is_some());
+        let assignment = name.to_owned();
+        match pinned {
+            None => CollectError::Source { assignment, source },
+            Some(reference) => CollectError::Pinned {
+                assignment,
+                url: asked.url.clone(),
+                reference,
+                source,
+            },
+        }
+    }
+
+    /// A commit as it was shipped last.
+    fn as_shipped(&self, url: &str, commit: &str) -> Option<Opened> {
+        let folder = self.earlier?.repository(url, commit)?;
+        let reference = Reference::Commit {
+            id: commit.to_owned(),
+            near: None,
+        };
+        source::open_folder(&folder, url, &reference).ok()
+    }
+
+    /// Refuses a repository whose files are not all in it: known before anything is packed.
+    fn is_whole(&mut self, name: &str, url: &str, opened: &Opened) -> Result<(), CollectError> {
+        let key = (normal_url(url), opened.commit.clone());
+        let found = self.holes.entry(key).or_insert_with(|| {
+            let packed = opened.pack(&TreeLimits::PAYLOAD, &mut std::io::sink());
+            packed.map(Option::unwrap_or_default).map_err(Arc::new)
+        });
+        if opened.repository_folder().is_none() {
+            return Err(CollectError::Commitless {
+                assignment: name.to_owned(),
+                url: url.to_owned(),
+            });
+        }
+        match found {
+            Ok(packed) => served::no_holes(name, url, packed),
+            Err(source) => Err(CollectError::Source {
+                assignment: name.to_owned(),
+                source: Arc::clone(source),
+            }),
+        }
+    }
+
+    /// The images that an assignment's files name, each with the place in its own manifests; none where no policy
+    /// says that they travel.
     fn images_of(
         &mut self,
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<BTreeSet<String>, CollectError> {
+    ) -> Result<BTreeMap<String, Option<Location>>, CollectError> {
         if !self.carries || self.images.is_none() {
-            return Ok(BTreeSet::new());
+            return Ok(BTreeMap::new());
         }
         let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
         let files = assignment.files.iter().chain(overlays);
         let builds = kustomize::builds(files.clone());
         let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
-        let mut all = together(rendered);
+        let rendered = together(rendered).into_iter();
+        let mut all: Vec<_> = rendered.map(|(need, _)| (need, None)).collect();
         let failed = |source| super::failed(name, source);
+        let placed = |(need, at)| (need, Some(at));
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
             let followed = kustomize::follow(opened, folder(assignment), &builds);
-            all.extend(followed.map_err(failed)?.needs);
+            all.extend(followed.map_err(failed)?.needs.into_iter().map(placed));
         }
         for asked in self.others(name, assignment, pin)? {
             let is_its = |build: &&Build| build.url.as_deref().is_some_and(|url| asked.is(url));
@@ -229,14 +315,17 @@ impl Collector<'_> {
                 let (opened, ..) = self.other(name, &asked)?;
                 let path = build.path.as_deref().unwrap_or(".");
                 let followed = kustomize::follow(&opened, path, std::slice::from_ref(build));
-                all.extend(followed.map_err(failed)?.needs);
+                all.extend(followed.map_err(failed)?.needs.into_iter().map(placed));
             }
         }
-        let images = all.into_iter().filter_map(|(need, _)| match need {
-            Need::Image(image) => Some(image),
-            Need::Repository(..) | Need::Source(_) => None,
-        });
-        Ok(images.collect())
+        let mut images = BTreeMap::new();
+        for (need, at) in all {
+            if let Need::Image(image) | Need::Artifact { name: image, .. } = need {
+                let known = images.entry(image).or_insert(None);
+                *known = known.take().or(at);
+            }
+        }
+        Ok(images)
     }
 
     /// An image, brought here and pinned, under its whole name.
@@ -244,29 +333,57 @@ impl Collector<'_> {
         &mut self,
         name: &str,
         image: &str,
+        at: Option<&Location>,
     ) -> Result<Option<(String, Brought)>, CollectError> {
         let Some(source) = self.images else {
             return Ok(None);
         };
-        let failed = |error: ImageError| CollectError::Image {
+        let mut pinned = false;
+        let failed = |error: ImageError, pinned: bool| CollectError::Image {
             assignment: name.to_owned(),
-            image: image.to_owned(),
+            image: shown_image(image),
+            at: at.cloned(),
+            pinned,
             error,
         };
-        let whole = source.whole_name(image).map_err(failed)?;
+        let whole = source.whole_name(image);
+        let whole = whole.map_err(|error| failed(error, pinned))?;
         let registry = whole.split('/').next().unwrap_or_default();
         // A team's manifest does not make the centre ask a host that it may not ask.
         let url = format!("https://{registry}/");
         if let Err(error) = self.sources.permitted(&url) {
-            return Err(failed(ImageError {
+            let error = ImageError {
                 message: error.to_string(),
                 is_environment: false,
-            }));
+                help: Some(error.help()),
+            };
+            return Err(failed(error, pinned));
+        }
+        let by_digest = whole.rsplit_once('@');
+        let by_digest = by_digest.and_then(|(_, digest)| digest.parse::<Digest>().ok());
+        // Its entry may be lost: then what was shipped counts.
+        if by_digest.is_none()
+            && !self.lock.knows_image(&whole)
+            && let Some(digest) = self.earlier.and_then(|one| one.image(&whole))
+        {
+            self.lock.was_image(&whole, digest);
         }
         let known = self.lock.image(&whole);
+        pinned = known.is_some();
+        let earlier = self.earlier;
         let brought = self.brought.entry(whole.clone());
-        let brought = brought.or_insert_with(|| source.bring(&whole, known));
-        let brought = brought.clone().map_err(failed)?;
+        let brought = brought.or_insert_with(|| {
+            let first = source.bring(&whole, known);
+            match (&first, by_digest.or(known), earlier) {
+                (Err(_), Some(digest), Some(earlier))
+                    if earlier.bring_image(digest, source.folder()) =>
+                {
+                    source.bring(&whole, known)
+                }
+                _ => first,
+            }
+        });
+        let brought = brought.clone().map_err(|error| failed(error, pinned))?;
         if !whole.contains('@') {
             self.lock.pin_image(&whole, brought.manifest.digest);
         }

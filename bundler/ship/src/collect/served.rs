@@ -36,7 +36,7 @@ pub(super) fn asked(assignment: &RenderedAssignment) -> BTreeSet<RepositoryRefer
     let needs = files.flat_map(|(name, bytes)| Needs::of(name, bytes).all);
     let asked = needs.filter_map(|(need, _)| match need {
         Need::Repository(url, revision) => Some(RepositoryReference { url, revision }),
-        Need::Image(_) | Need::Source(_) => None,
+        Need::Image(_) | Need::Artifact { .. } | Need::Source(_) => None,
     });
     asked.collect()
 }
@@ -163,6 +163,22 @@ impl Serving {
     }
 }
 
+/// Refuses a repository whose files are not all in it.
+pub(super) fn no_holes(assignment: &str, url: &str, packed: &Packed) -> Result<(), CollectError> {
+    let submodule = packed.submodules.first().map(|path| (path, "a submodule"));
+    let pointer = packed.pointers.first();
+    let pointer = pointer.map(|path| (path, "a pointer of Git LFS"));
+    match submodule.or(pointer) {
+        None => Ok(()),
+        Some((path, what)) => Err(CollectError::Foreign {
+            assignment: assignment.to_owned(),
+            url: url.to_owned(),
+            path: path.clone(),
+            what,
+        }),
+    }
+}
+
 impl ServedRepository {
     fn pack(mut self, spool: &mut Spool) -> Result<Repository, CollectError> {
         let by = self.by.first().cloned().unwrap_or_default();
@@ -170,12 +186,18 @@ impl ServedRepository {
         let mut folders = BTreeSet::new();
         folders.extend(self.refs.values().filter_map(Opened::repository_folder));
         let mut folders = folders.into_iter();
-        let (Some(folder), None) = (folders.next(), folders.next()) else {
-            return Err(CollectError::Places {
+        // Another folder may have the commits that this one lacks.
+        let Some(folder) = folders.next() else {
+            return Err(CollectError::Commitless {
                 assignment: by,
                 url: self.url,
             });
         };
+        let failed = |source: SourceError| CollectError::Source {
+            assignment: by.clone(),
+            source: Arc::new(source),
+        };
+        let local = Local::at(folder).with(folders).map_err(failed)?;
         let refs = self.refs.iter();
         let refs: BTreeMap<String, String> = refs
             .map(|(name, opened)| (name.clone(), opened.commit.clone()))
@@ -184,23 +206,16 @@ impl ServedRepository {
         let commits: Vec<String> = commits.into_iter().cloned().collect();
         let mut packed = Ok(Packed::default());
         let written = spool.add_with(|out| {
-            packed = Local::at(folder).pack(&commits, &TreeLimits::PAYLOAD, out);
+            packed = local.pack(&commits, &TreeLimits::PAYLOAD, out);
             packed
                 .as_ref()
                 .map(drop)
                 .map_err(|error| std::io::Error::other(error.to_string()))
         });
-        let failed = |source: SourceError| CollectError::Source {
-            assignment: by.clone(),
-            source: Arc::new(source),
-        };
         let packed = packed.map_err(failed)?;
         let (digest, size) = written?;
         if self.whole {
-            super::no_links(&by, packed.submodules)?;
-            if let Some(path) = packed.pointers.into_iter().next() {
-                return Err(super::pointer(&by, path));
-            }
+            no_holes(&by, &self.url, &packed)?;
         }
         Ok(Repository {
             url: self.url,

@@ -137,7 +137,43 @@ spec: {url: 'oci://ghcr.io/team/app'}
                 Revision::Branch("main".into())
             ),
             source("https://charts.example"),
-            source("oci://ghcr.io/team/app"),
+            Need::Artifact {
+                url: "oci://ghcr.io/team/app".into(),
+                name: "ghcr.io/team/app:latest".into()
+            },
         ]
     );
+}
+
+#[test]
+fn a_chart_of_a_registry_is_its_artifact_and_a_range_of_versions_is_its_source() {
+    let charts = |version: &str| {
+        let repository = r"
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: a}
+spec: {type: oci, url: 'oci://ghcr.io/team/charts'}
+";
+        let release = format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: app, namespace: a}}\n\
+             spec: {{chart: {{spec: {{chart: app, version: '{version}', \
+             sourceRef: {{kind: HelmRepository, name: charts}}}}}}}}\n"
+        );
+        let files = [("a.yaml", repository), ("b.yaml", &release)];
+        let files = files.map(|(name, text)| Needs::of(name, text.as_bytes()));
+        let needs = together(files.into());
+        let needs: Vec<Need> = needs.into_iter().map(|(need, _)| need).collect();
+        needs
+    };
+    let url = "oci://ghcr.io/team/charts".to_owned();
+    let name = "ghcr.io/team/charts/app:1.2.3_build.1".to_owned();
+    assert_eq!(
+        charts("1.2.3+build.1"),
+        [Need::Artifact {
+            url: url.clone(),
+            name
+        }]
+    );
+    assert_eq!(charts(">=1.2.0"), [Need::Source(url.clone())]);
+    assert_eq!(charts("1.x"), [Need::Source(url)]);
 }

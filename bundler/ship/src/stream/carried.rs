@@ -32,7 +32,7 @@ pub(super) struct LastPayloads {
     path: PathBuf,
     index: Index,
     /// Those that are to be taken from it.
-    taken: BTreeMap<String, Source>,
+    taken: BTreeMap<String, Option<Source>>,
 }
 
 impl LastPayloads {
@@ -52,15 +52,18 @@ impl LastPayloads {
         })
     }
 
+    /// What it holds.
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
     /// Takes the payload of an assignment as it was; whether it is there.
     pub(super) fn take(&mut self, name: &str, before: &ShippedAssignment) -> bool {
-        let Some(commit) = &before.payload_commit else {
-            return false;
-        };
         let rendered = before.rendered();
-        let Some(repo) = rendered.manifests.get("repo") else {
+        let repo = rendered.manifests.get("repo");
+        if before.payload_commit.is_some() && repo.is_none() {
             return false;
-        };
+        }
         let Some(assignment) = self.assignment(name) else {
             return false;
         };
@@ -76,15 +79,17 @@ impl LastPayloads {
         };
         let readable = self.index.blobs.iter().filter(|blob| blob.sealed.is_none());
         let readable: BTreeSet<Digest> = readable.flat_map(contents).collect();
-        let same = |source: &Source| source.commit == *commit;
-        if !wanted.is_subset(&readable) || !self.index.snapshot.workloads.iter().any(same) {
+        let mut sources = self.index.snapshot.workloads.iter();
+        let commit = before.payload_commit.as_ref();
+        let is_there = commit.is_none_or(|commit| sources.any(|one| one.commit == *commit));
+        if !wanted.is_subset(&readable) || !is_there {
             return false;
         }
-        let source = Source {
+        let source = commit.zip(repo).map(|(commit, repo)| Source {
             name: format!("{KEPT}{name}"),
             repo: repo.clone(),
             commit: commit.clone(),
-        };
+        });
         self.taken.insert(name.to_owned(), source);
         true
     }
@@ -108,9 +113,11 @@ impl LastPayloads {
             let files = self.assignment(name).map(|one| one.payload.clone());
             let files = files.unwrap_or_default();
             wanted.extend(files.iter().map(|file| file.content));
-            payloads.files.insert(name.clone(), files);
-            payloads.commits.insert(name.clone(), source.commit.clone());
-            payloads.sources.push(source.clone());
+            if let Some(source) = source {
+                payloads.files.insert(name.clone(), files);
+                payloads.commits.insert(name.clone(), source.commit.clone());
+                payloads.sources.push(source.clone());
+            }
         }
         if !self.taken.is_empty() {
             self.serve_again(payloads, &mut wanted);
@@ -158,7 +165,8 @@ impl LastPayloads {
         all.find(|one| one.name.as_str() == name)
     }
 
-    fn extract(&self, wanted: BTreeSet<Digest>) -> io::Result<BTreeMap<Digest, File>> {
+    /// Some of its contents, each in a file of its own.
+    pub(super) fn extract(&self, wanted: BTreeSet<Digest>) -> io::Result<BTreeMap<Digest, File>> {
         let mut sink = Extracting {
             wanted,
             blob: None,

@@ -321,7 +321,7 @@ impl Shipped for LastBundle<'_> {
         match still_there(&mut self.collector.borrow_mut(), &id.target, before) {
             Ok(PayloadState::Yes) => good,
             Ok(PayloadState::No(why)) => Last::None(why),
-            Ok(PayloadState::Unreached(why)) => {
+            Ok(PayloadState::Unreached(why) | PayloadState::Lacking(why)) => {
                 let (fleet, role) = (self.fleet, &self.role);
                 self.carried.get_or_init(|| LastPayloads::open(fleet, role));
                 let bundle = self.carried.get_mut().and_then(Option::as_mut);
@@ -331,15 +331,8 @@ impl Shipped for LastBundle<'_> {
                 }
                 self.stalled = true;
                 Last::None(format!(
-                    "its sites keep it, and so no bundle of this stream is made: the payload of its last good \
-                     output cannot be reached now, and no bundle here has it ({why})"
-                ))
-            }
-            Ok(PayloadState::Lacking(why)) => {
-                self.stalled = true;
-                Last::None(format!(
-                    "its sites keep it, and so no bundle of this stream is made: something that it needs cannot be \
-                     had now ({why})"
+                    "its sites keep it, and so no bundle of this stream is made: what its last good output needs \
+                     cannot be had now, and no bundle here has it ({why})"
                 ))
             }
             Err(error) => {
@@ -399,7 +392,7 @@ fn unfit(
                     shares.insert(name.clone(), Share::of(rendered, listed));
                     None
                 }
-                Err(error) => Some(collect::finding(&error).at(at)),
+                Err(error) => Some(collect::finding(&error).at(error.place().unwrap_or(at))),
             }
         });
         let findings = match finding {
@@ -452,14 +445,16 @@ fn still_there(
     name: &str,
     before: &ShippedAssignment,
 ) -> Result<PayloadState, ProduceError> {
-    let Some(commit) = &before.payload_commit else {
-        return Ok(PayloadState::Yes);
-    };
+    let commit = before.payload_commit.as_ref();
     let rendered = before.rendered();
-    match collector.look(name, &rendered, Some(commit)) {
-        Ok(_) => match collector.look_served(name, &rendered, Some(commit)) {
+    let looked = match commit {
+        None => Ok(()),
+        Some(_) => collector.look(name, &rendered, commit).map(drop),
+    };
+    match looked {
+        Ok(()) => match collector.look_served(name, &rendered, commit) {
             Ok(()) => Ok(PayloadState::Yes),
-            Err(error) => Ok(PayloadState::Lacking(error.to_string())),
+            Err(error) => Ok(PayloadState::Lacking(collect::finding(&error).message)),
         },
         // A damaged copy here takes nothing from a site either.
         Err(CollectError::Source { source, .. })

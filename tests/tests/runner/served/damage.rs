@@ -13,16 +13,18 @@ use super::*;
 const ASSIGNMENT: &str = "stock-report-nightly";
 
 /// A site that runs bundle 1 with an image; what is needed to bundle again, the image's name, and its registry.
-struct Site {
-    scene: SystemFixture,
-    registry: Registry,
-    crane: PathBuf,
-    image: String,
+pub(super) struct Site {
+    pub scene: SystemFixture,
+    /// It ends when this is none.
+    pub registry: Option<Registry>,
+    address: String,
+    pub crane: PathBuf,
+    pub image: String,
 }
 
 impl Site {
     #[track_caller]
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let crane = crane_or_skip()?;
         let mut scene = SystemFixture::new();
         follow_the_example(&mut scene);
@@ -32,7 +34,8 @@ impl Site {
         with_image(&scene, &image);
         let site = Self {
             scene,
-            registry,
+            address: registry.address.clone(),
+            registry: Some(registry),
             crane,
             image,
         };
@@ -41,7 +44,11 @@ impl Site {
         Some(site)
     }
 
-    fn bundle(&self, more: &[&str]) {
+    pub fn bundle(&self, more: &[&str]) -> outhaul_tests::Ran {
+        self.try_bundle(0, more)
+    }
+
+    pub fn try_bundle(&self, code: i32, more: &[&str]) -> outhaul_tests::Ran {
         let keys = [
             "--fleet",
             "fleet",
@@ -50,9 +57,9 @@ impl Site {
             "--out",
             "stick",
         ];
-        let allowed = ["--allow-host", &self.registry.address];
+        let allowed = ["--allow-host", &self.address];
         let arguments = [&keys[..], &allowed, more].concat();
-        self.scene.plane(0, "bundle", "dev", &arguments);
+        self.scene.plane(code, "bundle", "dev", &arguments)
     }
 
     fn state(&self, path: &str) -> PathBuf {
@@ -60,7 +67,7 @@ impl Site {
     }
 
     /// The layer of the image in a generation: the only file of it that is also a stored blob.
-    fn layer(&self, number: u64) -> PathBuf {
+    pub fn layer(&self, number: u64) -> PathBuf {
         let folder = self.state(&format!("generations/{number}/images/blobs/sha256"));
         let mut entries = fs::read_dir(folder)
             .unwrap()
@@ -91,7 +98,7 @@ impl Site {
 
     /// What a layer holds: its bytes match its name.
     #[track_caller]
-    fn is_whole(layer: &Path) {
+    pub fn is_whole(layer: &Path) {
         let digest = outhaul_bundle::Digest::of(&fs::read(layer).unwrap()).hex();
         assert_eq!(layer.file_name().unwrap().to_str(), Some(&*digest));
     }
@@ -133,7 +140,7 @@ fn a_missing_layer_and_a_changed_payload_are_named_and_put_back() {
     site.scene.agent(SITE, 3, &["run", "--once"]);
     Site::is_whole(&layer);
     site.scene.agent(SITE, 0, &["export", "stick"]);
-    let files = super::super::scene::files_below(&site.scene.path("stick/reports"));
+    let files = crate::system::files_below(&site.scene.path("stick/reports"));
     let lines: Vec<u8> = files
         .iter()
         .flat_map(|path| fs::read(path).unwrap())

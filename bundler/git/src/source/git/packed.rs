@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read as _, Write};
+use std::path::Path;
 use std::process::Stdio;
 
 use super::super::{SourceError, TreeLimits};
@@ -30,6 +31,29 @@ pub struct Packed {
 }
 
 impl Repository {
+    /// Makes a bare repository in `folder` of one pack; `shallow` are its commits whose parents are not in it.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the pack is damaged, or the folder cannot be written.
+    pub fn of_pack<'s>(
+        folder: &Path,
+        from: &mut dyn std::io::Read,
+        shallow: impl IntoIterator<Item = &'s String>,
+    ) -> Result<Self, SourceError> {
+        let repository = Self::at(folder);
+        repository.init()?;
+        let lines: String = shallow.into_iter().map(|id| format!("{id}\n")).collect();
+        if !lines.is_empty() {
+            std::fs::write(folder.join("shallow"), lines).map_err(broken)?;
+        }
+        let pack = Path::new("objects/pack/pack-shipped.pack");
+        std::fs::create_dir_all(folder.join("objects/pack")).map_err(broken)?;
+        let mut file = std::fs::File::create(folder.join(pack)).map_err(broken)?;
+        std::io::copy(from, &mut file).map_err(broken)?;
+        repository.run(&["index-pack", &pack.display().to_string()])?;
+        Ok(repository)
+    }
+
     /// Writes a pack of `commits` to `out`.
     ///
     /// # Errors

@@ -1,0 +1,64 @@
+//! What became of the streams of one run.
+//!
+//! What comes in: what each stream came to. What goes out: the same in one value, for people and programs. It decides
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use outhaul_bundle::name::Name;
+use outhaul_plane::schedule::AssignmentId;
+
+use super::AwaitedSignature;
+use crate::isolation::Isolation;
+use crate::lock::MovedPin;
+
+/// What became of every stream, and of what was broken.
+#[derive(Debug, Default)]
+pub struct Production {
+    /// The streams, by name. One in which nothing is sound, and nothing ever was, is not among them.
+    pub streams: Vec<Produced>,
+    /// What became of the broken assignments of the streams that were asked for.
+    pub isolation: Isolation<()>,
+    /// What was in the last bundle of a stream and is not in the new one, by assignment: why.
+    pub removed: BTreeMap<AssignmentId, String>,
+    /// Enrolled sites by their stream, where the environment has no cluster type of that name any more: nothing is
+    /// made for them. Only when every stream was asked for.
+    pub orphans: BTreeMap<String, BTreeSet<Name>>,
+    /// Images and repositories that were asked for anew and are others than before.
+    pub moved: Vec<MovedPin>,
+    /// Streams of which no bundle is made now, because their sites would lose what they run.
+    pub stalled: BTreeSet<String>,
+}
+
+impl Production {
+    /// Whether everything was shipped that is meant to be: no stream waits for a signature, no site gets nothing.
+    pub fn is_complete(&self) -> bool {
+        self.orphans.is_empty() && self.streams.iter().all(|one| one.waiting.is_none())
+    }
+}
+
+/// What became of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Produced {
+    /// The cluster type.
+    pub cluster_type: String,
+    /// The number that is current now.
+    pub number: u64,
+    /// Whether it is a new number.
+    pub changed: bool,
+    /// The bundle that was written: a new one, or the current one once more; `None` when it is there.
+    pub file: Option<PathBuf>,
+    /// The bundle's size in bytes; 0 when none was written.
+    pub bytes: u64,
+    /// Bytes of all of its contents.
+    pub content_bytes: u64,
+    /// How many assignments are in it.
+    pub assignments: usize,
+    /// Why no bundle is made of it at all, when a delivery policy says so.
+    pub withheld: Option<String>,
+    /// Why it has a new number although nothing changed.
+    pub because: Option<String>,
+    /// Whose signature it waits for; nothing is shipped before.
+    pub waiting: Option<AwaitedSignature>,
+}

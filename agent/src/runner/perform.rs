@@ -12,7 +12,6 @@ use super::{Transition, gate, held, index_of, note_of, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
-use crate::generation;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Task};
 use crate::serving;

@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
-use crate::generation;
 use crate::intact::{self, Look};
 use crate::machine::{State, Work};
 use crate::runner::{self, held};
@@ -77,11 +76,11 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     Ok(found)
 }
 
-/// Stored files of the active bundle, and of the one before it, that are missing or damaged.
+/// Stored files of the active bundle, and of those that one can go back to, that are missing or damaged.
 fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let active = site.active.map(|active| active.number);
-    let numbers = [active, site.previous].into_iter().flatten();
+    let numbers = active.into_iter().chain(site.earlier);
     Ok(numbers
         .filter_map(|number| {
             // An index that cannot be read is told by what needs it.

@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::Location;
-use outhaul_git::source::{self, Opened, Reference, normal_url};
+use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::served::{self, Ref, RepositoryReference, Serving};

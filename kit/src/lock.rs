@@ -18,6 +18,18 @@ pub fn take(path: &Path) -> io::Result<Option<File>> {
         .create(true)
         .truncate(false)
         .open(path)?;
+    locked(file)
+}
+
+/// Takes the folder `path` itself, so that no file of it comes to be; `None` when another process has it.
+///
+/// # Errors
+/// [`io::Error`] when the folder cannot be opened or locked.
+pub fn take_folder(path: &Path) -> io::Result<Option<File>> {
+    locked(File::open(path)?)
+}
+
+fn locked(file: File) -> io::Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -39,5 +51,10 @@ mod tests {
         drop(first);
         assert!(take(&path).unwrap().is_some());
         assert!(take(&folder.path().join("none/lock")).is_err());
+        let whole = take_folder(folder.path()).unwrap();
+        assert!(whole.is_some());
+        assert!(take_folder(folder.path()).unwrap().is_none());
+        drop(whole);
+        assert!(take_folder(folder.path()).unwrap().is_some());
     }
 }

@@ -127,6 +127,8 @@ fn approved(
     let note = runner::note_of(agent.store.read(), number)?;
     let still = match state {
         Some(State::Gated) if !note.is_empty() => format!(": {note}"),
+        // What went with it, and what that left behind.
+        Some(State::Active) if !note.is_empty() => format!("; {note}"),
         _ => String::new(),
     };
     answer.text = format!("bundle {number} is approved by {who}: {word}{still}");

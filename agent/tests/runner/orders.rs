@@ -331,6 +331,7 @@ fn a_bundle_with_a_forged_order_is_refused_and_the_order_not_done() {
 fn end(site: &Site) -> (Value, Vec<String>, [usize; 4]) {
     let mut status = site.status();
     for moving in [
+        "clock",
         "time_lower_bound",
         "key",
         "observed_ms",

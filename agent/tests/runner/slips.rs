@@ -16,6 +16,7 @@ fn kept(site: &Site) -> (Tree, Vec<u8>, Value) {
     let mut status = site.status();
     // Time goes on, and the refusal itself is reported.
     for moving in [
+        "clock",
         "time_lower_bound",
         "reports_waiting",
         "reports_last",

@@ -151,7 +151,7 @@ pub struct PartRule {
 }
 
 impl PartRule {
-    /// `cluster type `ring-0`, workload `camera``.
+    /// Of what it is a rule, such as: cluster type `ring-0`, workload `camera`.
     pub fn name(&self) -> String {
         let cluster_type = self.cluster_type.as_ref();
         let workload = self.workload.as_ref();

@@ -105,8 +105,10 @@ impl Classified for ProduceError {
             Self::Fleet(error) => error.class(),
             Self::Collect(CollectError::Image { error, .. }) if error.is_environment => Environment,
             Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))
+            | Self::Busy { .. }
             | Self::Collect(CollectError::Spool(_))
             | Self::Deliver(_)
+            | Self::Exclusive { .. }
             | Self::Finish(_)
             | Self::Keep(_)
             | Self::Last(_)
@@ -130,6 +132,9 @@ impl Classified for ProduceError {
             }
             Self::Assemble(_) | Self::Collect(_) | Self::Contradiction(_) | Self::Finish(_) => {
                 "nothing was written".to_owned()
+            }
+            Self::Busy { .. } => {
+                "nothing was changed; give the command again when that has ended".to_owned()
             }
             Self::Deliver(_) => {
                 "the number was not published; make room or choose another folder, and run it again"
@@ -158,6 +163,7 @@ impl Classified for ProduceError {
             | Self::Last(_)
             | Self::Lock(_)
             | Self::Removals { .. }
+            | Self::Exclusive { .. }
             | Self::Spool(_) => return None,
         };
         Some(help)

@@ -97,7 +97,7 @@ pub const EXPIRES_DAYS: u32 = 180;
 /// was shipped last; what of a stream is on record lies in the fleet's folder.
 ///
 /// # Errors
-/// [`ProduceError`] of the first stream that fails; those before it, in order of their names, are done.
+/// [`ProduceError::Busy`] while another process makes bundles of this fleet; else that of the first stream that fails; those before it, in order of their names, are done.
 /// A removal that nobody acknowledged is found before anything is written.
 pub fn produce(
     platform: &Platform,
@@ -105,6 +105,15 @@ pub fn produce(
     secret: &Secret,
     request: &Request<'_>,
 ) -> Result<Production, ProduceError> {
+    // Two at once would sign different bundles with one number.
+    let folder = fleet.folder().to_owned();
+    let exclusive = match outhaul_kit::lock::take_folder(&folder) {
+        Ok(exclusive) => exclusive,
+        Err(source) => return Err(ProduceError::Exclusive { folder, source }),
+    };
+    if exclusive.is_none() {
+        return Err(ProduceError::Busy { folder });
+    }
     let rendering = &platform.rendering;
     known(platform, request)?;
     let wanted =

@@ -300,3 +300,29 @@ fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
     assert_eq!(of(&second, "wave-3"), of(&first, "wave-3"));
     assert_ne!(of(&second, "wave-2"), of(&first, "wave-2"));
 }
+
+#[test]
+fn two_commands_never_make_bundles_of_one_fleet_at_once() {
+    let fleet = Fleet::new();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    fleet
+        .fixture
+        .write("manifests/here/app.yaml", "version: 2\n");
+    commit(&fleet.path("manifests"), "second");
+    let held = fs::File::open(fleet.path("fleet")).unwrap();
+    held.try_lock().unwrap();
+    let refused = fleet.bundle(&[]);
+    assert!(refused.starts_with("exit code 3"), "{refused}");
+    for words in [
+        "another `outhaul bundle` or `outhaul serve` makes bundles of the fleet `fleet` now",
+        "help: nothing was changed; give the command again when that has ended",
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
+    drop(held);
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(fleet.path("out/dev-drone-2.outhaul").exists());
+}

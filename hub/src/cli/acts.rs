@@ -23,8 +23,8 @@ const LISTED: u32 = 1_000;
 /// A gate whose rules ask for approvals counts this one when NAME is on their list.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  outhaul-hub approve --environment dev --commit SHA --by alice \
-                        --reason \"release 4 is signed off\" --state hub"
+    after_help = "Example:\n  outhaul-hub approve --environment dev --by alice \
+                        --commit $(git -C control-plane rev-parse main) --reason \"release 4 is signed off\" --state hub"
 )]
 pub(crate) struct Approve {
     /// The environment that the commit leaves

@@ -3,6 +3,8 @@
 //! What comes in: the error of whichever step failed. What goes out: the sentence for the person, with the
 //! data of the situation. Streams before the one that failed were made.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
 use outhaul_signer::fleet::FleetError;
@@ -80,6 +82,21 @@ pub enum ProduceError {
     /// What is pinned cannot be read or written.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Another process makes bundles of this fleet now.
+    #[error("another `outhaul bundle` or `outhaul serve` makes bundles of the fleet `{}` now", folder.display())]
+    Busy {
+        /// The fleet's folder.
+        folder: PathBuf,
+    },
+    /// The fleet's folder cannot be locked.
+    #[error("cannot lock the fleet's folder `{}`", folder.display())]
+    Exclusive {
+        /// The fleet's folder.
+        folder: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// The temporary folder failed.
     #[error(transparent)]
     Spool(#[from] SpoolError),

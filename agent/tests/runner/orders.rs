@@ -332,6 +332,7 @@ fn end(site: &Site) -> (Value, Vec<String>, [usize; 4]) {
     let mut status = site.status();
     for moving in [
         "clock",
+        "next",
         "time_lower_bound",
         "key",
         "observed_ms",

@@ -17,6 +17,7 @@ fn kept(site: &Site) -> (Tree, Vec<u8>, Value) {
     // Time goes on, and the refusal itself is reported.
     for moving in [
         "clock",
+        "next",
         "time_lower_bound",
         "reports_waiting",
         "reports_last",

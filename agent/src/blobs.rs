@@ -11,12 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::{BlobSink, Digest};
 
 use crate::cut;
 use crate::durable::{self, FileError, at};
-use crate::generation;
 use crate::state_folder::StateFolder;
 
 mod tried;
@@ -67,7 +67,7 @@ impl Blobs {
 
     /// Whether a blob is there with the bytes that its digest names.
     pub fn is_whole(&self, blob: &Blob) -> bool {
-        let found = generation::digest_of(&self.path(&blob.digest));
+        let found = digest_of(&self.path(&blob.digest));
         found.is_ok_and(|found| found == blob.digest)
     }
 
@@ -188,4 +188,11 @@ impl BlobSink for Blobs {
             let _ = durable::remove_file(&self.partial_path(&blob.digest));
         }
     }
+}
+
+/// Digest of a file's content.
+pub fn digest_of(path: &Path) -> io::Result<Digest> {
+    let mut hasher = Hasher::new();
+    io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(hasher.finish().0)
 }

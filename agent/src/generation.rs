@@ -12,21 +12,22 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Assignment, Blob, Content, Encoding};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Limits, decode};
 use outhaul_reconcilers::Desired;
 use outhaul_serve::catalog;
 
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, digest_of};
 pub use crate::content_error::GenerationError;
 use crate::cut;
 use crate::durable::{self, FileError, at};
-use crate::intact;
 use crate::secrets::Secrets;
 use crate::serving;
 use crate::state_folder::StateFolder;
+
+/// An empty file in a generation; all that was read and found right is older than it.
+pub const CHECKED: &str = "checked";
 
 /// Reads every file of an assignment again and compares it with the index.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
@@ -45,11 +46,12 @@ pub fn check(desired: &Desired) -> Result<(), GenerationError> {
     Ok(())
 }
 
-/// Digest of a file's content.
-pub fn digest_of(path: &Path) -> io::Result<Digest> {
-    let mut hasher = Hasher::new();
-    io::copy(&mut File::open(path)?, &mut hasher)?;
-    Ok(hasher.finish().0)
+/// Writes down that every file of a generation's `folder` is whole now.
+///
+/// # Errors
+/// [`FileError`]
+pub fn mark(folder: &Path) -> Result<(), FileError> {
+    durable::write(&folder.join(CHECKED), b"", 0o600)
 }
 
 /// The assignments of a generation on `site`, in the index's order.
@@ -138,7 +140,7 @@ pub fn unpack(
         durable::write(&folder.join("metadata").join(name), bytes, 0o600)?;
     }
     // Last: all that lies in the folder is older.
-    intact::mark(&folder)?;
+    mark(&folder)?;
     durable::sync_file_system(&folder)?;
     cut::here("generation-written");
     durable::remove_tree(&to)?;

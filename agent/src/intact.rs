@@ -15,15 +15,13 @@ use outhaul_bundle::{Index, Limits};
 use outhaul_serve::catalog;
 
 use crate::agent::Agent;
-use crate::blobs::Blobs;
+use crate::blobs::{self, Blobs};
 use crate::content_error::GenerationError;
 use crate::durable::{self, FileError, at};
 use crate::error::AgentError;
 use crate::generation::{self, Place};
 use crate::state_folder::StateFolder;
 
-/// An empty file in a generation; all that was read and found right is older than it.
-const CHECKED: &str = "checked";
 /// How long a look at times and sizes is enough: a disk can lose bytes without a trace.
 const FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many files are named.
@@ -61,17 +59,9 @@ impl Damage {
     }
 }
 
-/// Writes down that every file of a generation's `folder` is whole now.
-///
-/// # Errors
-/// [`FileError`]
-pub fn mark(folder: &Path) -> Result<(), FileError> {
-    durable::write(&folder.join(CHECKED), b"", 0o600)
-}
-
 /// When all of a generation was last found whole; `None` when that is unknown.
 pub fn checked(state_folder: &StateFolder, number: u64) -> Option<SystemTime> {
-    let meta = std::fs::metadata(state_folder.generation(number).join(CHECKED)).ok()?;
+    let meta = std::fs::metadata(state_folder.generation(number).join(generation::CHECKED)).ok()?;
     meta.modified().ok()
 }
 
@@ -154,7 +144,7 @@ fn problem_of(path: &Path, content: &Content, since: Option<SystemTime>) -> Opti
     if since.is_some_and(is_older) {
         return None;
     }
-    match generation::digest_of(path) {
+    match blobs::digest_of(path) {
         Ok(found) if found == content.digest => None,
         Ok(_) => Some("its bytes were changed".to_owned()),
         Err(error) => Some(error.to_string()),
@@ -273,7 +263,7 @@ pub fn mend_found(
         put_back(&agent.state_folder, index, &agent.limits, found)?;
     }
     if look == Look::Every {
-        mark(&agent.state_folder.generation(index.number))?;
+        generation::mark(&agent.state_folder.generation(index.number))?;
     }
     Ok(match found.is_empty() {
         true => String::new(),

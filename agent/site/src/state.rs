@@ -307,6 +307,9 @@ pub fn check_enrolled(state_folder: &StateFolder) -> Result<(), StateError> {
 }
 
 /// A new life of a store: reports are numbered within it.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn new_epoch() -> Result<Name, StateError> {
     let mut bytes = [0u8; 8];
     let problem = |problem: String| StateError::Key { problem };
@@ -459,6 +462,9 @@ pub fn to_json<T: Serialize>(value: &T) -> String {
     serde_json::to_value(value).unwrap_or_default().to_string()
 }
 
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StateError> {
     serde_json::from_str(text).map_err(|error| StateError::Value {
         what: what.to_owned(),
@@ -466,6 +472,9 @@ pub fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, State
     })
 }
 
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn digest(text: &str) -> Result<Digest, StateError> {
     text.parse().map_err(
         |error: outhaul_bundle::digest::DigestError| StateError::Value {

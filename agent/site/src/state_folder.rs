@@ -32,6 +32,7 @@ impl StateFolder {
 
     /// The same folder for a memory that is a copy: its floors stand in the copy only. Where floors contradict
     /// each other (`doubtful`), they do so until newer ones are accepted.
+    #[must_use]
     pub fn for_rehearsal(&self, doubtful: bool) -> Self {
         Self {
             root: self.root.clone(),
@@ -40,6 +41,9 @@ impl StateFolder {
     }
 
     /// Creates the folders that every command relies on.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn create(&self) -> Result<(), FileError> {
         for folder in [
             self.root.clone(),

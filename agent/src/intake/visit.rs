@@ -244,7 +244,7 @@ pub fn write_newer(
         .map_err(AgentError::Export)
         .and_then(|_| report::export_newer(agent, place, there));
     note_reports(agent, place, |reports| {
-        reports.ended(there, done.as_ref().err())
+        reports.ended(there, done.as_ref().err());
     });
     done.map(Some)
 }
@@ -256,16 +256,19 @@ fn note_reports(agent: &mut Agent, place: &Path, change: impl FnOnce(&mut Report
     let noted = agent.commit(|db, author| {
         let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
         let at = all.iter().position(|visit| visit.place == place);
-        let mut visit = at.map(|at| all.remove(at)).unwrap_or_else(|| Visit {
-            place,
-            at_ms: author.reading.wall_ms(),
-            busy: false,
-            text: format!("nothing on it is for this site{REMOVABLE}"),
-            is_file: false,
-            blocked: None,
-            left: None,
-            reports: None,
-        });
+        let mut visit = match at {
+            Some(at) => all.remove(at),
+            None => Visit {
+                place,
+                at_ms: author.reading.wall_ms(),
+                busy: false,
+                text: format!("nothing on it is for this site{REMOVABLE}"),
+                is_file: false,
+                blocked: None,
+                left: None,
+                reports: None,
+            },
+        };
         let reports = visit.reports.get_or_insert_default();
         change(reports);
         reports.at_ms = author.reading.wall_ms();

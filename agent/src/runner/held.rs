@@ -54,10 +54,7 @@ pub fn kept(agent: &Agent, name: &str, hold: &AssignmentHold) -> Option<Desired>
 
 /// Whether a bundle has the same content for an assignment as what is kept of it.
 pub fn is_same(index: &Index, kept: &Desired) -> bool {
-    index
-        .assignments
-        .iter()
-        .any(|assignment| *assignment == kept.assignment)
+    index.assignments.contains(&kept.assignment)
 }
 
 /// How the held assignments stand beside bundle `index`. One whose content differs from the bundle's is not as

@@ -119,11 +119,11 @@ fn table<const N: usize>(
     }
     let _ = writeln!(page, "</tr>");
     for row in rows {
-        let cells: String = row
-            .iter()
-            .map(|cell| format!("<td>{}</td>", escaped(cell)))
-            .collect();
-        let _ = writeln!(page, "<tr>{cells}</tr>");
+        let _ = write!(page, "<tr>");
+        for cell in &row {
+            let _ = write!(page, "<td>{}</td>", escaped(cell));
+        }
+        let _ = writeln!(page, "</tr>");
     }
     let _ = writeln!(page, "</table>");
 }

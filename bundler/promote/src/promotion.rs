@@ -104,6 +104,7 @@ impl Chain<'_> {
                         decision,
                     });
                 }
+                let decision = Box::new(decision);
                 Basis::Open { from, decision }
             }
         };

@@ -44,7 +44,7 @@ pub enum Basis {
         /// The environment.
         from: String,
         /// What the hub decided.
-        decision: Decision,
+        decision: Box<Decision>,
     },
     /// Somebody goes past the gate.
     Override(Override),
@@ -204,7 +204,7 @@ mod tests {
             COMMIT,
             &Basis::Open {
                 from: "dev".to_owned(),
-                decision,
+                decision: Box::new(decision),
             },
         );
         let gate = Some(Passage::Gate("dev".into()));

@@ -224,6 +224,7 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
             return Ok(StepOutcome::Closed(decision.reasons));
         }
         let from = from.clone();
+        let decision = Box::new(decision);
         let basis = Basis::Open { from, decision };
         Ok(StepOutcome::Moved(chain.move_to(&link, &pinned, &basis)?))
     };

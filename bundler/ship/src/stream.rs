@@ -48,7 +48,6 @@ mod shelf;
 mod shipped;
 mod signing;
 
-pub use countersigned::AwaitedSignature;
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -57,7 +56,7 @@ pub use error::ProduceError;
 use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
-pub use production::{Produced, Production};
+pub use production::{AwaitedSignature, Produced, Production};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
 use shipped::{ShippedAssignment, ShippedStream};

@@ -31,6 +31,10 @@ use outhaul_ship::stream::{self, ProduceError, Production, Request};
     --source https://git.factory.example/label-printer=label-printer --fleet fleet \
     --passphrase-file passphrase --out /media/stick"
 )]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "options of a command line, each of which is given or not"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,

@@ -25,7 +25,7 @@ pub(super) fn print(
     let unreachable = offline::unreachable(platform, Some(cluster_types));
     if output == Format::Json {
         let (kept, left_out) = isolation_json(&estimates.isolation);
-        let findings = unreachable.iter().map(|one| one.to_json());
+        let findings = unreachable.iter().map(outhaul_control::Diagnostic::to_json);
         print_json(&json!({
             "environment": environment,
             "streams": estimates.streams,

@@ -143,7 +143,8 @@ pub(super) fn approve(common: &Common, args: &Approve) -> Result<u8, HubError> {
             gate::short(&args.commit)
         ));
     }
-    recorded(common, id, &act)
+    print_recorded(common, id, &act);
+    Ok(0)
 }
 
 pub(super) fn waive(common: &Common, args: &Waive) -> Result<u8, HubError> {
@@ -169,7 +170,8 @@ fn excuse(common: &Common, args: &OneSite, kind: ActKind, what: &str) -> Result<
         }
         Ok(session.add_act(&act)?)
     })?;
-    recorded(common, id, &act)
+    print_recorded(common, id, &act);
+    Ok(0)
 }
 
 pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError> {
@@ -193,7 +195,8 @@ pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError>
             "`outhaul-hub approvals` lists them; nothing was changed",
         ))
     })?;
-    recorded(common, id, &act)
+    print_recorded(common, id, &act);
+    Ok(0)
 }
 
 pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
@@ -242,7 +245,7 @@ fn sentence(act: &Act) -> String {
     }
 }
 
-fn recorded(common: &Common, id: i64, act: &Act) -> Result<u8, HubError> {
+fn print_recorded(common: &Common, id: i64, act: &Act) {
     match common.output {
         Output::Json => {
             let until = act.until_ms.map(time::rfc3339);
@@ -253,7 +256,6 @@ fn recorded(common: &Common, id: i64, act: &Act) -> Result<u8, HubError> {
         }
         Output::Text => print::data(&format!("{} (number {id} on record)", sentence(act))),
     }
-    Ok(0)
 }
 
 fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {

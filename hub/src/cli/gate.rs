@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// close the gate at any share [default: 100%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     quorum: Option<u8>,
-    /// Rules as JSON, instead of those on record, such as '{"soak_hours": 24}'
+    /// Rules as JSON, instead of those on record, such as `{"soak_hours": 24}`
     #[arg(long, value_name = "JSON", value_parser = rules)]
     rules: Option<GateRules>,
 }

@@ -15,10 +15,10 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = assess(question, facts, site, needed);
-    if standing != SiteStatus::Confirmed {
-        if let Some((status, text)) = excused(question, facts, site, standing, &message) {
-            (standing, message) = (status, text);
-        }
+    if standing != SiteStatus::Confirmed
+        && let Some((status, text)) = excused(question, facts, site, standing, &message)
+    {
+        (standing, message) = (status, text);
     }
     SiteStanding {
         site: site.site.clone(),

@@ -29,10 +29,8 @@ pub fn rank(key: &Key) -> u8 {
         ("admissionregistration.k8s.io", kind) if kind.ends_with("Policy") => 41,
         ("admissionregistration.k8s.io", _) => 43,
         _ if core => 20,
-        // What Flux fetches from, before what is made of it.
-        ("source.toolkit.fluxcd.io", _) => 25,
-        // What Argo CD's applications are allowed, before them.
-        ("argoproj.io", "AppProject") => 25,
+        // What Flux fetches from, and what Argo CD's applications are allowed, before what is made of them.
+        ("source.toolkit.fluxcd.io", _) | ("argoproj.io", "AppProject") => 25,
         // Ingresses, budgets, and objects of custom kinds.
         _ => 30,
     }

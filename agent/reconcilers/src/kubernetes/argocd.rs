@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         let mut one = json!({"source": {"repoURL": "https://github.com/org/repo"}});
         point_to("https://mirror.site.example:5443", &mut one);
-        assert_eq!(one.as_object().map(|fields| fields.len()), Some(1), "{one}");
+        assert_eq!(one.as_object().map(serde_json::Map::len), Some(1), "{one}");
     }
 }

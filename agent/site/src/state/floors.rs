@@ -199,6 +199,9 @@ pub fn store(db: &Connection, floors: &Floors) -> Result<(), StateError> {
 }
 
 /// The metadata that was last accepted.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn trusted(db: &Connection) -> Result<TrustedMetadata, StateError> {
     let mut query = db
         .prepare("SELECT name, bytes FROM trusted")
@@ -215,6 +218,9 @@ pub fn trusted(db: &Connection) -> Result<TrustedMetadata, StateError> {
 }
 
 /// Replaces the metadata that was last accepted.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn store_trusted(db: &Connection, trusted: &TrustedMetadata) -> Result<(), StateError> {
     db.execute("DELETE FROM trusted", [])
         .map_err(doing("store metadata"))?;

@@ -91,6 +91,9 @@ fn typed(raw: Raw) -> Result<Generation, StateError> {
 }
 
 /// Every generation, newest first.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn all(db: &Connection) -> Result<Vec<Generation>, StateError> {
     let sql = format!("SELECT {COLUMNS} FROM generation ORDER BY number DESC");
     let mut query = db.prepare(&sql).map_err(doing("read generations"))?;
@@ -102,6 +105,9 @@ pub fn all(db: &Connection) -> Result<Vec<Generation>, StateError> {
 }
 
 /// One generation.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn one(db: &Connection, number: u64) -> Result<Option<Generation>, StateError> {
     let sql = format!("SELECT {COLUMNS} FROM generation WHERE number = ?1");
     let row = db
@@ -112,6 +118,9 @@ pub fn one(db: &Connection, number: u64) -> Result<Option<Generation>, StateErro
 }
 
 /// Writes a generation's row, whatever was there.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO generation
@@ -135,6 +144,9 @@ pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
 }
 
 /// Forgets a generation that never reached the disk.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn forget(db: &Connection, number: u64) -> Result<(), StateError> {
     db.execute("DELETE FROM generation WHERE number = ?1", [signed(number)])
         .map_err(doing("forget a generation"))?;
@@ -142,6 +154,9 @@ pub fn forget(db: &Connection, number: u64) -> Result<(), StateError> {
 }
 
 /// Adds a line to the journal.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn journal(
     db: &Connection,
     number: u64,
@@ -164,6 +179,9 @@ pub fn journal(
 }
 
 /// Records an assignment's result in a pass.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn record(db: &Connection, pass: &str, result: &AssignmentResult) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO result (pass, assignment, value) VALUES (?1, ?2, ?3)",
@@ -174,6 +192,9 @@ pub fn record(db: &Connection, pass: &str, result: &AssignmentResult) -> Result<
 }
 
 /// The recorded results of a pass.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn results(db: &Connection, pass: &str) -> Result<Vec<AssignmentResult>, StateError> {
     let mut query = db
         .prepare("SELECT value FROM result WHERE pass = ?1 ORDER BY assignment")
@@ -186,6 +207,9 @@ pub fn results(db: &Connection, pass: &str) -> Result<Vec<AssignmentResult>, Sta
 }
 
 /// Forgets the results of a pass, before it is begun anew or when it is over.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn forget_results(db: &Connection, pass: &str) -> Result<(), StateError> {
     db.execute("DELETE FROM result WHERE pass = ?1", [pass])
         .map_err(doing("forget results"))?;
@@ -193,6 +217,9 @@ pub fn forget_results(db: &Connection, pass: &str) -> Result<(), StateError> {
 }
 
 /// Remembers content that is not to be tried again.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn remember(
     db: &Connection,
     index: &Digest,
@@ -208,6 +235,9 @@ pub fn remember(
 }
 
 /// Why content is not to be tried again, if so.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn remembered(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
     db.query_row(
         "SELECT reason FROM failed WHERE index_digest = ?1",
@@ -219,6 +249,9 @@ pub fn remembered(db: &Connection, index: &Digest) -> Result<Option<String>, Sta
 }
 
 /// Records a person's yes; it also forgets an earlier failure of the same content.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn approve(db: &Connection, index: &Digest, who: &str) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO approval (index_digest, who) VALUES (?1, ?2)",
@@ -234,6 +267,9 @@ pub fn approve(db: &Connection, index: &Digest, who: &str) -> Result<(), StateEr
 }
 
 /// Who said yes to this content, if anybody did.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn approval(db: &Connection, index: &Digest) -> Result<Option<String>, StateError> {
     db.query_row(
         "SELECT who FROM approval WHERE index_digest = ?1",

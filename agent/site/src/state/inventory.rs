@@ -46,6 +46,9 @@ impl From<StateError> for LedgerError {
 }
 
 /// Everything, or all of one assignment.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn items(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, StateError> {
     let mut query = db
         .prepare(
@@ -71,6 +74,9 @@ pub fn items(db: &Connection, assignment: Option<&str>) -> Result<Vec<Item>, Sta
 }
 
 /// The assignment other than `assignment` under which `item` is listed.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn other_holder(
     db: &Connection,
     kind: &str,
@@ -88,6 +94,9 @@ pub fn other_holder(
 }
 
 /// Records that `item` is about to be written, or was: `phase` says which.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn put(db: &Connection, item: &Item) -> Result<(), StateError> {
     db.execute(
         "INSERT OR REPLACE INTO inventory
@@ -108,6 +117,9 @@ pub fn put(db: &Connection, item: &Item) -> Result<(), StateError> {
 }
 
 /// Confirms all intents of an assignment.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn confirm(db: &Connection, kind: &str, assignment: &str) -> Result<(), StateError> {
     db.execute(
         "UPDATE inventory SET phase = 'applied', before = ''
@@ -119,6 +131,9 @@ pub fn confirm(db: &Connection, kind: &str, assignment: &str) -> Result<(), Stat
 }
 
 /// Forgets one thing that was removed.
+///
+/// # Errors
+/// [`StateError`] when the database does not answer, or holds what does not fit.
 pub fn forget(db: &Connection, item: &Item) -> Result<(), StateError> {
     db.execute(
         "DELETE FROM inventory WHERE kind = ?1 AND assignment = ?2 AND item = ?3",

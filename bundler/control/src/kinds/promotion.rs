@@ -188,7 +188,7 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         let time = ClosedTime {
             from: from?.value,
             until: until?.value,
-            reason: reason?.unwrap_or_default(),
+            reason: reason.ok()?.unwrap_or_default(),
         };
         let problem = time.check().err();
         Some((time, problem))
@@ -218,8 +218,8 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         let workload = optional(reader, fields, "workload");
         let (quorum_percent, min_sites, soak_hours) = read_shares(reader, fields)?;
         let part = PartRule {
-            cluster_type: cluster_type?,
-            workload: workload?,
+            cluster_type: cluster_type.ok()?,
+            workload: workload.ok()?,
             quorum_percent,
             min_sites,
             soak_hours,
@@ -229,7 +229,7 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
     });
     let (quorum_percent, min_sites, soak_hours) = shares?;
     Some(GateRules {
-        max_age_hours: max_age_hours?,
+        max_age_hours: max_age_hours.ok()?,
         quorum_percent,
         min_sites,
         soak_hours,
@@ -246,20 +246,35 @@ fn read_shares(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shares> {
     let percent = number(reader, fields, PERCENT);
     let sites = number(reader, fields, SITES);
     let soak = number(reader, fields, SOAK);
-    let percent = percent?.and_then(|percent| u8::try_from(percent).ok());
-    Some((percent, sites?, soak?))
+    let percent = percent.ok()?.and_then(|percent| u8::try_from(percent).ok());
+    Some((percent, sites.ok()?, soak.ok()?))
 }
 
-/// A number that may be left out; `None` when it is there and does not read.
-fn number(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u32>> {
-    let found = reader.integer(fields, key);
-    (found.is_some() || fields.field(key).is_none()).then(|| found.map(|found| found.value))
+/// A field that is there and does not read; the reader has said so.
+struct Unreadable;
+
+/// A number that may be left out.
+fn number(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    key: &str,
+) -> Result<Option<u32>, Unreadable> {
+    match reader.integer(fields, key) {
+        None if fields.field(key).is_some() => Err(Unreadable),
+        found => Ok(found.map(|found| found.value)),
+    }
 }
 
 /// The same of a text.
-fn optional(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<String>> {
-    let found = reader.optional_text(fields, key);
-    (found.is_some() || fields.field(key).is_none()).then(|| found.map(|found| found.value))
+fn optional(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    key: &str,
+) -> Result<Option<String>, Unreadable> {
+    match reader.optional_text(fields, key) {
+        None if fields.field(key).is_some() => Err(Unreadable),
+        found => Ok(found.map(|found| found.value)),
+    }
 }
 
 fn approvals(reader: &mut Reader<'_>, spec: &Fields<'_>, node: &Node) -> Option<ApprovalRule> {

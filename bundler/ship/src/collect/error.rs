@@ -100,7 +100,7 @@ pub enum CollectError {
         /// The image, as it is written.
         image: String,
         /// Where it is written, where that is a file that somebody wrote.
-        at: Option<Location>,
+        at: Option<Box<Location>>,
         /// Whether its tag is pinned to what it was.
         pinned: bool,
         /// Why.
@@ -189,7 +189,7 @@ impl CollectError {
     /// Where what it is about is written; `None` where nothing but the deployment target says so.
     pub fn place(&self) -> Option<&Location> {
         match self {
-            Self::Image { at, .. } => at.as_ref(),
+            Self::Image { at, .. } => at.as_deref(),
             _ => None,
         }
     }

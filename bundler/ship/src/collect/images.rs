@@ -342,7 +342,7 @@ impl Collector<'_> {
         let failed = |error: ImageError, pinned: bool| CollectError::Image {
             assignment: name.to_owned(),
             image: shown_image(image),
-            at: at.cloned(),
+            at: at.cloned().map(Box::new),
             pinned,
             error,
         };

@@ -13,7 +13,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
 use super::shipped::ShippedStream;
-use super::{Built, ProduceError, Produced, Request, StreamContents};
+use super::{AwaitedSignature, Built, ProduceError, Produced, Request, StreamContents};
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 
@@ -21,30 +21,6 @@ use crate::assemble::{UnsignedBundle, waiting};
 const PLAIN: &str = "content";
 /// Ending of the folders in which bundles wait.
 const ENDING: &str = "contents";
-
-/// What a stream waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AwaitedSignature {
-    /// The stream's role.
-    pub role: String,
-    /// The request to be answered.
-    pub request: PathBuf,
-    /// Signatures needed.
-    pub threshold: usize,
-    /// Signatures there.
-    pub found: usize,
-}
-
-impl AwaitedSignature {
-    pub(super) fn of(pending: &Pending, role: &str) -> Self {
-        Self {
-            role: role.to_owned(),
-            request: pending.request.clone(),
-            threshold: pending.threshold,
-            found: pending.found,
-        }
-    }
-}
 
 /// A bundle with enough signatures, as it was kept.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ impl<'a> EarlierBundles<'a> {
         folder.as_ref().map(tempfile::TempDir::path)
     }
 
-    fn image_in<'b>(bundle: &'b LastPayloads, manifest: Digest) -> Option<&'b Image> {
+    fn image_in(bundle: &LastPayloads, manifest: Digest) -> Option<&Image> {
         let mut images = bundle.index().served.images.iter();
         images.find(|image| image.manifest.digest == manifest)
     }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_signer::publish::Pending;
 
-use super::AwaitedSignature;
 use crate::isolation::Isolation;
 use crate::lock::MovedPin;
 
@@ -61,4 +61,28 @@ pub struct Produced {
     pub because: Option<String>,
     /// Whose signature it waits for; nothing is shipped before.
     pub waiting: Option<AwaitedSignature>,
+}
+
+/// What a stream waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedSignature {
+    /// The stream's role.
+    pub role: String,
+    /// The request to be answered.
+    pub request: PathBuf,
+    /// Signatures needed.
+    pub threshold: usize,
+    /// Signatures there.
+    pub found: usize,
+}
+
+impl AwaitedSignature {
+    pub(super) fn of(pending: &Pending, role: &str) -> Self {
+        Self {
+            role: role.to_owned(),
+            request: pending.request.clone(),
+            threshold: pending.threshold,
+            found: pending.found,
+        }
+    }
 }

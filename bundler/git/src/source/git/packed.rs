@@ -42,9 +42,14 @@ impl Repository {
     ) -> Result<Self, SourceError> {
         let repository = Self::at(folder);
         repository.init()?;
-        let lines: String = shallow.into_iter().map(|id| format!("{id}\n")).collect();
+        let mut lines = String::new();
+        for id in shallow {
+            lines.push_str(id);
+            lines.push('\n');
+        }
         if !lines.is_empty() {
-            std::fs::write(folder.join("shallow"), lines).map_err(broken)?;
+            outhaul_kit::durable::write(&folder.join("shallow"), lines.as_bytes(), 0o644)
+                .map_err(broken)?;
         }
         let pack = Path::new("objects/pack/pack-shipped.pack");
         std::fs::create_dir_all(folder.join("objects/pack")).map_err(broken)?;

@@ -15,6 +15,16 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
             "bundle {} is active, and nothing of bundle {number} was applied yet",
             active.number
         ),
+        (Some(active), Work::Reverting { from, to, .. }) if !begun && !active.broken => {
+            match active.number == from {
+                true => {
+                    format!("bundle {from} is active, and nothing of bundle {to} was put back yet")
+                }
+                false => {
+                    format!("bundle {to} is active, and nothing of bundle {from} was applied yet")
+                }
+            }
+        }
         (None, _) => "no bundle is active".to_owned(),
         (Some(active), Work::Idle) if active.broken => {
             format!("bundle {} is only partly applied", active.number)
@@ -40,6 +50,21 @@ pub fn repair(site: &Site) -> Option<String> {
 /// What a person is to do, if anything; `note` says why the work under way, or the active bundle, stands
 /// as it does.
 pub fn to_do(site: &Site, note: &str) -> Option<String> {
+    if let Work::Reverting {
+        from,
+        to,
+        decided: true,
+    } = site.work
+    {
+        let why = match note {
+            "" => String::new(),
+            note => format!(" ({note})"),
+        };
+        return Some(format!(
+            "the rollback from bundle {from} to bundle {to} is unfinished{why}: put right what keeps it, then run \
+             `outhaul-agent apply`, which ends it; the service tries, too"
+        ));
+    }
     match site.worked_on() {
         Some(number) if !note.is_empty() => Some(format!(
             "the work on bundle {number} is unfinished ({note}): put that right, then run \

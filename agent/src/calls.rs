@@ -40,6 +40,18 @@ pub enum Call {
     Round,
 }
 
+impl Call {
+    /// What is asked, for the journal.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Import(path) => format!("import {}", outhaul_kit::text::path(path)),
+            Self::Slip(_) => "import a freshness slip".to_owned(),
+            Self::Ordered(ordered) => ordered.words(),
+            Self::Round => "do one round".to_owned(),
+        }
+    }
+}
+
 /// What the command prints, and how it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandResult {

@@ -166,6 +166,11 @@ pub fn accept(
     source: &mut dyn BundleSource,
 ) -> Result<ImportOutcome, AgentError> {
     let outcome = try_accept(agent, source);
+    if let Ok(ImportOutcome::AlreadyActive { .. } | ImportOutcome::Rests { .. }) = outcome
+        && agent.rehearsal.is_none()
+    {
+        refusals::taken_since(agent, source.name())?;
+    }
     if !source.is_polled() {
         if let Err(error) = &outcome {
             refusals::report_refusal(agent, error)?;

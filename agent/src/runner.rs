@@ -186,15 +186,23 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
 /// # Errors
 /// [`AgentError`] of the memory.
 pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
-    let Work::Applying(number) = site.work else {
-        return Ok(site.work != Work::Idle);
+    let (number, pass) = match site.work {
+        Work::Applying(number) => (number, format!("apply {number}")),
+        // Going back from a candidate of which nothing was applied changes nothing.
+        Work::Reverting { from, .. } if site.active.is_none_or(|a| a.number != from) => {
+            (from, format!("apply {from}"))
+        }
+        Work::Reverting { from, to, .. } => (to, format!("revert {from}")),
+        other => return Ok(other != Work::Idle),
     };
     let db = agent.store.read();
     // What is put on the host is in the inventory before; only what brings nothing begins with a removal.
     let brings = |index: Index| !index.assignments.is_empty();
     let intended = inventory::items(db, None)?;
-    Ok(intended.iter().any(|item| item.generation == number)
-        || !generations::results(db, &format!("apply {number}"))?.is_empty()
+    Ok(intended
+        .iter()
+        .any(|item| item.generation == number || item.phase == "intent")
+        || !generations::results(db, &pass)?.is_empty()
         || !index_of(agent, number).is_ok_and(brings))
 }
 

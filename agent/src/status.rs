@@ -26,6 +26,7 @@ use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
 mod attention;
 pub mod blind;
+mod brief;
 mod next;
 pub mod page;
 
@@ -98,6 +99,9 @@ pub struct Status {
     /// Sticks and folders that were read, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Visit>,
+    /// Of these places, those below a watched folder that are there now.
+    #[serde(skip)]
+    plugged_in: Vec<String>,
     /// Bundles and slips that were refused, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<PastRefusal>,
@@ -174,6 +178,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let own_files = index.as_ref().map(|index| plan::own_files(index, name));
     let for_others = index.as_ref().map(|index| plan::for_others(index, name));
     let reading = agent.clock_reading()?;
+    let media = visit::visits(db, &agent.state_folder)?;
     let mut status = Status {
         site: agent.site.name.to_string(),
         fleet: agent.site.fleet.to_string(),
@@ -201,7 +206,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
         time_lower_bound: reading.bound.at().to_string(),
         clock: Clock::of(agent, &reading),
-        media: visit::visits(db, &agent.state_folder)?,
+        plugged_in: brief::plugged_in(&agent.config.watch, &media),
+        media,
         refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
         attention: attention::find(agent)?,
         trouble: floors::floors(db, &agent.state_folder.floors())
@@ -262,11 +268,10 @@ impl Status {
             let words = step.progress.words();
             lines.push(format!("  {}: {words}", step.assignment));
         }
-        for g in &self.generations {
-            let note = if g.note.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", g.note)
+        for g in self.generations.iter().filter(|g| brief::is_shown(self, g)) {
+            let note = match brief::note(self, g) {
+                "" => String::new(),
+                note => format!(": {note}"),
             };
             let disk = if g.on_disk { ", on disk" } else { "" };
             let state = State::from_word(g.state).map_or(g.state, State::shown);
@@ -334,6 +339,7 @@ impl Status {
                 "  {}: {word}{own}{more}{}",
                 assignment.name, assignment.message
             ));
+            lines.extend(brief::differing(assignment));
         }
         for name in &self.for_others {
             lines.push(format!("  {name}: for other sites, not for this one"));
@@ -362,9 +368,9 @@ impl Status {
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
         lines.extend(self.renumbered.iter().cloned());
-        lines.push(format!("time: not before {}", self.time_lower_bound));
+        lines.push(brief::time(&self.time_lower_bound));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
-        for visit in &self.media {
+        for visit in brief::media(self) {
             let what = if visit.is_file { "file" } else { "stick" };
             lines.push(format!("{what} `{}`: {}", visit.place, visit.text));
         }

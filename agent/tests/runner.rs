@@ -9,6 +9,8 @@
     reason = "helpers of tests"
 )]
 
+#[path = "runner/afterwards.rs"]
+mod afterwards;
 #[path = "runner/ansible.rs"]
 mod ansible;
 #[path = "runner/argocd.rs"]

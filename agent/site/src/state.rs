@@ -6,25 +6,25 @@
 //! without the other. A damaged file is never replaced silently: the floors in it guard the site.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
-use outhaul_kit::text;
-use outhaul_signer::KeyError;
 use rusqlite::backup::Backup;
+use rusqlite::config::DbConfig;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::durable::{FileError, at};
-use crate::state_folder::{LockError, StateFolder};
+use crate::durable::{self, at};
+use crate::state_folder::StateFolder;
 
 pub mod clock;
+mod error;
 pub mod events;
 pub mod floors;
 pub mod generations;
@@ -33,6 +33,7 @@ pub mod inventory;
 mod migrate;
 pub mod outbox;
 
+pub use error::StateError;
 pub use holds::Hold;
 
 /// Who this site is: fixed at enrolment.
@@ -115,169 +116,6 @@ pub mod key {
     pub const RESULTS: &str = "results";
 }
 
-/// Why the memory cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// A file beside the database.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Another agent.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// SQLite failed.
-    #[error("the database failed to {doing}: {source}")]
-    Database {
-        /// What was being done.
-        doing: &'static str,
-        /// What it said.
-        source: rusqlite::Error,
-    },
-    /// The database file is no database any more.
-    #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        problem: String,
-    },
-    /// Written by a newer agent.
-    #[error("the database is of version {found}; this agent knows versions up to {known}")]
-    Newer {
-        /// Its version.
-        found: i64,
-        /// The newest known.
-        known: i64,
-    },
-    /// A stored value that this agent did not write.
-    #[error("the stored {what} cannot be read: {problem}")]
-    Value {
-        /// Which value.
-        what: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The site has no identity yet.
-    #[error("this site is not enrolled: there is no identity in the state folder")]
-    NotEnrolled,
-    /// The database of a machine that was a site is not there.
-    #[error(
-        "the database `{}` is gone, though `{beside}` beside it shows that this machine was a site; what runs on it \
-         was not touched", path.display()
-    )]
-    Gone {
-        /// The file.
-        path: PathBuf,
-        /// What shows it.
-        beside: String,
-    },
-    /// The memory of the highest versions was tampered with or lost.
-    #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
-    Floors {
-        /// What contradicts what.
-        problem: String,
-    },
-    /// A report could not be signed.
-    #[error("the site's key cannot be used: {problem}")]
-    Key {
-        /// What is wrong.
-        problem: String,
-    },
-}
-
-impl StateError {
-    /// The exit code of the table in the design.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::NotEnrolled => 2,
-            Self::Floors { .. } => 4,
-            Self::Value { .. } => 5,
-            _ => 3,
-        }
-    }
-
-    /// What to do next.
-    pub fn help(&self) -> String {
-        match self {
-            Self::File(error) | Self::Lock(LockError::File(error)) => error.help(),
-            Self::Lock(LockError::Busy { .. }) => {
-                "if that is the service, put the bundle into a folder that it watches, or stop it \
-                 first: `systemctl stop outhaul-agent`"
-                    .into()
-            }
-            Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
-            Self::Damaged { path, .. } => format!(
-                "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
-                 (`outhaul site enrol` at the centre); leave all else in the folder: `floors.json` keeps older \
-                 bundles out, and what the kept bundles applied is known again",
-                path.display()
-            ),
-            Self::Gone { .. } => {
-                "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
-                 enrol` at the centre); leave all else in the folder: `floors.json` keeps older bundles out, and \
-                 what the kept bundles applied is known again"
-                    .into()
-            }
-            Self::Newer { .. } => "install the newer agent again".into(),
-            Self::NotEnrolled => {
-                "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
-                 state folder with `--state`"
-                    .into()
-            }
-            Self::Floors { .. } => {
-                "import a freshness slip that is newer than both (`outhaul slip` at the centre writes \
-                 one), or restore the whole state folder from one backup; report it: somebody may have \
-                 put old files back"
-                    .into()
-            }
-            Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
-            Self::Key { .. } => {
-                "what runs goes on; restore `site.key` from a backup of the state folder, or ask the centre \
-                 for a new kit (`outhaul site enrol`)"
-                    .into()
-            }
-        }
-    }
-}
-
-/// Space, permission, damage and somebody else at work: each has its own way out.
-fn database_help(code: Option<ErrorCode>) -> &'static str {
-    match code {
-        Some(ErrorCode::DiskFull) => {
-            "free some space on the state folder's file system (`df -h` shows it) and repeat the command"
-        }
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            "run the command as the user that owns the state folder (usually with `sudo`), and check that \
-             its file system is mounted writable"
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another command is at work on it: wait for it and repeat this one"
-        }
-        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) => {
-            "check the space (`df -h`) and the permissions of the state folder, then the disk (`dmesg`), \
-             and repeat the command"
-        }
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            "the database is damaged, and repeating does not help: copy the folder away for analysis, move `agent.db` \
-             in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
-             the folder"
-        }
-        _ => "look at the disk, then repeat the command",
-    }
-}
-
-impl From<KeyError> for StateError {
-    /// A key file that cannot be read or written is the disk's matter; one that is gone or damaged the
-    /// key's.
-    fn from(error: KeyError) -> Self {
-        match error {
-            KeyError::File(error) if !error.is_missing() => Self::File(error),
-            other => Self::Key {
-                problem: text::chain(&other),
-            },
-        }
-    }
-}
-
 /// Whether there is a site here. A folder that this user may not enter is told apart from one that
 /// holds nothing.
 ///
@@ -327,6 +165,9 @@ pub fn doing(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StateError {
     }
 }
 
+/// What SQLite writes to open a database, in bytes, and a little more.
+const NEEDED_TO_OPEN: u64 = 64 * 1024;
+
 /// The open database.
 #[derive(Debug)]
 pub struct Store {
@@ -358,6 +199,25 @@ impl Store {
             Err(other) => Err(other),
             Ok(()) => Ok(Self { connection }),
         }
+    }
+
+    /// Opens the database where there is no space to open it as always: nothing is written, and no other process may
+    /// have it open.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn open_without_space(path: &Path) -> Result<Self, StateError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> Result<Connection, rusqlite::Error> {
+            let connection = Connection::open_with_flags(path, flags)?;
+            // With this, what is shared between processes is in memory, and no file.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.pragma_update(None, "query_only", true)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(doing("open"))?;
+        Ok(Self { connection })
     }
 
     /// A copy of all that is committed, in memory: what is written into it is gone with it.
@@ -408,11 +268,28 @@ fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateErr
             path: path.to_owned(),
             problem: source.to_string(),
         },
+        _ if has_no_space(path, source.sqlite_error_code()) => StateError::NoSpace {
+            folder: path.parent().unwrap_or(path).to_owned(),
+            doing: what,
+        },
         _ => StateError::Database {
             doing: what,
             source,
         },
     }
+}
+
+/// Whether a full disk explains what SQLite says: to open a database it makes a small file beside it, and calls it an I/O
+/// error when there is no room for that.
+fn has_no_space(path: &Path, code: Option<ErrorCode>) -> bool {
+    let fits = [
+        ErrorCode::DiskFull,
+        ErrorCode::CannotOpen,
+        ErrorCode::SystemIoFailure,
+    ];
+    let folder = path.parent().unwrap_or(path);
+    code.is_some_and(|code| fits.contains(&code))
+        && durable::free_bytes(folder).is_ok_and(|free| free < NEEDED_TO_OPEN)
 }
 
 /// One value by its name.

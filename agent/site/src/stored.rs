@@ -260,7 +260,8 @@ fn record(
             let mut row = row(number)?;
             row.state = state;
             let event = generation_event(&row, results, &transition.note);
-            if matches!(state, State::Active | State::Failed) && !results.is_empty() {
+            // Of a bundle without assignments nothing is left of those before it.
+            if state == State::Active || (state == State::Failed && !results.is_empty()) {
                 state::set_meta(db, key::RESULTS, Some(results))?;
             }
             let event = match action {

@@ -37,6 +37,27 @@ pub enum Ordered {
     },
     /// The bundle before runs again.
     Rollback(Rollback),
+    /// The first bundle, on which work was unfinished, was given up.
+    GiveUp {
+        /// Its number.
+        number: u64,
+    },
+}
+
+impl Ordered {
+    /// What was ordered, for the journal.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Apply { number } => format!("apply bundle {number}"),
+            Self::Approve { number, who } => {
+                format!("go on with bundle {number}, approved by {who}")
+            }
+            Self::Rollback(Rollback { from, to }) => {
+                format!("roll back from bundle {from} to bundle {to}")
+            }
+            Self::GiveUp { number } => format!("tidy up after bundle {number}, which was given up"),
+        }
+    }
 }
 
 /// Has an order carried out, here or by the process that has the lock, and waits for what comes of it.
@@ -73,6 +94,7 @@ pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> CommandResult {
         Ordered::Apply { number } => applied(agent, *number, &mut answer),
         Ordered::Approve { number, who } => approved(agent, *number, who, &mut answer),
         Ordered::Rollback(rollback) => rolled_back(agent, *rollback, &mut answer),
+        Ordered::GiveUp { number } => given_up(agent, *number, &mut answer),
     };
     if let Err(error) = done {
         answer.fail(&error);
@@ -168,6 +190,17 @@ fn rolled_back(
     }
     answer.text = format!("bundle {} is active again", ordered.to);
     answer.value = json!({ "active": ordered.to });
+    Ok(())
+}
+
+fn given_up(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result<(), AgentError> {
+    let site = runner::drive(agent)?;
+    answer.text = format!(
+        "bundle {number} is given up; {}; `outhaul-agent status` lists what of it is on this host, and `outhaul-agent \
+         approve {number}` lets it be imported again",
+        advice::what_runs(&site, runner::has_begun(agent, &site)?)
+    );
+    answer.value = json!({ "active": site.active.map(|active| active.number), "given_up": number });
     Ok(())
 }
 

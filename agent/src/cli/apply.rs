@@ -3,7 +3,7 @@
 use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
-use crate::runner::decisions;
+use crate::runner::decisions::{self, Again};
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
 /// work that could not. Reported to the centre. Nothing new is installed.
@@ -21,8 +21,10 @@ pub struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
-    let number = decisions::order_repair(&mut agent, &who)?;
-    let ordered = Ordered::Apply { number };
+    let ordered = match decisions::order_repair(&mut agent, &who)? {
+        Again::Bundle(number) => Ordered::Apply { number },
+        Again::Rollback(rollback) => Ordered::Rollback(rollback),
+    };
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
 }

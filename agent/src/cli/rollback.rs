@@ -9,6 +9,9 @@ use crate::runner::decisions::assignments::{self, Decided};
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
 ///
+/// While the work on a bundle is unfinished, that work is taken back, and the active bundle stays. A first bundle, before
+/// which nothing ran, is given up: `status` lists what of it is on this host.
+///
 /// With `--assignment`, only that one goes back, and is held there: later bundles do not change it until
 /// `outhaul-agent hold --release --assignment NAME`.
 #[derive(Debug, clap::Args)]
@@ -35,9 +38,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let ordered = match &args.assignment {
-        None => Ordered::Rollback(decisions::order_rollback(
-            &mut agent, args.to, &who, &args.why,
-        )?),
+        None => match decisions::order_rollback(&mut agent, args.to, &who, &args.why)? {
+            decisions::Ordered::Back(rollback) => Ordered::Rollback(rollback),
+            decisions::Ordered::GivenUp(number) => Ordered::GiveUp { number },
+        },
         Some(name) => {
             let decided = Decided {
                 name,

@@ -193,7 +193,7 @@ impl Round {
             if agent.heartbeat.is_cancelled() {
                 return Err(AgentError::Stopped);
             }
-            tracing::info!(?call, "a command asks for this");
+            tracing::info!("a command asks the service: {}", call.words());
             let answer = match &call {
                 Call::Import(path) => calls::import::path(agent, path),
                 Call::Slip(text) => calls::import::slip(agent, text),

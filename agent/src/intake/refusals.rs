@@ -27,23 +27,48 @@ pub struct PastRefusal {
     pub rule: String,
     /// What was refused and why.
     pub text: String,
+    /// The file or URL; empty in what an earlier agent remembered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
 }
 
 /// Remembers a refusal, in the transaction of its report. The same one again only moves up.
 fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(), StateError> {
-    let AgentError::Refused { rule, .. } = error else {
+    let AgentError::Refused {
+        rule, source_name, ..
+    } = error
+    else {
         return Ok(());
     };
     let refused = PastRefusal {
         at_ms,
         rule: rule.clone(),
         text: shortened(&error.to_string()),
+        source: source_name.clone(),
     };
     let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
     all.retain(|known| known.text != refused.text);
     all.push(refused);
     all.drain(..all.len().saturating_sub(KEPT));
     state::set_meta(db, key::REFUSALS, Some(&all))
+}
+
+/// Forgets for `status` what was refused under the name of a source that was taken since.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentError> {
+    let known: Vec<PastRefusal> =
+        state::meta(agent.store.read(), key::REFUSALS)?.unwrap_or_default();
+    let mut left = known.clone();
+    left.retain(|refused| refused.source != source);
+    if left == known {
+        return Ok(());
+    }
+    let left = Some(left).filter(|left| !left.is_empty());
+    agent
+        .commit(|db, _| state::set_meta(db, key::REFUSALS, left.as_ref()))
+        .map_err(|error: StateError| error.into())
 }
 
 /// Queues a report of a refusal; of any other error, nothing.

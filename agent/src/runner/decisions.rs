@@ -12,7 +12,7 @@ use super::Transition;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
-use crate::machine::{Event, Site, State};
+use crate::machine::{Event, Site, State, Work};
 use crate::runner::{self, gate};
 use crate::state::{self, Hold, generations, key, outbox};
 
@@ -65,6 +65,15 @@ pub(super) fn nothing(message: &str) -> AgentError {
     }
 }
 
+/// What a rollback comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ordered {
+    /// An earlier bundle runs again.
+    Back(Rollback),
+    /// The first bundle, on which work is unfinished, is given up; nothing runs instead.
+    GivenUp(u64),
+}
+
 /// Commits that `who` wants an earlier bundle: `wanted`, or the one before. Nothing is applied yet:
 /// [`runner::drive`] does it.
 ///
@@ -75,10 +84,13 @@ pub fn order_rollback(
     wanted: Option<u64>,
     who: &str,
     why: &str,
-) -> Result<Rollback, AgentError> {
+) -> Result<Ordered, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let Some(active) = site.active else {
-        return Err(nothing("no bundle is active on this site"));
+        return match (site.candidate(), wanted) {
+            (Some(number), None) => give_up(agent, number, who, why),
+            _ => Err(nothing("no bundle is active on this site")),
+        };
     };
     let Some((from, to)) = site.rollback_target(wanted) else {
         return Err(match wanted {
@@ -125,7 +137,22 @@ pub fn order_rollback(
         let told = because(decision("rollback", who, Some(from)), why);
         outbox::queue(db, author, told).map(|_| ())
     })?;
-    Ok(Rollback { from, to })
+    Ok(Ordered::Back(Rollback { from, to }))
+}
+
+/// Commits that the first bundle is given up, on which work is unfinished. There is nothing to go back to; what of it is on
+/// this host, `status` lists.
+fn give_up(agent: &mut Agent, number: u64, who: &str, why: &str) -> Result<Ordered, AgentError> {
+    let note = match why {
+        "" => format!("given up by {who}"),
+        why => format!("given up by {who}: {why}"),
+    };
+    let broken = Transition::new(Event::Broken(number), note);
+    runner::transition_with(agent, &broken, |db, author| {
+        let told = because(decision("rollback", who, Some(number)), why);
+        outbox::queue(db, author, told).map(|_| ())
+    })?;
+    Ok(Ordered::GivenUp(number))
 }
 
 /// The bundles that ran before and are on disk.
@@ -138,11 +165,20 @@ pub(super) fn kept_in_words(site: &Site) -> String {
     }
 }
 
-/// Commits that `who` wants the active bundle applied again. Returns its number.
+/// What it means to apply again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// This bundle is applied: the active one, or the one under way.
+    Bundle(u64),
+    /// A rollback that a person ordered, and that could not go on, comes to its end.
+    Rollback(Rollback),
+}
+
+/// Commits that `who` wants the active bundle applied again, or work that could not go on to go on now.
 ///
 /// # Errors
 /// [`AgentError::Nothing`] when nothing is active and nothing is under way.
-pub fn order_repair(agent: &mut Agent, who: &str) -> Result<u64, AgentError> {
+pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let Some(number) = site.worked_on().or(site.active.map(|active| active.number)) else {
         return Err(nothing(
@@ -163,11 +199,23 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<u64, AgentError> {
         });
     }
     let due = Transition::new(Event::RepairDue, format!("applied again by {who}"));
+    // What others changed is taken back in the bundle that is to run.
+    let to_run = match site.work {
+        Work::Reverting { to, .. } => to,
+        _ => number,
+    };
     runner::transition_with(agent, &due, |db, author| {
-        state::set_meta(db, key::TAKES_BACK, Some(&number))?;
-        outbox::queue(db, author, decision("apply", who, Some(number))).map(|_| ())
+        state::set_meta(db, key::TAKES_BACK, Some(&to_run))?;
+        outbox::queue(db, author, decision("apply", who, Some(to_run))).map(|_| ())
     })?;
-    Ok(number)
+    Ok(match site.work {
+        Work::Reverting {
+            from,
+            to,
+            decided: true,
+        } => Again::Rollback(Rollback { from, to }),
+        _ => Again::Bundle(number),
+    })
 }
 
 /// Commits that `who` lets a bundle through, also one that failed before.

@@ -52,6 +52,15 @@ pub fn kept(agent: &Agent, name: &str, hold: &AssignmentHold) -> Option<Desired>
         .find(|desired| desired.assignment.name.as_str() == name)
 }
 
+/// An index with this assignment alone, and without what the bundle serves: so much of its content is looked at for it.
+pub fn only(index: &Index, name: &str) -> Index {
+    let mut one = index.clone();
+    one.assignments
+        .retain(|assignment| assignment.name.as_str() == name);
+    one.served = outhaul_bundle::index::Served::default();
+    one
+}
+
 /// Whether a bundle has the same content for an assignment as what is kept of it.
 pub fn is_same(index: &Index, kept: &Desired) -> bool {
     index.assignments.contains(&kept.assignment)

@@ -252,6 +252,15 @@ fn restore(
         let Some(desired) = held::kept(agent, &name, &hold) else {
             continue;
         };
+        let index = held::only(&index_of(agent, desired.generation)?, &name);
+        // Of what is kept for it, as of a whole bundle: what is damaged is put back first, and nothing damaged is applied.
+        let found = intact::damages(&agent.state_folder, &index, Look::Every);
+        match intact::mend_found(agent, &index, Look::Changed, &found) {
+            Err(AgentError::Generation(error)) => {
+                return Ok(Some(format!("`{name}` failed: {error}")));
+            }
+            other => other?,
+        };
         let done = pass::apply_one(agent, pass, reconciler, &desired)?;
         if done.status == ComplianceStatus::Failed {
             return Ok(Some(format!("`{name}` failed: {}", done.message)));

@@ -3,6 +3,7 @@
 //! What comes in: the state folder and the error. What goes out: what can still be read there, from the
 //! database if it opens and from the disk if not. It repairs nothing and changes nothing.
 
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use serde::Serialize;
 
 use crate::durable;
@@ -19,6 +20,9 @@ pub struct Blind {
     pub fleet: Option<String>,
     /// The number that runs, if the database can be read.
     pub active: Option<u64>,
+    /// What was last found of each assignment, likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assignments: Vec<AssignmentResult>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
     /// Why no more can be said.
@@ -47,6 +51,9 @@ impl Blind {
         // Opening what is gone would make an empty one in its place.
         let store = match error {
             AgentError::State(StateError::Gone { .. }) => None,
+            AgentError::State(StateError::NoSpace { .. }) => {
+                Store::open_without_space(&state_folder.database()).ok()
+            }
             _ => Store::open(&state_folder.database()).ok(),
         };
         let db = store.as_ref().map(Store::read);
@@ -55,6 +62,9 @@ impl Blind {
             fleet: site.as_ref().map(|site| site.fleet.to_string()),
             site: site.map(|site| site.name.to_string()),
             active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
+            assignments: db
+                .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
+                .unwrap_or_default(),
             on_disk,
             trouble: error.to_string(),
             help: error.help(),
@@ -72,6 +82,11 @@ impl Blind {
             None if self.site.is_some() => "active: nothing yet".to_owned(),
             None => "active: cannot be read; what runs on this host goes on".to_owned(),
         });
+        for assignment in &self.assignments {
+            let name = &assignment.name;
+            let word = found(assignment.status);
+            lines.push(format!("  {name}: {word} when it was last looked at"));
+        }
         let on_disk: Vec<_> = self.on_disk.iter().map(ToString::to_string).collect();
         if !on_disk.is_empty() {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
@@ -80,5 +95,15 @@ impl Blind {
             "nothing new is installed and no report is written until this is put right:".to_owned(),
         );
         lines.join("\n")
+    }
+}
+
+/// How an assignment stood.
+fn found(status: ComplianceStatus) -> &'static str {
+    match status {
+        ComplianceStatus::Compliant => "as desired",
+        ComplianceStatus::Drifted => "drifted",
+        ComplianceStatus::Failed => "failed",
+        ComplianceStatus::InProgress => "in progress",
     }
 }

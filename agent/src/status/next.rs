@@ -48,6 +48,22 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
             "`outhaul-agent export FOLDER` puts {which} on a stick for the hub"
         ));
     }
+    // Where nothing waits for it, a hold is nothing to be done about now; how it ends is.
+    if let Some(hold) = &status.hold
+        && status.attention.iter().all(|one| one.what != "hold")
+    {
+        next.push(format!(
+            "nothing new is applied while this site is {}: `outhaul-agent hold --release` ends that",
+            hold.sentence()
+        ));
+    }
+    for (name, hold) in &status.held {
+        next.push(format!(
+            "`{name}` stays as it is while it is held by {}: `outhaul-agent hold --release --assignment {name}` ends \
+             that",
+            hold.who
+        ));
+    }
     let mut told = std::collections::BTreeSet::new();
     next.retain(|step| told.insert(step.clone()));
     next

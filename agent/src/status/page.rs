@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Status, at};
+use super::{Status, at, brief};
 use crate::runner::held;
 use crate::state::Hold;
 
@@ -88,7 +88,7 @@ pub fn html(status: &Status) -> String {
             "reports: {} waiting, {} made, {} acknowledged",
             status.reports_waiting, status.reports_last, status.reports_acknowledged
         ),
-        format!("time: not before {}", status.time_lower_bound),
+        brief::time(&status.time_lower_bound),
         format!("clock: {} ({})", status.clock.now, status.clock.why),
     ];
     list(&mut page, "ul", media.chain(refused).chain(rest));

@@ -123,12 +123,15 @@ fn status_lists_sticks_and_files_that_were_read_and_nothing_else() {
     let stick = tempfile::tempdir().unwrap();
     site.import(&stick.path().join("nowhere"));
     site.import(stick.path());
-    let two = centre.publish(&Draft::hello("two"));
-    site.take(&two);
     let told = stdout(&site.run(&["status"]));
     assert!(!told.contains("nowhere"), "{told}");
     let stick = format!("stick `{}`: nothing on it", stick.path().display());
     assert!(told.contains(&stick), "{told}");
+    let two = centre.publish(&Draft::hello("two"));
+    site.take(&two);
+    let told = stdout(&site.run(&["status"]));
+    // The one before is no news.
+    assert!(!told.contains(&stick), "{told}");
     let file = format!("file `{}`: bundle 2 is active", two.display());
     assert!(told.contains(&file), "{told}");
 }

@@ -26,6 +26,10 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
             "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
              the kubeconfig that agent.toml names is the one of this API server"
         }
+        None if said.starts_with("no kubeconfig is set") => {
+            "write two lines into agent.toml: `[kubernetes]` and `kubeconfig = \"/etc/rancher/k3s/k3s.yaml\"`, with the \
+             path of this cluster's"
+        }
         None => {
             "see that the API server runs and is reached from here, and that `kubeconfig` and `context` under \
              `[kubernetes]` in agent.toml are right"

@@ -14,6 +14,7 @@ use super::{Transition, kept_in_words, nothing};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
+use crate::intact::{self, Look};
 use crate::machine::{Event, Site, Work};
 use crate::runner::{self, held};
 use crate::state::holds::{self, AssignmentHold};
@@ -114,9 +115,27 @@ pub fn roll_back(
             "`{name}` cannot go back to bundle {to}, which does not have it or is not whole on disk any more"
         )));
     }
+    check_content(agent, name, to)?;
     all.insert(name.to_owned(), hold);
     commit(agent, &site, "rollback", decided, &all, Repair::Yes)?;
     Ok((to, active.number))
+}
+
+/// Refuses what is not whole: before anything is switched, and while the stored blobs may still have it.
+fn check_content(agent: &Agent, name: &str, number: u64) -> Result<(), AgentError> {
+    let index = held::only(&runner::index_of(agent, number)?, name);
+    let damages = intact::damages(&agent.state_folder, &index, Look::Every);
+    if intact::can_be_put_back(&agent.state_folder, &index, &damages) {
+        return Ok(());
+    }
+    Err(AgentError::Nothing {
+        message: format!(
+            "{}, in the stored copy, too: `{name}` cannot go back to it, and what runs goes on",
+            intact::sentence(number, &damages)
+        ),
+        help: "ask the centre for a newer bundle with that content; `outhaul-agent status` lists the bundles"
+            .into(),
+    })
 }
 
 /// Before bundle `number` is let through for one assignment alone: all others are held at what they have.

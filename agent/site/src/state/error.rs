@@ -1,0 +1,191 @@
+//! Why the memory of a site cannot be used, and what to do then.
+//!
+//! What comes in: what SQLite, the disk or another agent said. What goes out: a sentence, a way out, an exit code. It looks
+//! at nothing and changes nothing.
+
+use std::path::PathBuf;
+
+use outhaul_kit::text;
+use outhaul_signer::KeyError;
+use rusqlite::ErrorCode;
+
+use crate::durable::FileError;
+use crate::state_folder::LockError;
+
+/// Why the memory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A file beside the database.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another agent.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// SQLite failed.
+    #[error("the database failed to {doing}: {source}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// The database file is no database any more.
+    #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        problem: String,
+    },
+    /// Written by a newer agent.
+    #[error("the database is of version {found}; this agent knows versions up to {known}")]
+    Newer {
+        /// Its version.
+        found: i64,
+        /// The newest known.
+        known: i64,
+    },
+    /// The file system of the state folder is full.
+    #[error(
+        "no space is left on the file system of `{}`: the database failed to {doing}", folder.display()
+    )]
+    NoSpace {
+        /// The state folder.
+        folder: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// A stored value that this agent did not write.
+    #[error("the stored {what} cannot be read: {problem}")]
+    Value {
+        /// Which value.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The site has no identity yet.
+    #[error("this site is not enrolled: there is no identity in the state folder")]
+    NotEnrolled,
+    /// The database of a machine that was a site is not there.
+    #[error(
+        "the database `{}` is gone, though `{beside}` beside it shows that this machine was a site; what runs on it \
+         was not touched", path.display()
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        beside: String,
+    },
+    /// The memory of the highest versions was tampered with or lost.
+    #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
+    Floors {
+        /// What contradicts what.
+        problem: String,
+    },
+    /// A report could not be signed.
+    #[error("the site's key cannot be used: {problem}")]
+    Key {
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl StateError {
+    /// The exit code of the table in the design.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotEnrolled => 2,
+            Self::Floors { .. } => 4,
+            Self::Value { .. } => 5,
+            _ => 3,
+        }
+    }
+
+    /// What to do next.
+    pub fn help(&self) -> String {
+        match self {
+            Self::File(error) | Self::Lock(LockError::File(error)) => error.help(),
+            Self::Lock(LockError::Busy { .. }) => {
+                "if that is the service, put the bundle into a folder that it watches, or stop it \
+                 first: `systemctl stop outhaul-agent`"
+                    .into()
+            }
+            Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
+            Self::NoSpace { folder, .. } => format!(
+                "free some space there (`df -h {}` shows it) and repeat the command; the service goes on by itself \
+                 then",
+                folder.display()
+            ),
+            Self::Damaged { path, .. } => format!(
+                "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
+                 (`outhaul site enrol` at the centre); leave all else in the folder: `floors.json` keeps older \
+                 bundles out, and what the kept bundles applied is known again",
+                path.display()
+            ),
+            Self::Gone { .. } => {
+                "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
+                 enrol` at the centre); leave all else in the folder: `floors.json` keeps older bundles out, and \
+                 what the kept bundles applied is known again"
+                    .into()
+            }
+            Self::Newer { .. } => "install the newer agent again".into(),
+            Self::NotEnrolled => {
+                "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
+                 state folder with `--state`"
+                    .into()
+            }
+            Self::Floors { .. } => {
+                "import a freshness slip that is newer than both (`outhaul slip` at the centre writes \
+                 one), or restore the whole state folder from one backup; report it: somebody may have \
+                 put old files back"
+                    .into()
+            }
+            Self::Value { .. } => "this is a defect, or the file was edited; report it".into(),
+            Self::Key { .. } => {
+                "what runs goes on; restore `site.key` from a backup of the state folder, or ask the centre \
+                 for a new kit (`outhaul site enrol`)"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Space, permission, damage and somebody else at work: each has its own way out.
+fn database_help(code: Option<ErrorCode>) -> &'static str {
+    match code {
+        Some(ErrorCode::DiskFull) => {
+            "free some space on the state folder's file system (`df -h` shows it) and repeat the command"
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            "run the command as the user that owns the state folder (usually with `sudo`), and check that \
+             its file system is mounted writable"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another command is at work on it: wait for it and repeat this one"
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) => {
+            "check the space (`df -h`) and the permissions of the state folder, then the disk (`dmesg`), \
+             and repeat the command"
+        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "the database is damaged, and repeating does not help: copy the folder away for analysis, move `agent.db` \
+             in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
+             the folder"
+        }
+        _ => "look at the disk, then repeat the command",
+    }
+}
+
+impl From<KeyError> for StateError {
+    /// A key file that cannot be read or written is the disk's matter; one that is gone or damaged the
+    /// key's.
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::File(error) if !error.is_missing() => Self::File(error),
+            other => Self::Key {
+                problem: text::chain(&other),
+            },
+        }
+    }
+}

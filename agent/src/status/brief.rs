@@ -1,0 +1,97 @@
+//! What the text of a status leaves out, so that what is new stands out; `--output json` has all of it.
+//!
+//! What comes in: how the site stands. What goes out: which bundles and sticks have a line, what is said of the active one
+//! only once, and which steps of an assignment are not as they should be. It looks at nothing else.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+
+use super::{GenerationStatus, Status};
+use crate::intake::visit::Visit;
+use crate::machine::State;
+
+/// How many steps of one assignment are listed.
+const MAX_STEPS: usize = 10;
+
+/// Whether a bundle has a line: it is on disk, or came after the one that runs; or nothing runs yet.
+pub(super) fn is_shown(status: &Status, bundle: &GenerationStatus) -> bool {
+    let unfinished = State::from_word(bundle.state).is_some_and(State::unfinished);
+    let newer = status.active.is_none_or(|active| bundle.number > active);
+    let replaced = State::from_word(bundle.state) == Some(State::Superseded);
+    bundle.on_disk || unfinished || (newer && !replaced) || status.active == Some(bundle.number)
+}
+
+/// What is said of a bundle. What made the site come back to the active one stands beside the bundle that was left.
+pub(super) fn note<'s>(status: &Status, bundle: &'s GenerationStatus) -> &'s str {
+    let said_elsewhere = status.active == Some(bundle.number)
+        && status.generations.iter().any(|other| {
+            other.number > bundle.number && other.note == bundle.note && is_shown(status, other)
+        });
+    match said_elsewhere {
+        true => "",
+        false => &bundle.note,
+    }
+}
+
+/// The sticks and folders that have a line: the last one, those that are plugged in, and those of which something is to be
+/// known still.
+pub(super) fn media(status: &Status) -> impl Iterator<Item = &Visit> {
+    let last = status.media.len().saturating_sub(1);
+    let shown = move |(at, visit): &(usize, &Visit)| {
+        let failed = visit.reports.as_ref().is_some_and(|r| r.problem.is_some());
+        let open = visit.blocked.is_some_and(|n| status.unfinished == Some(n));
+        *at == last || visit.busy || failed || open || status.plugged_in.contains(&visit.place)
+    };
+    status
+        .media
+        .iter()
+        .enumerate()
+        .filter(shown)
+        .map(|(_, visit)| visit)
+}
+
+/// Of the places that were read, those below a watched folder that are there now.
+pub(super) fn plugged_in(watch: &[PathBuf], media: &[Visit]) -> Vec<String> {
+    let there = |place: &&String| {
+        let path = Path::new(place.as_str());
+        watch.iter().any(|folder| path.starts_with(folder)) && path.exists()
+    };
+    media
+        .iter()
+        .map(|visit| &visit.place)
+        .filter(there)
+        .cloned()
+        .collect()
+}
+
+/// The steps of an assignment that are not as they should be.
+pub(super) fn differing(assignment: &AssignmentResult) -> Vec<String> {
+    if assignment.status == ComplianceStatus::Compliant {
+        return Vec::new();
+    }
+    let quiet = |status: &str| matches!(status, "ok" | "skipped" | "applied" | "removed");
+    let mut lines: Vec<String> = assignment
+        .steps
+        .iter()
+        .filter(|step| !quiet(&step.status) && !step.message.is_empty())
+        .filter(|step| !assignment.message.contains(&step.message))
+        .map(|step| format!("    {}: {}", step.name, step.message))
+        .collect();
+    let more = lines.len().saturating_sub(MAX_STEPS);
+    lines.truncate(MAX_STEPS);
+    if more > 0 {
+        lines.push(format!(
+            "    {more} more: `outhaul-agent status --output json`"
+        ));
+    }
+    lines
+}
+
+/// What signed times prove.
+pub(super) fn time(lower_bound: &str) -> String {
+    match lower_bound.starts_with("1970-") {
+        true => "time: unknown: nothing that was signed has proved any yet".to_owned(),
+        false => format!("time: not before {lower_bound}"),
+    }
+}

@@ -11,6 +11,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use outhaul_kit::failure::FailureClass;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
@@ -324,12 +325,15 @@ impl Service {
             if !self.events.contains(event) {
                 (around.tell)(&format!("{CHAIN}: {event}"));
             }
-            if matches!(event.outcome, StepOutcome::Failed(_)) {
+            if let StepOutcome::Failed(failed) = &event.outcome {
                 let problem = RoundProblem {
                     text: event.to_string(),
-                    unreachable: true,
+                    unreachable: failed.class == FailureClass::Environment,
                 };
-                wrong.insert(CHAIN.to_owned(), problem);
+                // What is wrong is not hidden behind an outage of a later step.
+                if wrong.get(CHAIN).is_none_or(|known| known.unreachable) {
+                    wrong.insert(CHAIN.to_owned(), problem);
+                }
             }
         }
         let moved = |event: &StepEvent| matches!(event.outcome, StepOutcome::Moved(_));

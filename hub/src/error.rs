@@ -35,6 +35,14 @@ pub enum HubError {
         /// Why.
         source: Box<EnrolError>,
     },
+    /// A rule does not allow it; nothing was changed.
+    #[error("{problem}")]
+    Refused {
+        /// What the rule says.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
     /// A file failed.
     #[error(transparent)]
     File(#[from] FileError),
@@ -78,6 +86,7 @@ impl HubError {
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Refused { .. } => 1,
             Self::Usage { .. } | Self::Tls { .. } => 2,
             Self::Bundle { source, .. } if !source.is_environment() => 4,
             Self::Enrol { source, .. } => match source.as_ref() {
@@ -92,10 +101,20 @@ impl HubError {
         }
     }
 
+    /// Whether the store cannot be written: a full disk, a file system that is read-only or fails.
+    pub fn is_unwritable(&self) -> bool {
+        match self {
+            Self::Store(error)
+            | Self::State(StateError::Store(error))
+            | Self::Ingest(IngestError::Store(error)) => error.is_unwritable(),
+            _ => false,
+        }
+    }
+
     /// What to do next.
     pub fn help(&self) -> Option<String> {
         let text = match self {
-            Self::Usage { help, .. } => help.as_str(),
+            Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
             Self::Tls { .. } => {
                 "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key"
             }

@@ -22,7 +22,12 @@ use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::{Hub, StateError};
-use crate::store::{IngestRefusal, Origin, StoreError};
+use crate::store::{Origin, StoreError};
+
+mod refused;
+
+pub use refused::RefusedFile;
+use refused::{EMPTY, RefusedBytes};
 
 /// How much of a folder is searched: a stick has few levels.
 const BOUNDS: Bounds = Bounds {
@@ -31,14 +36,8 @@ const BOUNDS: Bounds = Bounds {
     kept: 100_000,
 };
 
-/// The rule of what is no regular file, or cannot be read.
-const UNUSABLE: &str = "unusable-entry";
-/// The rule of a file of reports without a byte.
-const EMPTY: &str = "empty-file";
 /// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
 const MAX_REPORTS_BYTES: u64 = 1 << 30;
-/// Refused files of one path that are put on record; all are named in the answer.
-const MAX_RECORDED: usize = 1_000;
 
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -53,6 +52,9 @@ pub struct Imported {
     pub duplicates: u64,
     /// What was refused, by file.
     pub refused: Vec<RefusedFile>,
+    /// The files of these, by their bytes.
+    #[serde(skip)]
+    refused_bytes: Vec<RefusedBytes>,
     /// Acknowledgement files written.
     pub acks: Vec<String>,
     /// Why acknowledgements could not be written.
@@ -63,11 +65,11 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Whether there was nothing to take in, and nothing was refused either.
+    /// Whether there was nothing to take in, and nothing new was refused either.
     pub fn is_nothing(&self) -> bool {
         self.bundles.is_empty()
             && self.requests.is_empty()
-            && self.refused.is_empty()
+            && self.refused.iter().all(|refused| refused.known)
             && self.reports + self.duplicates == 0
     }
 }
@@ -81,48 +83,6 @@ pub struct ImportedRequest {
     pub fingerprint: String,
     /// What became of it.
     pub result: Enrolled,
-}
-
-/// A file that was refused, or those lines of one that are refused for the same reason and site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RefusedFile {
-    /// The file.
-    pub file: String,
-    /// The first line, for reports.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-    /// How many lines, for reports.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lines: Option<u64>,
-    /// The last of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_line: Option<u64>,
-    /// The site that they claim to be from, where they claim one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// The rule.
-    pub rule: String,
-    /// What was expected and found.
-    pub reason: String,
-    /// Whether it is a matter of trust.
-    #[serde(skip)]
-    pub is_trust: bool,
-}
-
-impl RefusedFile {
-    /// A whole file.
-    fn whole(path: &Path, rule: &str, reason: String, is_trust: bool) -> Self {
-        Self {
-            file: text::path(path),
-            line: None,
-            lines: None,
-            last_line: None,
-            site: None,
-            rule: rule.to_owned(),
-            reason,
-            is_trust,
-        }
-    }
 }
 
 /// What a file is, by its name. Sticks are FAT: what writes them may turn all letters into capitals, and cut
@@ -185,7 +145,7 @@ pub fn import(
         let from = done.refused.len();
         let imported = import_place(hub, path, write_acks, &mut done, now_ms);
         // Together: a stick full of forgeries would keep the store busy one by one.
-        record_refusals(hub, &done.refused[from..], now_ms)?;
+        refused::record(hub, &mut done, from, now_ms)?;
         imported?;
     }
     Ok(done)
@@ -272,18 +232,40 @@ fn import_file(
     done: &mut Imported,
     now_ms: i64,
 ) -> Result<(), HubError> {
-    match Sort::of(path) {
-        Some(Sort::Bundle) => import_bundle(hub, path, file, done, now_ms),
-        Some(Sort::Request) => import_request(hub, path, file, done, now_ms),
-        Some(Sort::Reports) => import_reports(hub, path, file, done, now_ms).map(drop),
-        None => Err(HubError::Usage {
+    let Some(sort) = Sort::of(path) else {
+        return Err(HubError::Usage {
             problem: format!(
                 "`{}` is not a bundle, request or report file",
                 text::path(path)
             ),
             help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some".into(),
-        }),
+        });
+    };
+    import_one(hub, sort, path, file, done, now_ms).map(drop)
+}
+
+/// One file; what was refused of it is noted with the digest of its bytes.
+fn import_one(
+    hub: &mut Hub,
+    sort: Sort,
+    path: &Path,
+    file: File,
+    done: &mut Imported,
+    now_ms: i64,
+) -> Result<Ingested, HubError> {
+    let from = done.refused.len();
+    let again = file.try_clone().map_err(durable::at("open", path))?;
+    let ingested = match sort {
+        Sort::Bundle => import_bundle(hub, path, file, done, now_ms).map(|()| Ingested::default()),
+        Sort::Request => {
+            import_request(hub, path, file, done, now_ms).map(|()| Ingested::default())
+        }
+        Sort::Reports => import_reports(hub, path, file, done, now_ms),
+    }?;
+    if let Some(bytes) = RefusedBytes::of(&done.refused, from, again, path)? {
+        done.refused_bytes.push(bytes);
     }
+    Ok(ingested)
 }
 
 fn import_found(
@@ -302,18 +284,18 @@ fn import_found(
     }
     for path in bundles {
         if let Some((file, path)) = opened(folder, &path, done) {
-            import_bundle(hub, &path, file, done, now_ms)?;
+            import_one(hub, Sort::Bundle, &path, file, done, now_ms)?;
         }
     }
     for path in folder.of(Sort::Request) {
         if let Some((file, path)) = opened(folder, &path, done) {
-            import_request(hub, &path, file, done, now_ms)?;
+            import_one(hub, Sort::Request, &path, file, done, now_ms)?;
         }
     }
     let mut sites = BTreeSet::new();
     for path in folder.of(Sort::Reports) {
         if let Some((file, path)) = opened(folder, &path, done) {
-            let ingested = import_reports(hub, &path, file, done, now_ms)?;
+            let ingested = import_one(hub, Sort::Reports, &path, file, done, now_ms)?;
             sites.extend(ingested.complete.into_iter().map(|complete| complete.site));
         }
     }
@@ -323,13 +305,9 @@ fn import_found(
 /// An entry that cannot be used does not stop the rest.
 fn opened(folder: &Folder, path: &Path, done: &mut Imported) -> Option<(File, PathBuf)> {
     folder.open(path).unwrap_or_else(|error| {
-        done.refused.push(unusable(&error));
+        done.refused.push(RefusedFile::unusable(&error));
         None
     })
-}
-
-fn unusable(error: &FileError) -> RefusedFile {
-    RefusedFile::whole(&error.path, UNUSABLE, error.source.to_string(), false)
 }
 
 fn import_bundle(
@@ -420,7 +398,7 @@ fn import_reports(
         via: &via,
         received_ms: now_ms,
     };
-    let ingested = ingest::ingest(
+    let ingested = ingest::ingest_unrecorded(
         &mut hub.store,
         BufReader::new(file.take(MAX_REPORTS_BYTES)),
         &batch,
@@ -435,6 +413,7 @@ fn import_reports(
         site: group.site.clone(),
         rule: group.rule.to_string(),
         reason: group.reason.clone(),
+        known: false,
         is_trust: group.rule != "unknown-site",
     });
     done.refused.extend(lines);
@@ -446,31 +425,6 @@ fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
     let is_trust = rule != "too-many";
     done.refused
         .push(RefusedFile::whole(path, rule, reason, is_trust));
-}
-
-/// Puts on record which whole files were refused, the first [`MAX_RECORDED`]; lines of reports are on record
-/// already, and what could not be opened is not.
-fn record_refusals(hub: &mut Hub, refused: &[RefusedFile], now_ms: i64) -> Result<(), HubError> {
-    let whole = |refused: &&RefusedFile| refused.line.is_none() && refused.rule != UNUSABLE;
-    let whole: Vec<_> = refused.iter().filter(whole).take(MAX_RECORDED).collect();
-    if whole.is_empty() {
-        return Ok(());
-    }
-    hub.store
-        .write(|session| {
-            whole.iter().try_for_each(|refused| {
-                session.add_refusal(&IngestRefusal {
-                    at_ms: now_ms,
-                    source: text::file_name(Path::new(&refused.file)),
-                    site: None,
-                    rule: refused.rule.clone(),
-                    message: refused.reason.clone(),
-                    times: 1,
-                    first_ms: now_ms,
-                })
-            })
-        })
-        .map_err(|error: StoreError| error.into())
 }
 
 /// Files of the three kinds below a folder; what has such a name and is no regular file is refused.
@@ -488,7 +442,8 @@ fn search(media: Media, done: &mut Imported) -> Result<Folder, HubError> {
         });
     }
     done.ignored += found.ignored as u64;
-    done.refused.extend(found.unusable.iter().map(unusable));
+    done.refused
+        .extend(found.unusable.iter().map(RefusedFile::unusable));
     Ok(Folder {
         media,
         files: found.files,

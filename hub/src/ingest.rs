@@ -129,10 +129,34 @@ pub struct Batch<'a> {
 /// [`IngestError`] when reading or the store fails. A refused line is no error.
 pub fn ingest(
     store: &mut Store,
-    mut lines: impl BufRead,
+    lines: impl BufRead,
     batch: &Batch<'_>,
 ) -> Result<Ingested, IngestError> {
-    let mut intake = Intake::new(None);
+    take_in(store, lines, batch, Intake::new(None))
+}
+
+/// The same, where the caller puts on record what was refused.
+///
+/// # Errors
+/// As [`ingest`].
+pub fn ingest_unrecorded(
+    store: &mut Store,
+    lines: impl BufRead,
+    batch: &Batch<'_>,
+) -> Result<Ingested, IngestError> {
+    let intake = Intake {
+        records: false,
+        ..Intake::new(None)
+    };
+    take_in(store, lines, batch, intake)
+}
+
+fn take_in(
+    store: &mut Store,
+    mut lines: impl BufRead,
+    batch: &Batch<'_>,
+    mut intake: Intake,
+) -> Result<Ingested, IngestError> {
     while let Some(chunk) = intake.chunk(&mut lines, batch.via, LINES_AT_ONCE)? {
         let checked = store.read(|session| intake.check(session, batch, chunk))?;
         store.write(|session| intake.record(session, batch, checked))?;
@@ -153,6 +177,8 @@ pub struct Intake {
     touched: BTreeSet<(String, String)>,
     groups: BTreeMap<(Option<String>, Cow<'static, str>), RefusedGroup>,
     source: Option<(String, i64)>,
+    /// Whether it puts on record what was refused.
+    records: bool,
 }
 
 /// Lines with their numbers.
@@ -175,6 +201,7 @@ impl Intake {
             touched: BTreeSet::new(),
             groups: BTreeMap::new(),
             source: None,
+            records: true,
         }
     }
 
@@ -371,7 +398,7 @@ impl Intake {
     fn record_refused(&mut self, session: &Session<'_>) -> Result<Vec<RefusedGroup>, StoreError> {
         let mut groups: Vec<RefusedGroup> =
             std::mem::take(&mut self.groups).into_values().collect();
-        if let Some((source, at_ms)) = &self.source {
+        if let Some((source, at_ms)) = self.source.as_ref().filter(|_| self.records) {
             groups.sort_by_key(|group| (std::cmp::Reverse(group.lines), group.first_line));
             for group in groups.iter().take(MAX_RECORDED) {
                 session.add_refusal(&IngestRefusal {

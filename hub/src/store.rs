@@ -57,6 +57,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0008_sites_of_assignments.sql"),
     include_str!("store/migrations/0009_current_states.sql"),
     include_str!("store/migrations/0010_gate_records.sql"),
+    include_str!("store/migrations/0011_refused_files.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
@@ -149,6 +150,15 @@ impl StoreError {
         matches!(self.code(), Some(DatabaseBusy | DatabaseLocked))
     }
 
+    /// Whether it cannot be written: a full disk, or a file system that is read-only or fails.
+    pub fn is_unwritable(&self) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
+        matches!(
+            self.code(),
+            Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen)
+        )
+    }
+
     fn code(&self) -> Option<rusqlite::ErrorCode> {
         let (Self::Open { source, .. } | Self::Sql { source }) = self else {
             return None;
@@ -231,6 +241,13 @@ impl Store {
     ) -> Result<T, E> {
         let transaction = self.connection.transaction().map_err(StoreError::from)?;
         work(&Session { db: &transaction })
+    }
+
+    /// Lets the file have no more than so many pages, or those that it has: as a full disk does.
+    #[cfg(test)]
+    pub(crate) fn limit_pages(&mut self, pages: &str) -> Result<(), StoreError> {
+        let text = format!("PRAGMA max_page_count = {pages}");
+        Ok(self.connection.query_row(&text, [], |_| Ok(()))?)
     }
 
     /// Where the database lies.

@@ -285,6 +285,82 @@ fn a_stick_that_cannot_be_written_still_brings_its_reports() {
 }
 
 #[test]
+fn a_caller_keeps_its_token_until_somebody_replaces_it() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let first = hub.json(&["caller", "add", "ci"])["token"].clone();
+    fails(
+        &hub,
+        &["caller", "add", "ci"],
+        1,
+        &[
+            "`ci` has a token already",
+            "--replace",
+            "nothing was changed",
+        ],
+    );
+    let known = |token: &serde_json::Value| {
+        let digest = outhaul_bundle::Digest::of(token.as_str().unwrap().as_bytes()).hex();
+        let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+        store.read(|session| session.caller(&digest)).unwrap()
+    };
+    assert_eq!(known(&first).as_deref(), Some("ci"));
+    let second = hub.json(&["caller", "add", "ci", "--replace"])["token"].clone();
+    assert_eq!(known(&first), None);
+    assert_eq!(known(&second).as_deref(), Some("ci"));
+}
+
+#[test]
+fn a_damaged_file_that_stays_on_the_stick_is_told_and_hides_nothing_that_comes_later() {
+    let hub = Hub::new();
+    let centre = Centre::new(hub.folder.path());
+    hub.init(&centre.root());
+    let stream = centre.stream("dev", "drone");
+    let mut site = centre.site("drone-1", &stream);
+    fs::write(hub.path("r.request"), site.request()).unwrap();
+    let request = hub.path("r.request");
+    hub.add(&request, &site);
+    let stick = hub.path("stick");
+    fs::create_dir_all(&stick).unwrap();
+    let mut damaged = site.started();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(stick.join("old.reports"), &damaged).unwrap();
+    let import = || hub.run(&["import", stick.to_str().unwrap(), "--output", "json"]);
+    let read = |output: &std::process::Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let first = import();
+    let envelope = read(&first);
+    assert_eq!(code(&first), 4, "{envelope}");
+    assert_eq!(envelope["errors"][0]["kind"], "trust", "{envelope}");
+    assert_eq!(envelope["result"]["refused"][0]["known"], false);
+    // Nothing else is there: nothing was taken in.
+    let again = import();
+    assert_eq!(code(&again), 1, "{}", stderr(&again));
+    assert_eq!(read(&again)["result"]["refused"][0]["known"], true);
+    let text = hub.run(&["import", stick.to_str().unwrap()]);
+    assert_eq!(code(&text), 1);
+    let text = stderr(&text);
+    assert!(text.contains("refused before, unchanged: "), "{text}");
+    // What comes later is taken in, and the exit code is its own.
+    fs::write(stick.join("new.reports"), site.started()).unwrap();
+    let later = import();
+    assert_eq!(code(&later), 0, "{}", stderr(&later));
+    assert_eq!(read(&later)["result"]["reports"], 1);
+    let counted = || hub.json(&["sites"]).to_string();
+    assert!(counted().contains("drone-1"));
+    let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+    let rows = store.read(|session| session.refusals(9)).unwrap();
+    assert_eq!((rows.len(), rows[0].times), (1, 1), "{rows:?}");
+    // Other bytes are news.
+    damaged[middle] ^= 3;
+    fs::write(stick.join("old.reports"), &damaged).unwrap();
+    assert_eq!(code(&import()), 4);
+}
+
+#[test]
 fn every_command_has_help_with_an_example() {
     let commands: [&[&str]; 15] = [
         &["site", "reject"],

@@ -250,6 +250,38 @@ fn a_pipeline_asks_with_rules_and_what_it_cannot_ask_is_told_in_json() {
             answer.error
         );
     }
+    // A parameter that it does not know is named, at each address: what is misspelled is not left out.
+    for (path, names) in [
+        (
+            "/api/v1/gate?environment=dev&commit=x&max_age_hour=1&quorum=9",
+            "`max_age_hour`, `quorum`",
+        ),
+        ("/api/v1/sites?limits=1", "`limits`"),
+        ("/api/v1/assignments?format=csv", "`format`"),
+        ("/api/v1/refusals?after=a", "`after`"),
+        ("/api/v1/requests?site=a", "`site`"),
+    ] {
+        let (status, text) = get(&server, path, "");
+        let answer: ErrorAnswer = serde_json::from_str(&text).unwrap();
+        assert_eq!(status, 400, "{path}");
+        assert!(answer.error.contains(names), "{path}: {}", answer.error);
+    }
+    let post = |path: &str| http::json(server.address(), &format!("POST {path}"), b"");
+    for path in [
+        "/api/v1/reports?dry_run=1",
+        "/api/v1/bundles?dry_run=1",
+        "/api/v1/requests?dry_run=1",
+    ] {
+        let (status, answer) = post(path);
+        assert_eq!(status, 400, "{path}: {answer}");
+        assert!(
+            answer["error"].as_str().unwrap().contains("`dry_run`"),
+            "{answer}"
+        );
+    }
+    let (status, answer) = post("/api/v1/gate");
+    assert_eq!(status, 405, "{answer}");
+    serde_json::from_value::<ErrorAnswer>(answer).unwrap();
     // Only what a caller with a token asks with is remembered: then it counts for everybody.
     assert_eq!(ask("").1["verdict"], "open");
     let bearer = format!("Authorization: Bearer {}\r\n", token.as_str().unwrap());

@@ -53,6 +53,8 @@ struct Session {
     json: bool,
     /// The envelope is out already: what comes now is said on standard error only.
     done: bool,
+    /// Envelopes of events are out: what ends the command is one more of them.
+    events: bool,
     results: Vec<Value>,
     lines: Vec<String>,
     findings: Vec<Value>,
@@ -140,14 +142,19 @@ pub fn result(value: Value) {
     with(|session| session.results.push(value));
 }
 
-/// One of many results of a command that goes on: an envelope in one line, at once.
-pub fn event(value: Value) {
+/// One of many results of a command that goes on: an envelope in one line, at once. `code` is what the command
+/// would end with for this event alone, and `errors` says why, as [`fail`] takes it; empty where `code` is 0.
+pub fn event(value: Value, code: u8, errors: &str) {
     let envelope = Envelope {
         result: value,
-        ..with(|session| Envelope::new(&session.command, 0))
+        errors: ErrorObject::read(code, errors),
+        ..with(|session| Envelope::new(&session.command, code))
     };
     out(&envelope.line());
-    with(|session| session.done = true);
+    with(|session| {
+        session.done = true;
+        session.events = true;
+    });
 }
 
 /// The result of a command that goes on, now: a server that is ready.
@@ -221,6 +228,18 @@ pub fn finish(exit: Exit) -> ExitCode {
     let open = with(|session| session.json && !session.done);
     if open {
         envelope(exit);
+    }
+    // A command that printed events says in one more why it ended.
+    let errors = with(|session| match session.events {
+        true => std::mem::take(&mut session.errors),
+        false => Vec::new(),
+    });
+    if !errors.is_empty() {
+        let last = Envelope {
+            errors,
+            ..with(|session| Envelope::new(&session.command, exit.code()))
+        };
+        out(&last.line());
     }
     ending(exit)
 }

@@ -270,13 +270,14 @@ fn is_record(line: &str) -> bool {
         "calls",
         "request-until",
     ];
-    const TABLES: [&str; 8] = [
+    const TABLES: [&str; 9] = [
         "outbox",
         "call",
         "journal",
         "sqlite_sequence",
         "refused",
         "refusals",
+        "refused_files",
         "attempts",
         "decisions",
     ];

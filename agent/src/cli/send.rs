@@ -1,9 +1,15 @@
 //! `send`: reports to the hub over HTTPS.
 
+use outhaul_kit::console;
+
 use super::Context;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::report;
+
+/// The exit code when the hub refused something.
+const REFUSED: u8 = 1;
+const KEPT: &str = "what was not acknowledged stays in the queue and is sent again; show the reason to whoever runs the hub";
 
 /// Sends all waiting reports to the hub; only what it acknowledges with its signature leaves.
 #[derive(Debug, clap::Args)]
@@ -14,6 +20,10 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     let sent = report::send(&mut Agent::open(&context.state)?)?;
     for refused in &sent.refused {
         super::say(&format!("refused: by the hub: {refused}"));
+        console::note_failure(
+            REFUSED,
+            &format!("error: refused: by the hub: {refused}\nhelp: {KEPT}"),
+        );
     }
     if let Some(answer) = &sent.request {
         super::say(&format!("the hub says of the enrolment request: {answer}"));
@@ -27,5 +37,5 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
             "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
         }),
     );
-    Ok(u8::from(!sent.refused.is_empty()))
+    Ok(if sent.refused.is_empty() { 0 } else { REFUSED })
 }

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use outhaul_kit::failure::{Classified as _, FailureClass};
 use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 
 use super::record::Basis;
 use super::{Chain, GateRule, GateVerdict, HubConnection, PromoteError};
@@ -43,18 +45,67 @@ pub struct StepEvent {
     pub outcome: StepOutcome,
 }
 
-/// What came of one step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// What came of one step. As JSON it is an object with `state` (`current`, `closed`, `failed` or `moved`), and beside
+/// it `reasons`, `problem` or `environment_commit`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepOutcome {
     /// It is there already, or further.
     Current,
     /// The gate is closed, and why.
     Closed(Vec<String>),
     /// It could not be decided or done.
-    Failed(String),
+    Failed(StepProblem),
     /// Moved; the commit that did it.
     Moved(String),
+}
+
+/// Why a step could not be decided or done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepProblem {
+    /// Its kind.
+    pub class: FailureClass,
+    /// What is wrong, for people.
+    pub text: String,
+}
+
+impl Serialize for StepOutcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::Current => map.serialize_entry("state", "current")?,
+            Self::Closed(reasons) => {
+                map.serialize_entry("state", "closed")?;
+                map.serialize_entry("reasons", reasons)?;
+            }
+            Self::Failed(problem) => {
+                map.serialize_entry("state", "failed")?;
+                map.serialize_entry("problem", &problem.text)?;
+            }
+            Self::Moved(made) => {
+                map.serialize_entry("state", "moved")?;
+                map.serialize_entry("environment_commit", made)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl StepEvent {
+    /// What a command ends with for this step alone: a closed gate is an answer, only what failed is an error.
+    pub fn code(&self) -> u8 {
+        match &self.outcome {
+            StepOutcome::Failed(problem) => problem.class.code(),
+            _ => 0,
+        }
+    }
+}
+
+/// What a pass ends with: 0 when no step failed, the code of what could not be reached only where nothing else is wrong.
+pub fn exit_code(events: &[StepEvent]) -> u8 {
+    let environment = FailureClass::Environment.code();
+    let codes = || events.iter().map(StepEvent::code).filter(|code| *code > 0);
+    let others = codes().filter(|code| *code != environment).max();
+    others.or_else(|| codes().max()).unwrap_or(0)
 }
 
 impl fmt::Display for StepEvent {
@@ -74,7 +125,7 @@ impl fmt::Display for StepEvent {
                     .iter()
                     .try_for_each(|reason| write!(f, "\n  - {reason}"))
             }
-            (StepOutcome::Failed(problem), _) => write!(f, "`{to}` stays: {problem}"),
+            (StepOutcome::Failed(problem), _) => write!(f, "`{to}` stays: {}", problem.text),
             (StepOutcome::Moved(made), Some(from)) => {
                 write!(
                     f,
@@ -123,8 +174,8 @@ pub struct News {
     pub events: Vec<StepEvent>,
     /// Whether an environment was moved: then the next step may move, too.
     pub moved: bool,
-    /// Whether a step could not be decided or done.
-    pub failed: bool,
+    /// What a command ends with after this pass: [`exit_code`].
+    pub code: u8,
 }
 
 impl Announced {
@@ -134,9 +185,9 @@ impl Announced {
         if events.is_empty() {
             return None;
         }
-        let any = |is: fn(&StepOutcome) -> bool| events.iter().any(|event| is(&event.outcome));
-        let moved = any(|outcome| matches!(outcome, StepOutcome::Moved(_)));
-        let failed = any(|outcome| matches!(outcome, StepOutcome::Failed(_)));
+        let is_moved = |event: &StepEvent| matches!(event.outcome, StepOutcome::Moved(_));
+        let moved = events.iter().any(is_moved);
+        let code = exit_code(&events);
         let mut is_new = |event: &StepEvent| {
             let key = (event.from.clone(), event.to.clone());
             self.steps.insert(key, event.clone()).as_ref() != Some(event)
@@ -144,7 +195,7 @@ impl Announced {
         Some(News {
             events: events.into_iter().filter(&mut is_new).collect(),
             moved,
-            failed,
+            code,
         })
     }
 
@@ -237,7 +288,7 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
 
 /// What is wrong with the commit is told whole.
 fn failed(error: &PromoteError) -> StepOutcome {
-    StepOutcome::Failed(match error {
+    let text = match error {
         PromoteError::Candidate { findings, .. } => {
             format!(
                 "{}\n{}",
@@ -246,7 +297,9 @@ fn failed(error: &PromoteError) -> StepOutcome {
             )
         }
         _ => error_chain(error),
-    })
+    };
+    let class = error.class();
+    StepOutcome::Failed(StepProblem { class, text })
 }
 
 /// An error with its causes, in one line.
@@ -277,6 +330,49 @@ mod tests {
         }
     }
 
+    fn failed_with(class: FailureClass) -> StepOutcome {
+        let text = "p".to_owned();
+        StepOutcome::Failed(StepProblem { class, text })
+    }
+
+    #[test]
+    fn what_is_wrong_is_no_outage_and_a_closed_gate_is_no_error() {
+        use FailureClass::{Environment, Refused, Usage};
+        let closed = StepOutcome::Closed(vec!["r".to_owned()]);
+        for (outcomes, code) in [
+            (vec![StepOutcome::Current, closed.clone()], 0),
+            (vec![closed, failed_with(Environment)], 3),
+            (vec![failed_with(Environment), failed_with(Refused)], 1),
+            (vec![failed_with(Refused), failed_with(Usage)], 2),
+        ] {
+            let events: Vec<_> = outcomes.into_iter().map(event).collect();
+            assert_eq!(exit_code(&events), code, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_always_an_object_with_its_state() {
+        let json = |outcome: StepOutcome| serde_json::to_value(outcome).unwrap();
+        for (outcome, expected) in [
+            (StepOutcome::Current, r#"{"state":"current"}"#),
+            (
+                StepOutcome::Closed(vec!["r".to_owned()]),
+                r#"{"state":"closed","reasons":["r"]}"#,
+            ),
+            (
+                failed_with(FailureClass::Refused),
+                r#"{"state":"failed","problem":"p"}"#,
+            ),
+            (
+                StepOutcome::Moved("c".to_owned()),
+                r#"{"state":"moved","environment_commit":"c"}"#,
+            ),
+        ] {
+            let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+            assert_eq!(json(outcome), expected);
+        }
+    }
+
     #[test]
     fn a_decision_is_news_once_and_again_when_it_changed() {
         let mut announced = Announced::default();
@@ -284,9 +380,9 @@ mod tests {
         assert_eq!(news(StepOutcome::Current).events.len(), 1);
         assert!(news(StepOutcome::Current).events.is_empty());
         let moved = news(StepOutcome::Moved("c".to_owned()));
-        assert!(moved.moved && !moved.failed && moved.events.len() == 1);
-        let failed = news(StepOutcome::Failed("p".to_owned()));
-        assert!(failed.failed && !failed.moved);
+        assert!(moved.moved && moved.code == 0 && moved.events.len() == 1);
+        let failed = news(failed_with(FailureClass::Refused));
+        assert!(failed.code == 1 && !failed.moved);
         assert_eq!(news(StepOutcome::Current).events.len(), 1);
     }
 

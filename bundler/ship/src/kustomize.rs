@@ -14,6 +14,7 @@ use outhaul_git::source::{Opened, SourceError, normal_path};
 
 use crate::needs::{Need, Substitution, is_kustomization, substitutions};
 
+mod empty;
 mod files;
 mod items;
 mod patch;
@@ -41,6 +42,8 @@ pub enum Means {
     Unreachable,
     /// Which images are built is not known.
     Images,
+    /// It builds, and nothing is in it.
+    Nothing,
 }
 
 /// What of a build could not be followed.
@@ -62,6 +65,7 @@ impl Gap {
         let code = match self.means {
             Means::Broken => "kustomization-broken",
             Means::Unreachable | Means::Images => "kustomization-not-followed",
+            Means::Nothing => "kustomization-empty",
         };
         new(code, self.message.clone()).at(&self.at).help(self.help)
     }
@@ -120,6 +124,9 @@ pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed,
     }
     for (root, build) in &roots {
         items.extend(walk.root(root, *build));
+        if build.is_none_or(|build| build.components.is_empty()) {
+            walk.say_empty(root);
+        }
     }
     items.extend(walk.fleet(&below));
     // What no kustomization names may be applied all the same.

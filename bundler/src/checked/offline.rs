@@ -105,7 +105,7 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                 let is_told = match gap.means {
                     // That is an error, and said with what else is wrong with manifests.
                     Means::Broken => !is_built,
-                    Means::Unreachable => true,
+                    Means::Unreachable | Means::Nothing => true,
                     Means::Images => carries(&delivery),
                 };
                 if is_told {
@@ -178,8 +178,8 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                     "no bundle brings the image `{}` to the sites of {types}",
                     shown_image(image)
                 ),
-                "where the sites have a registry with it, write `images: reference` in a delivery policy; \
-                 `delivery: git` where they have a network",
+                "write `images: carry` in a delivery policy, and bundles bring it; `images: reference` where the sites have a \
+                 registry with it; `delivery: git` where they have a network",
             ),
             Need::Source(url) => (
                 "source-not-carried",

@@ -12,7 +12,7 @@ use super::{Exit, Format, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::record::Basis;
-use outhaul_promote::watch::{self, Announced, StepEvent, Watch};
+use outhaul_promote::watch::{self, Announced, StepEvent, StepOutcome, Watch};
 use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
 use outhaul_ship::overriding::Override;
 
@@ -42,7 +42,8 @@ pub struct Args {
     /// With `--watch`: the first environment, which follows its base branch
     #[arg(long, value_name = "NAME", requires = "watch")]
     first: Option<String>,
-    /// With `--watch`: seconds between two looks; 0 looks until nothing moves any more, and ends
+    /// With `--watch`: seconds between two looks; 0 looks until nothing moves any more, and ends: with 0 also where a
+    /// gate is closed, 3 where all that failed is what could not be reached, else 1 or 2
     #[arg(long, value_name = "SECONDS", requires = "watch", default_value_t = 60)]
     interval: u64,
     /// The commit (full id, branch or tag), instead of the one that the environment before is at, or of
@@ -139,7 +140,8 @@ impl Args {
         })
     }
 
-    /// Says each decision when it changes; outages are said and waited out.
+    /// Says each decision when it changes; outages are said and waited out. A closed gate is an answer and no error:
+    /// what was asked is that steps are made as far as the gates are open.
     fn follow(&self, sources: SourceMap, cache: &Cache) -> Result<Exit, Failure> {
         let watch = Watch {
             control_plane: &self.control_plane,
@@ -151,7 +153,7 @@ impl Args {
         let mut announced = Announced::default();
         loop {
             let mut moved = false;
-            let mut failed = false;
+            let mut code = 0;
             match watch::pass(&watch) {
                 Ok(events) => {
                     let news = announced.news(events).ok_or_else(|| {
@@ -162,17 +164,21 @@ impl Args {
                     for event in &news.events {
                         self.print_event(event)?;
                     }
-                    (moved, failed) = (news.moved, news.failed);
+                    (moved, code) = (news.moved, news.code);
                 }
                 Err(error) if self.interval == 0 => return Err(promote_failure(error)),
                 Err(error) => {
                     if let Some(text) = announced.problem(&error) {
                         say(&format!("trying again in {} s: {text}", self.interval));
+                        if self.output == Format::Json {
+                            let text = format!("error: {text}");
+                            console::event(serde_json::Value::Null, error.class().code(), &text);
+                        }
                     }
                 }
             }
             if self.interval == 0 && !moved {
-                return Ok(Exit::from(if failed { failure::ENVIRONMENT } else { 0 }));
+                return Ok(Exit::from(code));
             }
             std::thread::sleep(Duration::from_secs(self.interval));
         }
@@ -182,7 +188,13 @@ impl Args {
         if self.output == Format::Json {
             let value = serde_json::to_value(event)
                 .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
-            console::event(value);
+            let errors = match &event.outcome {
+                StepOutcome::Failed(problem) => {
+                    format!("error: `{}` stays: {}", event.to, problem.text)
+                }
+                _ => String::new(),
+            };
+            console::event(value, event.code(), &errors);
         } else {
             say(&event.to_string());
         }

@@ -90,6 +90,23 @@ fn the_images_of_a_base_beside_the_path_are_to_travel_and_a_remote_base_is_named
     );
 }
 
+#[test]
+fn a_team_that_empties_its_tree_is_named_before_sites_remove_everything() {
+    let centre = Centre::new();
+    with_overlay(&centre);
+    let tree = centre.folder.path().join("label-printer/manifests/dev");
+    let overlay = tree.join("overlays/dev/kustomization.yaml");
+    fs::write(overlay, "resources: [../../base]\n").unwrap();
+    let says = |seen: &str| {
+        seen.contains("warning[kustomization-empty]: the kustomization of `overlays/dev`")
+    };
+    let seen = told(&centre.bundle("  images: reference\n"));
+    assert!(!says(&seen), "{seen}");
+    fs::write(tree.join("base/kustomization.yaml"), "resources: []\n").unwrap();
+    let seen = told(&centre.bundle("  images: reference\n"));
+    assert!(says(&seen), "{seen}");
+}
+
 impl Centre {
     fn new() -> Self {
         let centre = Self {

@@ -243,7 +243,8 @@ fn a_silent_hub_is_reported_and_stops_only_what_waits_for_it() {
     let StepOutcome::Failed(problem) = &events[1].outcome else {
         panic!("{events:?}")
     };
-    assert!(problem.contains("cannot reach"), "{problem}");
+    assert!(problem.text.contains("cannot reach"), "{problem:?}");
+    assert_eq!(events[1].code(), 3, "an outage");
     fixture.open.lock().unwrap().push("dev");
     assert!(
         matches!(fixture.outcomes()[1], StepOutcome::Moved(_)),

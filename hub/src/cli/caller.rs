@@ -26,13 +26,22 @@ enum CallerCommand {
     #[command(
         after_help = "Example:\n  (umask 077; outhaul-hub caller add ci --state hub > ci.token)"
     )]
-    Add(One),
+    Add(New),
     /// List the callers
     #[command(after_help = "Example:\n  outhaul-hub caller list --state hub")]
     List,
     /// Take a caller's token away
     #[command(after_help = "Example:\n  outhaul-hub caller remove ci --state hub")]
     Remove(One),
+}
+
+#[derive(Debug, clap::Args)]
+struct New {
+    /// The caller's name, on record beside each decision
+    name: Name,
+    /// Give a caller that is there a new token: the one before is refused from then on
+    #[arg(long)]
+    replace: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,11 +54,23 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
     match &args.command {
-        CallerCommand::Add(One { name }) => {
+        CallerCommand::Add(New { name, replace }) => {
             let token = new_token().map_err(StateError::from)?;
             let digest = Digest::of(token.as_bytes()).hex();
-            hub.store
-                .write(|session| session.add_caller(name.as_str(), &digest, now_ms))?;
+            let added = hub.store.write(|session| match replace {
+                true => session
+                    .replace_caller(name.as_str(), &digest, now_ms)
+                    .map(|()| true),
+                false => session.add_caller(name.as_str(), &digest, now_ms),
+            })?;
+            if !added {
+                return Err(HubError::Refused {
+                    problem: format!("caller `{name}` has a token already"),
+                    help: "give this pipeline a name of its own; or, where the token was lost, repeat with `--replace`: \
+                           whoever uses the one before is refused from then on; nothing was changed"
+                        .to_owned(),
+                });
+            }
             match common.output {
                 Output::Json => print::json(&json!({ "caller": name, "token": token })),
                 Output::Text => {

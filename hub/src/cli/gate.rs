@@ -1,6 +1,7 @@
 //! `outhaul-hub gate`: may what an environment runs go on?
 
 use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_kit::console;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
@@ -8,9 +9,14 @@ use crate::gate::record::{AskError, Asked, Known, keep};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::state::Hub;
 use crate::time;
+use crate::visible;
 
 /// Who asks, on record.
 const ASKED_BY: &str = "command line";
+/// The exit code of a closed gate.
+const REFUSED: u8 = 1;
+const WAY_OUT: &str = "bring the missing reports in (`import`), mend what failed, or let one site be missed for a time \
+                       with `outhaul-hub waive` or `defer`; what each rule needs stands beside it";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
 ///
@@ -72,10 +78,30 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         Ok::<_, HubError>(decision)
     })?;
     match common.output {
-        Output::Json => print::json(&decision),
+        Output::Json => {
+            print::json(&decision);
+            if decision.verdict == GateVerdict::Closed {
+                console::fail(REFUSED, &visible::lines(&refusal(&decision)));
+            }
+        }
         Output::Text => text(&decision),
     }
-    Ok(u8::from(decision.verdict == GateVerdict::Closed))
+    Ok(match decision.verdict {
+        GateVerdict::Open => 0,
+        GateVerdict::Closed => REFUSED,
+    })
+}
+
+/// Why the commit does not go on, for whoever reads `errors`: the same sentences as the text has.
+fn refusal(decision: &Decision) -> String {
+    let mut text = format!(
+        "error: the gate of `{}` is closed for {}",
+        decision.environment, decision.commit
+    );
+    for reason in &decision.reasons {
+        text.push_str(&format!("\n  - {reason}"));
+    }
+    format!("{text}\nhelp: {WAY_OUT}")
 }
 
 fn text(decision: &Decision) {
@@ -117,10 +143,7 @@ fn text(decision: &Decision) {
         ));
     }
     if decision.verdict == GateVerdict::Closed {
-        print::talk(
-            "help: bring the missing reports in (`import`), mend what failed, or let one site be \
-             missed for a time with `outhaul-hub waive` or `defer`; what each rule needs stands beside it",
-        );
+        print::talk(&format!("help: {WAY_OUT}"));
     }
 }
 

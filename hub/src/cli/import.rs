@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::console;
+
 use super::{Common, Output, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
@@ -10,12 +12,18 @@ use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
+const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is mended, run \
+                          `outhaul-hub acks STICK`";
+const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
+                           `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`";
+
 /// Take in bundles, enrolment requests and reports, from files or whole folders
 ///
 /// Each is verified. What was taken in before is counted and does no harm. Acknowledgements for the
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
-/// nothing to take in.
+/// nothing to take in. A file that an earlier import refused and that did not change since is named again and changes
+/// no exit code: it was told then, and must not hide what a later stick brings.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
@@ -39,10 +47,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let done = import::import(&mut hub, &args.paths, !args.no_acks, time::now_ms())?;
     match common.output {
-        Output::Json => print::json(&done),
+        Output::Json => {
+            print::json(&done);
+            say_errors(&done);
+        }
         Output::Text => text(&done),
     }
-    let code = |refused: &import::RefusedFile| if refused.is_trust { 4 } else { 1 };
     if done.is_nothing() {
         return Ok(1);
     }
@@ -51,10 +61,39 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     Ok(done
         .refused
         .iter()
-        .map(code)
+        .map(import::RefusedFile::exit_code)
         .chain(unwritten)
         .max()
         .unwrap_or(0))
+}
+
+/// Why the exit code is not 0, for whoever reads `errors`.
+fn say_errors(done: &Imported) {
+    for refused in done.refused.iter().filter(|refused| !refused.known) {
+        let text = format!(
+            "error: refused: {}: {}: {}",
+            visible::line(&refused.file),
+            refused.rule,
+            visible::line(&refused.reason)
+        );
+        console::fail(refused.exit_code(), &text);
+    }
+    if let Some(problem) = &done.acks_problem {
+        let text = format!(
+            "error: the reports are in, but not acknowledged on the stick: {problem}\nhelp: {ACKS_LATER}"
+        );
+        console::fail(3, &text);
+    }
+    if done.is_nothing() {
+        console::fail(1, &format!("error: {}\nhelp: {OTHER_STICK}", nothing(done)));
+    }
+}
+
+fn nothing(done: &Imported) -> String {
+    format!(
+        "nothing to import was found; {} of another kind",
+        print::count(done.ignored, "file")
+    )
 }
 
 fn text(done: &Imported) {
@@ -109,12 +148,17 @@ fn text(done: &Imported) {
             Some(lines) if lines > 1 => format!(" ({lines} lines)"),
             _ => String::new(),
         };
-        print::talk(&format!(
-            "refused: {}{at}: {}: {}{lines}",
+        let again = match refused.known {
+            true => "refused before, unchanged",
+            false => "refused",
+        };
+        let line = format!(
+            "{again}: {}{at}: {}: {}{lines}",
             visible::line(&refused.file),
             refused.rule,
             visible::line(&refused.reason)
-        ));
+        );
+        print::talk(&line);
     }
     let is_refused = |rule: &str| done.refused.iter().any(|refused| refused.rule == rule);
     if is_refused("too-many") {
@@ -130,7 +174,12 @@ fn text(done: &Imported) {
         );
     }
     let others = done.bundles.len() + done.requests.len() + done.acks.len();
-    if !done.refused.is_empty() {
+    if done.refused.iter().any(|refused| refused.known) {
+        print::talk(
+            "help: a file that was refused before brings nothing: remove it from the stick",
+        );
+    }
+    if done.refused.iter().any(|refused| !refused.known) {
         print::talk(if others == 0 && done.reports + done.duplicates == 0 {
             "help: all of it was refused; nothing was changed"
         } else {
@@ -141,18 +190,10 @@ fn text(done: &Imported) {
         print::talk(&format!(
             "error: the reports are in, but not acknowledged on the stick: {problem}"
         ));
-        print::talk(
-            "help: the sites keep their reports and bring them again; when that is mended, run `outhaul-hub acks STICK`",
-        );
+        print::talk(&format!("help: {ACKS_LATER}"));
     }
     if done.is_nothing() {
-        print::talk(&format!(
-            "error: nothing to import was found; {} of another kind",
-            print::count(done.ignored, "file")
-        ));
-        print::talk(
-            "help: see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
-             `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`",
-        );
+        print::talk(&format!("error: {}", nothing(done)));
+        print::talk(&format!("help: {OTHER_STICK}"));
     }
 }

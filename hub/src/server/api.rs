@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use outhaul_bundle::hub_api::{ErrorAnswer, ReportsAnswer, RequestAnswer, path};
@@ -19,7 +19,7 @@ use outhaul_listen::Peer;
 use serde_json::{Value, json};
 
 use super::body;
-use super::problem::Problem;
+use super::problem::{Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{gates, lists, metrics};
@@ -56,7 +56,13 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route(path::BUNDLES, post(bundles))
         .route(path::REQUESTS, get(lists::waiting).post(requests))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
+        .method_not_allowed_fallback(other_method)
         .with_state(shared)
+}
+
+async fn other_method(method: Method, uri: Uri) -> Problem {
+    let text = format!("{} does not take {method}", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
 }
 
 async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
@@ -74,18 +80,28 @@ async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     Ok((headers, Html(html)).into_response())
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
+async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     shared.alive().await?;
-    let clock = shared.clock().await?;
-    Ok(Json(match clock {
-        None => json!({ "status": "ok" }),
-        // It serves; what it does not do is sign.
-        Some(problem) => json!({ "status": "degraded", "clock": problem.to_string() }),
-    }))
+    let clock = shared.clock().await?.map(|problem| problem.to_string());
+    let unwritable = shared.unwritable().await?;
+    let status = match unwritable {
+        // It answers questions; what it does not do is take reports in.
+        Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+        None => StatusCode::OK,
+    };
+    let mut answer = json!({ "status": "ok" });
+    for (name, problem) in [("clock", clock), ("store", unwritable)] {
+        if let Some(problem) = problem {
+            answer["status"] = "degraded".into();
+            answer[name] = problem.into();
+        }
+    }
+    Ok((status, Json(answer)).into_response())
 }
 
 async fn reports(
     State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Json<Value>, Problem> {
@@ -160,6 +176,7 @@ fn batch(fleet: &str, now_ms: i64) -> Batch<'_> {
 
 async fn requests(
     State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -207,6 +224,7 @@ async fn requests(
 
 async fn bundles(
     State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Response, Problem> {

@@ -12,7 +12,7 @@ use outhaul_bundle::hub_api::path;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::problem::{Params, Problem};
+use super::problem::{Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::store::{SitePage, StoreError};
@@ -32,11 +32,38 @@ pub(super) struct Part {
     /// Rows to leave out, in the list's order.
     #[serde(default)]
     offset: usize,
-    /// Rows of sites after this name.
+    /// Rows of sites after this name; of lists by site only.
     #[serde(default)]
     after: String,
-    /// `json`, which is the default, or `csv`.
+    /// `json`, which is the default, or `csv`; of sites only.
     format: Option<String>,
+}
+
+/// Which part of the list of sites.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct SitesPart(Part);
+
+impl Question for SitesPart {
+    const NAMES: &[&str] = &["limit", "offset", "after", "format"];
+}
+
+/// Which part of the list of assignments.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct AssignmentsPart(Part);
+
+impl Question for AssignmentsPart {
+    const NAMES: &[&str] = &["limit", "offset", "after"];
+}
+
+/// Which part of any other list.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct ListPart(Part);
+
+impl Question for ListPart {
+    const NAMES: &[&str] = &["limit", "offset"];
 }
 
 impl Part {
@@ -83,7 +110,7 @@ fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
 
 pub(super) async fn sites(
     State(shared): State<Arc<Shared>>,
-    Params(part): Params<Part>,
+    Params(SitesPart(part)): Params<SitesPart>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let is_csv = part.is_csv(&headers)?;
@@ -167,7 +194,7 @@ fn cell_of(text: &str) -> String {
 /// Assignments by site, read some sites at a time.
 pub(super) async fn assignments(
     State(shared): State<Arc<Shared>>,
-    Params(part): Params<Part>,
+    Params(AssignmentsPart(part)): Params<AssignmentsPart>,
 ) -> Result<Response, Problem> {
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
@@ -228,7 +255,7 @@ pub(super) async fn assignments(
 /// The requests that wait, with the fingerprints that a person compares.
 pub(super) async fn waiting(
     State(shared): State<Arc<Shared>>,
-    Params(part): Params<Part>,
+    Params(ListPart(part)): Params<ListPart>,
 ) -> Result<Response, Problem> {
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| {
@@ -243,7 +270,7 @@ pub(super) async fn waiting(
 /// What was refused, one row per transport, site and rule.
 pub(super) async fn refusals(
     State(shared): State<Arc<Shared>>,
-    Params(part): Params<Part>,
+    Params(ListPart(part)): Params<ListPart>,
 ) -> Result<Response, Problem> {
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| session.refusals(u32::MAX))?;

@@ -3,11 +3,13 @@
 //! What comes in: a status and a sentence, or an error of the hub. What goes out: JSON with `error`. The
 //! whole chain of an error goes to the journal only.
 
+use std::collections::BTreeSet;
+
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use outhaul_bundle::hub_api::{ErrorAnswer, path};
+use outhaul_bundle::hub_api::{ErrorAnswer, GateQuery, path};
 use outhaul_kit::text::chain;
 use serde::de::DeserializeOwned;
 
@@ -31,14 +33,64 @@ impl Problem {
     }
 }
 
+/// The parameters of one question.
+pub(super) trait Question: DeserializeOwned {
+    /// Their names: a question with another one is refused, because what is misspelled would count as left out.
+    const NAMES: &[&str];
+}
+
+impl Question for GateQuery {
+    const NAMES: &[&str] = &[
+        "environment",
+        "commit",
+        "max_age_hours",
+        "quorum_percent",
+        "to",
+        "rules",
+    ];
+}
+
+/// A question without parameters.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct Nothing {}
+
+impl Question for Nothing {
+    const NAMES: &[&str] = &[];
+}
+
 /// What a request asks for after its `?`. What cannot be read is answered in JSON, with what is expected.
 #[derive(Debug)]
 pub(super) struct Params<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+/// Which parameters of the address are not among `names`, as one sentence.
+fn unknown(uri: &Uri, names: &[&str]) -> Option<String> {
+    let Query(given) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
+    let unknown: BTreeSet<String> = given
+        .iter()
+        .filter(|(name, _)| !names.contains(&name.as_str()))
+        .map(|(name, _)| format!("`{}`", name.chars().take(100).collect::<String>()))
+        .collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let unknown = Vec::from_iter(unknown).join(", ");
+    Some(match names {
+        [] => format!("{} takes no parameters, found {unknown}", uri.path()),
+        names => format!(
+            "{} does not know {unknown}; it knows {}",
+            uri.path(),
+            names.join(", ")
+        ),
+    })
+}
+
+impl<T: Question, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if let Some(text) = unknown(&parts.uri, T::NAMES) {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+        }
         Query::<T>::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
             .map_err(|error| {

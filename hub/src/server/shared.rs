@@ -4,9 +4,11 @@
 //! neither for one another nor for the writer, and whether the store answers is never asked through a
 //! connection that a query uses.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outhaul_kit::durable;
 use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
@@ -23,6 +25,11 @@ use crate::view::{Fleet, Reading};
 pub(super) const READERS: usize = 8;
 /// Connections that look up keys for batches of reports.
 const CHECKERS: usize = 2;
+/// Free bytes below which no batch of reports can be taken in.
+const LEAST_FREE_BYTES: u64 = 256 * 1024;
+/// What is written to see whether the store can be written again, and its size.
+const TRIAL: &str = "write-trial";
+const TRIAL_BYTES: usize = 64 * 1024;
 /// Refusals recorded in one second of what the network sends.
 const REFUSALS_A_SECOND: u32 = 20;
 
@@ -38,6 +45,9 @@ pub(super) struct Shared {
     pub(super) requests: Arc<Lane>,
     pub(super) bundles: Arc<Lane>,
     refusals: Mutex<(i64, u32)>,
+    /// Whether the last write failed for lack of space or because the file cannot be written.
+    write_failed: AtomicBool,
+    state: PathBuf,
     pub(super) counters: Counters,
 }
 
@@ -84,6 +94,8 @@ impl Shared {
             requests: Lane::new(32, 4 * 1024 * 1024),
             bundles: Lane::new(4, 160 * 1024 * 1024),
             refusals: Mutex::new((0, 0)),
+            write_failed: AtomicBool::new(false),
+            state: state.to_owned(),
             counters: Counters::default(),
         })
     }
@@ -157,8 +169,43 @@ impl Shared {
         work: impl FnOnce(&mut Hub) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
         let shared = Arc::clone(self);
-        off_the_loop(move || work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner)))
-            .await
+        off_the_loop(move || {
+            let done = work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner));
+            let failed = matches!(&done, Err(error) if error.is_unwritable());
+            if failed || done.is_ok() {
+                shared.write_failed.store(failed, Ordering::Relaxed);
+            }
+            done
+        })
+        .await
+    }
+
+    /// Why nothing can be taken in: the disk is full, or the last write failed and a trial fails as well.
+    pub(super) async fn unwritable(self: &Arc<Self>) -> Result<Option<String>, HubError> {
+        let free = durable::free_bytes(&self.state)?;
+        if free < LEAST_FREE_BYTES {
+            return Ok(Some(format!(
+                "{free} bytes are free on the disk of the hub's state folder, which is too few to take reports in; free some space"
+            )));
+        }
+        if !self.write_failed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let tried = self
+            .change(|hub| {
+                hub.store
+                    .write(|session| session.set_setting(TRIAL, &"x".repeat(TRIAL_BYTES)))?;
+                Ok(hub.store.write(|session| session.set_setting(TRIAL, ""))?)
+            })
+            .await;
+        match tried {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_unwritable() => Ok(Some(
+                "the store cannot be written: see the hub's log for why; nothing that was acknowledged is lost"
+                    .to_owned(),
+            )),
+            Err(error) => Err(error),
+        }
     }
 
     /// Everything that is shown, turned into `T` off the event loop as well.

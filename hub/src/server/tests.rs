@@ -32,6 +32,64 @@ fn hub(folder: &Path) -> Hub {
     Hub::init(&folder.join("hub"), &fleet.root_bytes().unwrap(), None).unwrap()
 }
 
+/// What is answered to `path`: the status line and the body.
+fn answer(address: SocketAddr, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.lines().next().unwrap_or_default().to_owned();
+    (status, body.to_owned())
+}
+
+#[test]
+fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(folder.path());
+    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub")).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let router = api::router(Arc::clone(&shared));
+    let routes = move |peer| service(&router, peer);
+    let serving = runtime.spawn(accept(listener, None, LIMITS, routes, stopped));
+    let health = || answer(address, "/healthz");
+    assert_eq!(health().1, r#"{"status":"ok"}"#);
+
+    // No page more than there is: what a full disk answers.
+    let limit = |pages: &'static str| {
+        let set = shared.change(move |hub| Ok(hub.store.limit_pages(pages)?));
+        runtime.block_on(set).unwrap();
+    };
+    limit("1");
+    let large = "x".repeat(1024 * 1024);
+    let written = shared.change(move |hub| {
+        Ok(hub
+            .store
+            .write(|session| session.set_setting("large", &large))?)
+    });
+    assert!(runtime.block_on(written).is_err());
+    for _ in 0..2 {
+        let (status, body) = health();
+        assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
+        assert!(body.contains("\"status\":\"degraded\""), "{body}");
+        assert!(body.contains("cannot be written"), "{body}");
+    }
+    limit("1000000");
+    assert_eq!(
+        health(),
+        ("HTTP/1.1 200 OK".into(), r#"{"status":"ok"}"#.into())
+    );
+    stop.send_replace(true);
+    runtime.block_on(serving).unwrap();
+}
+
 #[test]
 fn liveness_is_answered_over_http_while_every_query_is_slow() {
     let folder = tempfile::tempdir().unwrap();

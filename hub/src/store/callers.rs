@@ -18,11 +18,27 @@ pub struct Caller {
 }
 
 impl Session<'_> {
-    /// Adds a caller, or gives one a new token.
+    /// Adds a caller; `false` when there is one of this name, which then keeps its token.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn add_caller(
+        &self,
+        name: &str,
+        token_sha256: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let text = "INSERT INTO callers (name, token_sha256, added_ms) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO NOTHING";
+        let added = self.db.execute(text, params![name, token_sha256, now_ms])?;
+        Ok(added == 1)
+    }
+
+    /// Adds a caller, or gives one a new token: the one before counts no more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn replace_caller(
         &self,
         name: &str,
         token_sha256: &str,

@@ -14,6 +14,8 @@ use super::{Session, StoreError, from_sql, to_sql};
 const MAX_NETWORK_REFUSALS: i64 = 500;
 /// Rows kept of what somebody imported: what the network sends does not push them out.
 const MAX_FILE_REFUSALS: i64 = 500;
+/// Refused files that are remembered.
+const MAX_REFUSED_FILES: i64 = 10_000;
 /// The source of what came over the network.
 pub const NETWORK: &str = "http";
 /// Longest text of a refusal kept, in characters.
@@ -90,6 +92,44 @@ impl Session<'_> {
                 SELECT id FROM refusals WHERE {lane} ORDER BY at_ms DESC, id DESC LIMIT 1000000 OFFSET $1)"
         );
         self.db.prepare_cached(&text)?.execute(params![most])?;
+        Ok(())
+    }
+
+    /// What was refused of the file with this digest when it came last.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn refused_before(&self, digest: &str) -> Result<Option<String>, StoreError> {
+        Ok(self
+            .db
+            .prepare_cached("SELECT what FROM refused_files WHERE digest = $1")?
+            .query_row(params![digest], |row| row.get(0))
+            .optional()?)
+    }
+
+    /// Remembers what was refused of the file with this digest.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn remember_refused(&self, digest: &str, what: &str, at_ms: i64) -> Result<(), StoreError> {
+        let text = "INSERT INTO refused_files (digest, what, at_ms) VALUES ($1, $2, $3)
+             ON CONFLICT (digest) DO UPDATE SET what = excluded.what, at_ms = excluded.at_ms";
+        self.db
+            .prepare_cached(text)?
+            .execute(params![digest, what, at_ms])?;
+        Ok(())
+    }
+
+    /// Forgets the files that were told longest ago, beyond ten thousand.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn forget_refused(&self) -> Result<(), StoreError> {
+        let text = "DELETE FROM refused_files WHERE digest IN (SELECT digest FROM refused_files
+             ORDER BY at_ms DESC, digest LIMIT 1000000 OFFSET $1)";
+        self.db
+            .prepare_cached(text)?
+            .execute(params![MAX_REFUSED_FILES])?;
         Ok(())
     }
 

@@ -366,3 +366,35 @@ fn folders_that_no_kustomization_names_are_read_as_before() {
     assert_eq!(gaps.len(), 1, "{gaps:?}");
     assert!(gaps[0].contains("the chart `redis`"), "{gaps:?}");
 }
+
+#[test]
+fn a_tree_that_was_emptied_is_named_and_one_that_may_hold_something_is_not() {
+    let overlay = "resources: [../base]\n";
+    let emptied = [
+        ("dev/kustomization.yaml", overlay),
+        ("base/kustomization.yaml", "resources: []\n"),
+    ];
+    let found = gaps(&followed_in("dev", &emptied, &[]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("dev/kustomization.yaml:1 kustomization-empty "),
+        "{found:?}"
+    );
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    for base in [
+        "resources: [a.yaml]\n",
+        "configMapGenerator: [{name: a, literals: [a=b]}]\n",
+        "components: [../part]\n",
+        "resources: [\"https://github.com/example/base//app?ref=v1\"]\n",
+    ] {
+        let files = [
+            ("dev/kustomization.yaml", overlay),
+            ("base/kustomization.yaml", base),
+            ("base/a.yaml", object),
+            ("part/kustomization.yaml", "kind: Component\n"),
+        ];
+        let found = gaps(&followed_in("dev", &files, &[]));
+        let is_empty = |one: &String| one.contains("kustomization-empty");
+        assert!(!found.iter().any(is_empty), "{base}: {found:?}");
+    }
+}

@@ -3,6 +3,8 @@
 //! What comes in: the machine's site. What goes out: sentences for `status`, `rollback`, `apply` and
 //! errors, so that all of them say the same. It reads nothing else and decides nothing.
 
+use outhaul_site::stored::CANNOT_GO_ON;
+
 use crate::machine::{Site, Work};
 
 /// What runs, as the second half of a sentence. `begun`: whether the work under way may have changed something.
@@ -25,6 +27,10 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
                 }
             }
         }
+        (Some(active), Work::Soaking(number)) if site.watched => format!(
+            "bundle {number} is applied and looked at; bundle {} is the one to go back to",
+            active.number
+        ),
         (None, _) => "no bundle is active".to_owned(),
         (Some(active), Work::Idle) if active.broken => {
             format!("bundle {} is only partly applied", active.number)
@@ -64,6 +70,10 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
             "the rollback from bundle {from} to bundle {to} is unfinished{why}: put right what keeps it, then run \
              `outhaul-agent apply`, which ends it; the service tries, too"
         ));
+    }
+    // Nothing is to be done while health is looked at.
+    if site.watched && !note.contains(CANNOT_GO_ON) {
+        return None;
     }
     match site.worked_on() {
         Some(number) if !note.is_empty() => Some(format!(

@@ -12,6 +12,10 @@ use outhaul_reconcilers::settings::{
 };
 use serde::Deserialize;
 
+pub mod waits;
+
+use waits::{DelayConfig, HealthConfig, MaintenanceConfig};
+
 use crate::durable::{self, FileError};
 
 /// Largest `agent.toml` in bytes.
@@ -35,12 +39,18 @@ pub struct AgentConfig {
     pub drift_s: u64,
     /// Most reports that wait for the hub, 20 to 1,000,000.
     pub outbox_max: u64,
-    /// What happens when the deadline of a hold passes.
+    /// What happens when a deadline passes.
     pub at_deadline: AtDeadline,
     /// Bundles that stay whole on disk: the active one and those before it, 2 to 10. A rollback goes to them.
     pub keep_generations: usize,
     /// Space that stays free on the state's file system, in MiB.
     pub min_free_mb: u64,
+    /// Who may delay what waits, and for how long.
+    pub delay: DelayConfig,
+    /// When what is new may be applied.
+    pub maintenance: MaintenanceConfig,
+    /// What counts as this site's health.
+    pub health: HealthConfig,
     /// Who applies: this process, or a helper with rights of its own.
     pub apply: ApplyConfig,
     /// The folder reconciler's settings.
@@ -80,7 +90,7 @@ pub enum Approval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtDeadline {
-    /// It goes on holding, and says that a person has to decide.
+    /// What waits waits on, and says that a person has to decide.
     #[default]
     Ask,
     /// It is over: what waits is applied.
@@ -144,6 +154,9 @@ impl Default for AgentConfig {
             at_deadline: AtDeadline::Ask,
             keep_generations: 2,
             min_free_mb: 64,
+            delay: DelayConfig::default(),
+            maintenance: MaintenanceConfig::default(),
+            health: HealthConfig::default(),
             apply: ApplyConfig::default(),
             folder: FolderConfig::default(),
             ansible: AnsibleConfig::default(),
@@ -273,6 +286,14 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
     }
     if !(20..=1_000_000).contains(&config.outbox_max) {
         return wrong("outbox_max", config.outbox_max.to_string(), "20 to 1000000");
+    }
+    let of_waits = config
+        .delay
+        .out_of_range()
+        .or_else(|| config.maintenance.out_of_range())
+        .or_else(|| config.health.out_of_range());
+    if let Some((key, found, expected)) = of_waits {
+        return wrong(key, found, expected);
     }
     if let Some((key, found, expected)) = config.apply.out_of_range() {
         return wrong(key, found, expected);

@@ -1,4 +1,4 @@
-//! What the agent reaches outside its state folder: the clocks, the disk's free space, servers and reconcilers.
+//! What the agent reaches outside its state folder: the clocks, the disk's free space, servers, programs that are asked, and reconcilers.
 //!
 //! What comes in: questions to this machine. What goes out: one trait, [`Facilities`], which `host` has for the
 //! machine itself. Tests hand the agent another one, so that a clock, a hub or a full disk is as the test says. It
@@ -9,8 +9,11 @@ use std::io::Read;
 use std::path::Path;
 
 use outhaul_kit::durable::FileError;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 
+use crate::asking::Answered;
+use crate::config::waits::AskConfig;
 use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::state::clock::Clocks;
@@ -73,6 +76,15 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         ca: Option<&Path>,
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError>;
+
+    /// Asks a program or a URL of this site.
+    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered;
+
+    /// The plain files of a folder, by name, each with the beginning of its text.
+    ///
+    /// # Errors
+    /// [`FileError`]; a folder that is not there is empty.
+    fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError>;
 
     /// The reconciler for a stream that is rendered for `kind`.
     ///

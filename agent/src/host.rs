@@ -7,10 +7,13 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use outhaul_kit::durable::{self, FileError};
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 use outhaul_signer::clock::BootReading;
 
 use crate::apply;
+use crate::asking::{self, Answered};
+use crate::config::waits::AskConfig;
 use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server};
@@ -61,6 +64,14 @@ impl Facilities for Host {
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError> {
         Ok(Box::new(Client::new(base, ca, pem)?))
+    }
+
+    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
+        asking::ask(one, state_folder, heartbeat)
+    }
+
+    fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {
+        asking::files(folder)
     }
 
     fn reconciler(

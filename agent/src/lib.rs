@@ -14,6 +14,7 @@ mod acks;
 mod advice;
 mod agent;
 mod apply;
+mod asking;
 mod blobs;
 mod calls;
 pub mod cli;

@@ -5,7 +5,7 @@
 //! its intent is committed; after a stop or cut, [`drive`] goes on with what the site owes. It
 //! writes no state that the machine did not decide.
 
-use outhaul_bundle::Index;
+use outhaul_bundle::{Digest, Index};
 use rusqlite::{Connection, Transaction};
 
 use crate::advice;
@@ -17,10 +17,11 @@ use crate::machine::{self, Event, Site, State, Work};
 use crate::serving;
 use crate::state::generations;
 use crate::state::outbox::Author;
-use crate::state::{StateError, inventory};
+use crate::state::{StateError, inventory, returns};
 use outhaul_reconcilers::ApplyError;
 
 pub mod decisions;
+pub mod delays;
 mod former_keys;
 pub mod gate;
 pub mod held;
@@ -28,6 +29,7 @@ pub mod observe;
 mod pass;
 mod perform;
 pub mod progress;
+mod soak;
 pub mod tidy;
 
 pub use decisions::Rollback;
@@ -78,14 +80,50 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             }
             other => other?,
         };
-        let next = transition(agent, &done)?;
-        if next == site {
+        let next = transition_counted(agent, &done)?;
+        let looked = matches!(done.event, Event::HealthySoFar(_));
+        if next == site && !looked {
             break;
         }
         site = next;
+        if looked {
+            // Health is looked at again later; a newer bundle does not wait for that.
+            let Some(waiting) = site.waiting else { break };
+            let asked = gate::ask(agent, waiting.number)?;
+            let next = transition(agent, &asked)?;
+            if next.work == site.work {
+                site = next;
+                break;
+            }
+            site = next;
+        }
     }
     tidy::tidy_up(agent)?;
     Ok(site)
+}
+
+/// Commits what came of a task. That a candidate was left counts against its content, whatever its number; that it works
+/// ends the count.
+fn transition_counted(agent: &mut Agent, done: &Transition) -> Result<Site, AgentError> {
+    let (Event::Broken(number) | Event::Healthy(number)) = done.event else {
+        return transition(agent, done);
+    };
+    let Ok(content) = index_of(agent, number).map(|index| content_of(&index)) else {
+        return transition(agent, done);
+    };
+    let is_candidate = site_now(agent.store.read())?.candidate() == Some(number);
+    transition_with(agent, done, |db, _| match done.event {
+        _ if !is_candidate => Ok(()),
+        Event::Broken(_) => returns::add(db, content),
+        _ => returns::forget(db, &content),
+    })
+}
+
+/// The digest of what a bundle brings to this site, whatever its number and whatever it was rendered from.
+pub fn content_of(index: &Index) -> Digest {
+    let brings = (&index.reconciler, &index.assignments, &index.served);
+    // What was read from JSON can be written as such.
+    Digest::of(&serde_json::to_vec(&brings).unwrap_or_default())
 }
 
 /// Commits one transition and returns how the site stands then.
@@ -144,8 +182,8 @@ pub fn resume(agent: &mut Agent) -> Result<Option<(u64, State, bool)>, AgentErro
     let was = state(agent)?;
     drive(agent)?;
     let is = state(agent)?;
-    // One that waits for a person waits on.
-    if waiting == Some(number) && was == is {
+    // One that waits for a person waits on, and one whose health is looked at is looked at again.
+    if (waiting == Some(number) || is == Some(State::Soaking)) && was == is {
         return Ok(None);
     }
     let waited = waiting == Some(number);
@@ -244,12 +282,13 @@ fn note_is_new(
     site: &Site,
     transition: &Transition,
 ) -> Result<bool, StateError> {
-    let Event::GateShut(number) = transition.event else {
-        return Ok(false);
+    let (number, state) = match transition.event {
+        Event::GateShut(number) => (number, State::Gated),
+        Event::HealthySoFar(number) => (number, State::Soaking),
+        _ => return Ok(false),
     };
     let row = generations::one(db, number)?;
-    Ok(site.state_of(number) == Some(State::Gated)
-        && row.is_some_and(|row| row.note != transition.note))
+    Ok(site.state_of(number) == Some(state) && row.is_some_and(|row| row.note != transition.note))
 }
 
 /// The name of the instant after a change was committed.

@@ -19,8 +19,9 @@ use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::progress::{self, Step};
-use crate::runner::{self, held};
+use crate::runner::{self, delays, held};
 use crate::state::clock;
+use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
 
@@ -54,6 +55,9 @@ pub struct Status {
     /// The number of the bundle on which work is unfinished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<u64>,
+    /// Whether all that is unfinished of it is that its health is looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub watched: bool,
     /// How far that work has come, assignment by assignment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
@@ -78,6 +82,9 @@ pub struct Status {
     /// Why nothing is applied, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// What on this site asks for a bundle that waits to be applied later, by who asks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub delays: Delays,
     /// Assignments that a person holds, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub held: BTreeMap<String, AssignmentHold>,
@@ -189,6 +196,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         orders_done: state::meta(db, key::ORDERS)?.unwrap_or(0),
         active,
         unfinished: site.worked_on(),
+        watched: site.watched,
+        delays: delays::stored(agent)?,
         steps: progress::steps(agent, &site)?,
         to_do: advice::to_do(&site, &note),
         generations,
@@ -283,6 +292,9 @@ impl Status {
     /// What runs, in one sentence.
     fn headline(&self) -> String {
         match (self.active, self.unfinished) {
+            (_, Some(number)) if self.watched => {
+                format!("Bundle {number} is applied, and its health is looked at.")
+            }
             (_, Some(number)) => format!("The work on bundle {number} is unfinished."),
             (Some(number), None) if self.attention.is_empty() && self.to_do.is_none() => {
                 format!("Bundle {number} runs.")

@@ -19,7 +19,7 @@ pub mod reconciler;
 pub mod remote;
 pub mod sealed;
 pub mod settings;
-mod watched;
+pub mod watched;
 
 #[cfg(test)]
 mod fixture_for_tests;

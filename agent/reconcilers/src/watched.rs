@@ -93,6 +93,9 @@ impl RunOutput {
 }
 
 /// Runs `command` to its end, with signs of life.
+///
+/// # Errors
+/// [`RunError`] when it was not started, or lost.
 pub fn run(
     mut command: Command,
     bounds: &RunLimits<'_>,

@@ -9,5 +9,6 @@ pub mod machine;
 pub mod state;
 pub mod state_folder;
 pub mod stored;
+pub mod windows;
 
 use outhaul_kit::durable;

@@ -13,6 +13,7 @@
 //! | gate open | waiting; no hold, no approval missing | applying; whatever work was under way is given up |
 //! | gate shut | waiting | reported once |
 //! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
+//! | healthy so far | soaking | reported once; its health is looked at again |
 //! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
 //! | rollback | idle, repairing | reverting from the active bundle to an earlier one; what waits needs approval |
 //! | rollback | applying, soaking | reverting from the candidate to the active bundle; likewise |
@@ -26,6 +27,7 @@
 //! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
 mod events;
+pub mod gate;
 mod state;
 
 use std::collections::BTreeSet;
@@ -51,6 +53,8 @@ pub struct Site {
     pub waiting: Option<WaitingBundle>,
     /// What is being done to this host.
     pub work: Work,
+    /// Whether it was reported of a bundle whose health is looked at that it is good so far.
+    pub watched: bool,
     /// Whether a person holds back whatever is new.
     pub hold: bool,
 }
@@ -128,6 +132,12 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         Event::Applied(number) if site.work == Work::Applying(number) => {
             site.work = Work::Soaking(number);
         }
+        Event::HealthySoFar(number) if site.work == Work::Soaking(number) => {
+            if !site.watched {
+                actions.push(Action::Report(number, State::Soaking));
+            }
+            site.watched = true;
+        }
         Event::Healthy(number) if site.work == Work::Soaking(number) => {
             site.take_over(number, &mut actions);
         }
@@ -171,6 +181,7 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         }
         _ => {}
     }
+    site.watched &= matches!(site.work, Work::Soaking(_));
     (site, actions)
 }
 

@@ -24,6 +24,7 @@ use crate::durable::{self, at};
 use crate::state_folder::StateFolder;
 
 pub mod clock;
+pub mod delays;
 mod error;
 pub mod events;
 pub mod floors;
@@ -32,6 +33,7 @@ pub mod holds;
 pub mod inventory;
 mod migrate;
 pub mod outbox;
+pub mod returns;
 
 pub use error::StateError;
 pub use holds::Hold;
@@ -112,6 +114,14 @@ pub mod key {
     pub const MEDIA: &str = "media";
     /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
     pub const DISPUTED: &str = "disputed";
+    /// [`super::delays::Delays`]: what asks for a bundle that waits to be applied later.
+    pub const DELAYS: &str = "delays";
+    /// Until when the bundle that was applied last is looked at.
+    pub const SOAK: &str = "soak";
+    /// Number of the generation of which it was reported that it is looked at.
+    pub const WATCHED: &str = "watched";
+    /// How often content was applied and left again: see [`super::returns`].
+    pub const RETURNS: &str = "returns";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

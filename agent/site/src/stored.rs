@@ -105,7 +105,9 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
     let broken: Option<u64> = state::meta(db, key::BROKEN)?;
     let needs: Option<u64> = state::meta(db, key::NEEDS_APPROVAL)?;
     let waiting = newest(&|row| matches!(row.state, State::Staged | State::Gated));
+    let watched: Option<u64> = state::meta(db, key::WATCHED)?;
     let mut site = Site {
+        watched: matches!(work, Work::Soaking(number) if watched == Some(number)),
         active: active.map(|row| Active {
             number: row.number,
             broken: row.state == State::Failed || broken == pointer,
@@ -194,6 +196,14 @@ pub fn save(
     if after.work == Work::Idle {
         state::set_meta::<u64>(db, key::TAKES_BACK, None)?;
     }
+    let soaking = match after.work {
+        Work::Soaking(number) => Some(number),
+        _ => None,
+    };
+    state::set_meta(db, key::WATCHED, soaking.filter(|_| after.watched).as_ref())?;
+    if soaking.is_none() {
+        state::set_meta::<u64>(db, key::SOAK, None)?;
+    }
     let target = match after.work {
         Work::Reverting { from, to, .. } if Some(from) == active.map(|a| a.number) => Some(to),
         _ => None,
@@ -228,6 +238,7 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
         | Event::Applied(number)
         | Event::Broken(number)
         | Event::Healthy(number)
+        | Event::HealthySoFar(number)
         | Event::FolderLost(number) => [Some(number), None],
         // What runs again, and what did not work out.
         Event::Returned(number) | Event::ReturnBroken(number) => [Some(number), active],

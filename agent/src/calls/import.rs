@@ -157,7 +157,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
         "number": number, "state": state.word(), "message": note, "file": taken,
         "slips": slips_json(&findings.slips),
     });
-    if !matches!(state, State::Active | State::Gated) {
+    if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
         answer.messages.push(
             "help: `outhaul-agent status` shows each assignment; what ran before runs again if it could"

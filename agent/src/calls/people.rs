@@ -116,6 +116,11 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
         answer.value = json!({ "active": newer.number, "message": "" });
         return Ok(());
     }
+    if site.watched && site.candidate() == Some(number) {
+        answer.text = format!("bundle {number} is applied: {note}");
+        answer.value = json!({ "soaking": number, "message": note });
+        return Ok(());
+    }
     if !runs(&site, number) {
         return Err(AgentError::Failed {
             message: format!(
@@ -148,7 +153,7 @@ fn approved(
     let word = state.map_or("not active", State::word);
     let note = runner::note_of(agent.store.read(), number)?;
     let still = match state {
-        Some(State::Gated) if !note.is_empty() => format!(": {note}"),
+        Some(State::Gated | State::Soaking) if !note.is_empty() => format!(": {note}"),
         // What went with it, and what that left behind.
         Some(State::Active) if !note.is_empty() => format!("; {note}"),
         _ => String::new(),

@@ -1,20 +1,17 @@
 //! `hold`: nothing new is applied, or one assignment stays as it is, until a person releases it.
 
-use jiff::{SignedDuration, Timestamp};
-
 use super::Context;
 use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{decisions, held};
+use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
 
 /// What is remembered where nobody gave a reason.
 const NO_REASON: &str = "no reason given";
-/// Longest hold with a deadline: ten years.
-const MAX_MINUTES: i64 = 60 * 24 * 3650;
 
 /// Holds back every new bundle, or one assignment; `--release` ends it. Reported to the centre.
 ///
@@ -90,28 +87,12 @@ fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
     }
     };
     let reading = agent.clock_reading()?;
-    let after = match text.parse::<Timestamp>() {
-        Ok(at) => at.duration_since(reading.wall),
-        Err(_) => length(text).ok_or_else(|| usage(format!("`{text}` is no time")))?,
-    };
+    let after = delays::after(text, &reading);
+    let after = after.ok_or_else(|| usage(format!("`{text}` is no time")))?;
     if !after.is_positive() {
         return Err(usage(format!("`{text}` is not in the future")));
     }
     Deadline::new(&reading, after).ok_or_else(|| usage(format!("`{text}` is too far away")))
-}
-
-/// A length such as `90m`, `8h` or `2d`.
-fn length(text: &str) -> Option<SignedDuration> {
-    let unit = match text.chars().last()? {
-        'm' => 1,
-        'h' => 60,
-        'd' => 24 * 60,
-        _ => return None,
-    };
-    let count: i64 = text.get(..text.len() - 1)?.parse().ok()?;
-    Some(SignedDuration::from_mins(
-        count.checked_mul(unit)?.min(MAX_MINUTES),
-    ))
 }
 
 fn hold_one(context: &Context, args: &Args, name: &str) -> Result<u8, AgentError> {

@@ -47,6 +47,9 @@ fn the_operators_page_has_every_key_with_its_default() {
     }
     let sections = [
         "",
+        "delay",
+        "maintenance",
+        "health",
         "apply",
         "folder",
         "ansible",
@@ -103,6 +106,45 @@ fn values_out_of_range_and_plain_http_are_refused() {
         parse(named, "agent.toml").unwrap().reconciler.as_str(),
         "symphony"
     );
+    assert!(refusal("[delay]\nlonger_h = 1").contains("longest_h"));
+    assert!(refusal("[delay]\nlongest_h = 0").contains("it must be 1 to 8760"));
+    assert!(refusal("[delay]\nfolder = \"d\"").contains("absolute path"));
+    for wrong in [
+        "{ program = [\"/bin/true\"] }",
+        "{ name = \"../x\", program = [\"/bin/true\"] }",
+        "{ name = \"x\", program = [\"true\"] }",
+        "{ name = \"x\", program = [\"/bin/true\"], url = \"http://127.0.0.1/\" }",
+        "{ name = \"x\", url = \"http://example.org/\" }",
+        "{ name = \"x\", url = \"http://127.0.0.1/\", timeout_s = 61 }",
+    ] {
+        assert!(
+            refusal(&format!("[delay]\nask = [{wrong}]")).contains("delay.ask"),
+            "{wrong}"
+        );
+        assert!(
+            refusal(&format!("[health]\nask = [{wrong}]")).contains("health.ask"),
+            "{wrong}"
+        );
+    }
+    assert!(refusal("[health]\nsoak_s = 604801").contains("health.soak_s"));
+    assert!(refusal("[health]\nmax_returns = 0").contains("1 to 100"));
+    let windows = "windows = [{ days = [\"sat\"], from = \"22:00\", to = \"04:00\" }]";
+    assert!(
+        refusal(&format!("[maintenance]\n{windows}")).contains("`maintenance.offset` is missing")
+    );
+    assert!(refusal(&format!("[maintenance]\noffset = \"CET\"\n{windows}")).contains("`CET`"));
+    for wrong in ["24:00", "7:30", "22", "22:60", "+1:00"] {
+        let windows = windows.replace("22:00", wrong);
+        let text = format!("[maintenance]\noffset = \"-05:30\"\n{windows}");
+        assert!(refusal(&text).contains("maintenance.windows"), "{wrong}");
+    }
+    let text = format!("[maintenance]\noffset = \"-05:30\"\n{windows}");
+    let (windows, offset) = parse(&text, "agent.toml")
+        .unwrap()
+        .maintenance
+        .windows()
+        .unwrap();
+    assert_eq!((windows.len(), offset.seconds()), (1, -19_800));
     assert!(refusal("[clock]\nsynchronized = \"run/set\"").contains("absolute path"));
     let http = refusal("[repository]\nurl = \"http://example.org/\"");
     assert!(http.contains("https"), "{http}");

@@ -3,7 +3,7 @@
 //! What comes in: an enrolled site with reports, a hub that answers or breaks off, clocks that are wrong, a full disk.
 //! What must come out: nothing is lost before the hub's signature covers it, and what a report says of time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::Agent;
 use crate::report::{queue, send};
+use crate::runner::delays;
 use crate::state::outbox::{self, WaitingReports};
 use crate::state::{self, SiteIdentity, Store, key};
 
@@ -30,6 +31,9 @@ type HubAnswer = Box<dyn FnOnce(&[u8]) -> Option<Vec<u8>> + Send>;
 #[derive(Debug)]
 struct FakeHost {
     clocks: Mutex<Clocks>,
+    /// What programs and URLs answer, by name, and the files of the delay folder.
+    answers: Mutex<BTreeMap<String, Answered>>,
+    files: Mutex<Vec<(String, String)>>,
     free_bytes: u64,
     hub: FakeHub,
 }
@@ -59,6 +63,8 @@ impl FakeHost {
                 wall: wall.parse().unwrap(),
                 wall_trusted: false,
             }),
+            answers: Mutex::default(),
+            files: Mutex::default(),
             free_bytes,
             hub: FakeHub::default(),
         }
@@ -123,6 +129,15 @@ impl Facilities for FakeHost {
         Ok(Box::new(self.hub.clone()))
     }
 
+    fn ask(&self, one: &AskConfig, _: &StateFolder, _: &Heartbeat) -> Answered {
+        let answers = self.answers.lock().unwrap();
+        answers.get(&one.name).cloned().unwrap_or(Answered::Yes)
+    }
+
+    fn files(&self, _: &Path) -> Result<Vec<(String, String)>, FileError> {
+        Ok(self.files.lock().unwrap().clone())
+    }
+
     fn reconciler(
         &self,
         kind: &str,
@@ -136,7 +151,7 @@ impl Facilities for FakeHost {
 }
 
 struct Site {
-    _folder: TempDir,
+    folder: TempDir,
     agent: Agent,
     host: Arc<FakeHost>,
     hub_key: Arc<SigningKey>,
@@ -174,7 +189,7 @@ fn site(wall: &str, free_bytes: u64) -> Site {
     let host = Arc::new(FakeHost::at(wall, free_bytes));
     agent.facilities = host.clone();
     Site {
-        _folder: folder,
+        folder,
         agent,
         host,
         hub_key,
@@ -274,6 +289,74 @@ fn a_wall_clock_that_jumps_moves_no_lower_bound_and_a_hub_only_within_its_slack(
         .will_answer(move |body| acknowledged(&key, body, 1000 * DAY_MS));
     send(&mut site.agent).unwrap();
     assert_eq!(bound(&site).as_millisecond(), 3_600_000 + 3 * DAY_MS);
+}
+
+/// Who asked for later, and what is reported of it, look by look.
+#[test]
+fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_it_changes() {
+    let mut site = site("2026-11-22T10:00:00Z", u64::MAX);
+    let ask = |name: &str| AskConfig {
+        name: name.to_owned(),
+        ..AskConfig::default()
+    };
+    site.agent.config.delay.folder = Some("/delay.d".into());
+    site.agent.config.delay.ask = ["gone", "mute", "press"].map(ask).to_vec();
+    let answers = [
+        ("gone", Answered::Absent("connection refused".to_owned())),
+        ("mute", Answered::Silent("no answer".to_owned())),
+        ("press", Answered::No("batch 7\n\u{1b}[2Jmore".to_owned())),
+    ];
+    let answers = answers.map(|(name, answer)| (name.to_owned(), answer));
+    *site.host.answers.lock().unwrap() = answers.into();
+    let file = (
+        "till".to_owned(),
+        r#"{"reason": "sale", "until": "2h"}"#.to_owned(),
+    );
+    *site.host.files.lock().unwrap() = vec![file];
+    let told = |site: &Site| -> Vec<(String, String, String)> {
+        let decision = |report: Report| match report.event {
+            ReportEvent::Decision {
+                what, who, reason, ..
+            } => (what, who, reason.unwrap()),
+            other => panic!("{other:?}"),
+        };
+        site.reports().into_iter().map(decision).collect()
+    };
+    delays::look(&mut site.agent).unwrap();
+    let first = told(&site);
+    let names: Vec<_> = first
+        .iter()
+        .map(|(what, who, _)| (&**what, &**who))
+        .collect();
+    let expected = ["`till`", "`mute`", "`press`"].map(|who| format!("{who} on this site"));
+    assert_eq!(names, expected.each_ref().map(|who| ("delay", &**who)));
+    assert_eq!(first[2].2, "batch 7; until 2026-11-25T10:00:00Z");
+    // Nothing new is reported; the power goes; the time that ran before counts.
+    site.host.later(3_600_000, "1999-01-01T00:00:00Z");
+    delays::look(&mut site.agent).unwrap();
+    assert_eq!(told(&site).len(), 3);
+    let config = site.agent.config.clone();
+    site.agent = Agent::open(site.folder.path()).unwrap();
+    (site.agent.facilities, site.agent.config) = (site.host.clone(), config);
+    site.host.clocks.lock().unwrap().boot = Some(BootReading {
+        boot_id: "second".to_owned(),
+        since_boot_ms: 0,
+    });
+    delays::look(&mut site.agent).unwrap();
+    site.host.later(3_700_000, "1999-01-01T00:00:00Z");
+    delays::look(&mut site.agent).unwrap();
+    let later = told(&site);
+    assert_eq!(later.len(), 4, "{later:?}");
+    assert_eq!(
+        (&*later[3].0, &*later[3].1),
+        ("delay-over", "`till` on this site")
+    );
+    // Who no longer asks is reported, too.
+    site.host.answers.lock().unwrap().clear();
+    site.host.files.lock().unwrap().clear();
+    delays::look(&mut site.agent).unwrap();
+    assert_eq!(told(&site).len(), 7);
+    assert!(delays::stored(&site.agent).unwrap().is_empty());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
 use crate::runner::{self, gate};
-use crate::state::{self, Hold, generations, key, outbox};
+use crate::state::{self, Hold, generations, key, outbox, returns};
 
 pub mod assignments;
 pub mod deadline;
@@ -241,7 +241,13 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
         });
     }
     let approved = Transition::new(Event::Approved(number), row.note.clone());
+    let content = runner::index_of(agent, number).ok();
+    let content = content.map(|index| runner::content_of(&index));
     runner::transition_with(agent, &approved, |db, author| {
+        // A person wants it tried, however often it was left.
+        if let Some(content) = &content {
+            returns::forget(db, content)?;
+        }
         generations::approve(db, &row.index, who)?;
         outbox::queue(db, author, decision("approve", who, Some(number))).map(|_| ())
     })

@@ -1,7 +1,8 @@
-//! The gate before applying: a person's hold, a person's approval, and the guard against removals.
+//! The gate before applying: what people decide, the guard against removals, what asks for later, and maintenance windows.
 //!
-//! What comes in: a staged bundle and the inventory. What goes out: open, or shut with the reason that
-//! `status` and the report show. A bundle that removes everything always waits, whatever is set.
+//! What comes in: a staged bundle, the inventory, the clocks. What goes out: open, or shut with the reasons that
+//! `status` and the report show. What stands is decided by `machine::gate`; here its conditions are looked up and its
+//! words are found. A bundle that removes everything always waits, whatever is set.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +13,11 @@ use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
+use crate::machine::gate::{self, Conditions, Obstacle, Window};
 use crate::machine::{Event, State};
-use crate::runner::{self, held, tidy};
-use crate::state::{self, Hold, generations, inventory, key};
+use crate::runner::{self, delays, held, tidy};
+use crate::state::{self, Hold, generations, inventory, key, returns};
+use outhaul_site::windows;
 
 pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let index = match runner::index_of(agent, number) {
@@ -24,8 +27,12 @@ pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentErr
         }
         other => other?,
     };
+    delays::look(agent)?;
     Ok(match why_shut(agent, &index)? {
-        None => Event::GateOpen(number).into(),
+        None => {
+            delays::forget(agent)?;
+            Event::GateOpen(number).into()
+        }
         Some(note) => {
             prepare(agent, &index);
             Transition::new(Event::GateShut(number), note)
@@ -56,63 +63,133 @@ fn prepare(agent: &Agent, index: &Index) {
 /// What waits is not for this site any more.
 pub(crate) fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError> {
     runner::transition(agent, &Transition::new(Event::Withdrawn, note))?;
+    delays::forget(agent)?;
     tidy::tidy_up(agent)
 }
 
 /// Why a bundle would wait, if it would.
 pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
+    let standing = standing(agent, index)?;
+    let notes: Vec<String> = standing.into_iter().map(|(_, note)| note).collect();
+    Ok(Some(notes.join("; ")).filter(|notes| !notes.is_empty()))
+}
+
+/// What stands before a bundle, each with a sentence. Of what only a person lifts the first has to do; what time lifts is
+/// named beside it.
+pub(crate) fn standing(
+    agent: &Agent,
+    index: &Index,
+) -> Result<Vec<(Obstacle, String)>, AgentError> {
     let db = agent.store.read();
     let number = index.number;
     let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
-    if let Some(hold) = state::meta::<Hold>(db, key::HOLD)? {
-        let asks = match deadline_has_passed(agent)? {
-            true => "; the deadline has passed: `outhaul-agent hold --release` lets it through",
-            false => "",
+    let hold = state::meta::<Hold>(db, key::HOLD)?;
+    let (gone, applied) = removals(agent, index)?;
+    let limit = usize::from(agent.config.max_removal_percent);
+    let everything = applied > 0 && gone.len() == applied;
+    let delays = delays::stored(agent)?;
+    let (window, next) = window(agent)?;
+    let conditions = Conditions {
+        held: hold.is_some(),
+        rolled_back: state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number),
+        approved: generations::approval(db, &row.index)?.is_some(),
+        always: agent.config.approval == Approval::Always,
+        removes: everything || gone.len() * 100 > applied * limit,
+        returns: returns::count(db, &runner::content_of(index))?,
+        max_returns: agent.config.health.max_returns,
+        delay: delays::sum(agent, &delays),
+        window,
+    };
+    let mut all = Vec::new();
+    for obstacle in gate::obstacles(&conditions) {
+        let by_time = matches!(obstacle, Obstacle::Delay | Obstacle::Window);
+        if !by_time && !all.is_empty() {
+            continue;
+        }
+        let approve = format!("approve it with `outhaul-agent approve {number}`");
+        let note = match (obstacle, &hold) {
+            (Obstacle::Hold, Some(hold)) => {
+                let asks = match deadline_has_passed(agent)? {
+                    true => {
+                        "; the deadline has passed: `outhaul-agent hold --release` lets it through"
+                    }
+                    false => "",
+                };
+                format!("{}{asks}", hold.sentence())
+            }
+            // The machine's word and the row's are of one transaction.
+            (Obstacle::Hold, None) => "held".to_owned(),
+            (Obstacle::Rollback, _) => {
+                format!("a rollback was ordered after it came; {approve}")
+            }
+            (Obstacle::Approval, _) => approve,
+            (Obstacle::Removal, _) => {
+                let names: Vec<_> = gone
+                    .iter()
+                    .take(5)
+                    .map(|name| format!("`{name}`"))
+                    .collect();
+                let more = if gone.len() > 5 { " …" } else { "" };
+                format!(
+                    "removes {} of {applied} assignments ({}{more}); {approve}",
+                    gone.len(),
+                    names.join(", "),
+                )
+            }
+            (Obstacle::Loop, _) => format!(
+                "what it brings was applied here and left again {} times (`max_returns` in agent.toml); to try it \
+                 once more, {approve}",
+                conditions.returns
+            ),
+            (Obstacle::Delay, _) => delays::sentences(&delays, conditions.delay).join("; "),
+            (Obstacle::DelayAsks, _) => format!(
+                "{}, and a person decides: {approve}",
+                delays::sentences(&delays, conditions.delay).join("; ")
+            ),
+            (Obstacle::Window, _) => match &next {
+                Some(next) => format!("no maintenance window is open; the next one begins {next}"),
+                None => "no maintenance window is open".to_owned(),
+            },
+            (Obstacle::Clock, _) => format!(
+                "this site has maintenance windows, and nothing vouches for its clock: when it is time, {approve}"
+            ),
         };
-        return Ok(Some(format!("{}{asks}", hold.sentence())));
+        all.push((obstacle, note));
     }
-    if state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number) {
-        return Ok(Some(format!(
-            "a rollback was ordered after it came; approve it with `outhaul-agent approve {number}`"
-        )));
-    }
-    if generations::approval(db, &row.index)?.is_some() {
-        return Ok(None);
-    }
-    if agent.config.approval == Approval::Always {
-        return Ok(Some(format!(
-            "approve it with `outhaul-agent approve {number}`"
-        )));
-    }
-    // What a person holds is not removed.
+    Ok(all)
+}
+
+/// The assignments that a bundle would remove, and how many are applied. What a person holds is not removed.
+fn removals(agent: &Agent, index: &Index) -> Result<(Vec<String>, usize), AgentError> {
     let held = held::names(agent)?;
-    let applied: BTreeSet<String> = inventory::items(db, None)?
+    let applied: BTreeSet<String> = inventory::items(agent.store.read(), None)?
         .into_iter()
         .filter(|item| item.phase != "left" && !held.contains(&item.assignment))
         .map(|item| item.assignment)
         .collect();
     let wanted: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
-    let gone: Vec<_> = applied
-        .iter()
-        .filter(|name| !wanted.contains(name.as_str()))
-        .collect();
-    let limit = usize::from(agent.config.max_removal_percent);
-    let everything = !applied.is_empty() && gone.len() == applied.len();
-    if everything || gone.len() * 100 > applied.len() * limit {
-        let names: Vec<_> = gone
-            .iter()
-            .take(5)
-            .map(|name| format!("`{name}`"))
-            .collect();
-        let more = if gone.len() > 5 { " …" } else { "" };
-        return Ok(Some(format!(
-            "removes {} of {} assignments ({}{more}); approve it with `outhaul-agent approve {number}`",
-            gone.len(),
-            applied.len(),
-            names.join(", "),
-        )));
+    let count = applied.len();
+    let gone = applied
+        .into_iter()
+        .filter(|name| !wanted.contains(name.as_str()));
+    Ok((gone.collect(), count))
+}
+
+/// Whether it is time for what is new, and when the next window begins, in this site's time.
+fn window(agent: &Agent) -> Result<(Window, Option<String>), AgentError> {
+    let Some((windows, offset)) = agent.config.maintenance.windows() else {
+        return Ok((Window::Always, None));
+    };
+    let reading = agent.clock_reading()?;
+    if !reading.wall_trusted {
+        return Ok((Window::Unknown, None));
     }
-    Ok(None)
+    if windows::is_open(&windows, offset, reading.wall) {
+        return Ok((Window::Open, None));
+    }
+    let next = windows::next(&windows, offset, reading.wall);
+    let next = next.map(|at| format!("{} (UTC{offset})", offset.to_datetime(at)));
+    Ok((Window::Shut, next))
 }
 
 /// Whether the hold's deadline has passed.

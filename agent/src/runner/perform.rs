@@ -8,7 +8,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
-use super::{Transition, gate, held, index_of, note_of, tidy};
+use super::{Transition, gate, held, index_of, note_of, soak, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
@@ -101,9 +101,19 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     let results = generations::results(agent.store.read(), &format!("apply {number}"))?;
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
     let mut results = looked_after(agent, reconciler.as_ref(), &index, results)?;
-    Ok(match sick(&results) {
+    let unwell = sick(&results).or_else(|| soak::unwell(agent));
+    if unwell.is_none()
+        && let Some(until) = soak::until(agent, number)?
+    {
+        let note = format!(
+            "{SO_FAR}; it is confirmed when it stays so until {until}: the service looks, or `outhaul-agent apply`"
+        );
+        let note = joined(note_before_looks(agent, number)?, note);
+        return Ok(Transition::with(Event::HealthySoFar(number), note, results));
+    }
+    Ok(match unwell {
         None => {
-            let mut notes = vec![note_of(agent.store.read(), number)?];
+            let mut notes = vec![note_before_looks(agent, number)?];
             notes.push(pass::prune(agent, &index, &mut results)?);
             notes.retain(|note| !note.is_empty());
             results.extend(held::results(agent, reconciler.as_ref(), &index)?);
@@ -111,6 +121,16 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         Some(note) => Transition::with(Event::Broken(number), note, results),
     })
+}
+
+/// Begins the part of a note that says that health is looked at.
+const SO_FAR: &str = "healthy so far";
+
+/// The note of a bundle, without that its health is looked at.
+fn note_before_looks(agent: &Agent, number: u64) -> Result<String, AgentError> {
+    let note = note_of(agent.store.read(), number)?;
+    let before = note.split(SO_FAR).next().unwrap_or_default();
+    Ok(before.trim_end_matches("; ").to_owned())
 }
 
 /// The results of a pass, with what the reconciler says of each assignment since.

@@ -14,6 +14,7 @@ use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
+use crate::machine::gate::Obstacle;
 use crate::machine::{State, Work};
 use crate::runner::{self, held};
 use crate::secrets::Secrets;
@@ -26,7 +27,7 @@ const MAX_NAMED: usize = 10;
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
+    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
     /// `leftovers`, `content`.
     pub what: &'static str,
     /// What is the matter.
@@ -204,21 +205,43 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         .into_iter()
         .filter(|generation| generation.state == State::Gated);
     Ok(waiting
-        .map(|generation| Attention {
-            assignment: None,
-            what: if held { "hold" } else { "approval" },
-            message: format!("bundle {} waits: {}", generation.number, generation.note),
-            help: if held {
-                "`outhaul-agent hold --release` lets it through".to_owned()
-            } else if !generation.note.contains("outhaul-agent approve") {
-                "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
-                    .to_owned()
-            } else {
-                format!(
-                    "`outhaul-agent approve {}` lets it through; what runs now goes on",
-                    generation.number
-                )
-            },
+        .map(|generation| {
+            let number = generation.number;
+            let standing = runner::index_of(agent, number)
+                .and_then(|index| runner::gate::standing(agent, &index))
+                .unwrap_or_default();
+            let now = format!("`outhaul-agent approve {number}` applies it now");
+            let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
+                _ if held => (
+                    "hold",
+                    "`outhaul-agent hold --release` lets it through".to_owned(),
+                ),
+                Some(Obstacle::Delay) => (
+                    "delay",
+                    format!("nothing is to be done: it goes on when that is over; {now}"),
+                ),
+                Some(Obstacle::Window) => (
+                    "window",
+                    format!("nothing is to be done: the service applies it then; {now}"),
+                ),
+                _ if !generation.note.contains("outhaul-agent approve") => (
+                    "approval",
+                    "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
+                        .to_owned(),
+                ),
+                _ => (
+                    "approval",
+                    format!(
+                        "`outhaul-agent approve {number}` lets it through; what runs now goes on"
+                    ),
+                ),
+            };
+            Attention {
+                assignment: None,
+                what,
+                message: format!("bundle {number} waits: {}", generation.note),
+                help,
+            }
         })
         .collect())
 }

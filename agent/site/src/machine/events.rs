@@ -31,6 +31,8 @@ pub enum Event {
     Broken(u64),
     /// Health is good.
     Healthy(u64),
+    /// Health is good, and has to stay so for a while.
+    HealthySoFar(u64),
     /// Its folder cannot be used any more.
     FolderLost(u64),
     /// A person wants an earlier bundle: this one, or the newest of those.

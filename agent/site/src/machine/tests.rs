@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use super::*;
 
+mod soak;
+
 /// Numbers of bundles that come to a site.
 const BUNDLES: u64 = 3;
 
@@ -54,7 +56,7 @@ impl World {
                 Action::Report(_, State::Failed) | Action::ReportAgain(_, State::Failed) => {
                     Reported::Failed
                 }
-                Action::Report(_, State::Applying) => Reported::UnderWay,
+                Action::Report(_, State::Applying | State::Soaking) => Reported::UnderWay,
                 Action::ReportRevert { to, .. } => Reported::Runs(to),
                 Action::Report(_, State::Staged | State::Gated | State::Rejected)
                 | Action::Remember(_)
@@ -195,8 +197,11 @@ impl World {
             }
             Task::Watch(number) => vec![
                 self.step(Event::Healthy(number)),
+                self.step(Event::HealthySoFar(number)),
                 self.step(Event::Broken(number)),
                 self.step(Event::FolderLost(number)),
+                // A look that failed, and the power goes before that is recorded, is a look that was not.
+                self.clone(),
             ],
             Task::Revert { from, to } => {
                 let mut all = applied(to, Event::Returned(from), Event::ReturnBroken(from));
@@ -275,6 +280,7 @@ impl World {
             if site.candidate() != Some(number) {
                 events.push(Event::Broken(number));
                 events.push(Event::Healthy(number));
+                events.push(Event::HealthySoFar(number));
             }
             if !matches!(site.work, Work::Reverting { from, .. } if from == number) {
                 events.push(Event::Returned(number));
@@ -304,7 +310,13 @@ impl World {
                 Task::Discard(number) => world.step(Event::CopyLost(number)),
                 Task::AskGate(number) => world.step(Event::GateOpen(number)),
                 Task::Apply(number) => world.wholly(number).step(Event::Applied(number)),
-                Task::Watch(number) => world.step(Event::Healthy(number)),
+                Task::Watch(number) => {
+                    // However often it is looked at before.
+                    let again = world.step(Event::HealthySoFar(number));
+                    again
+                        .step(Event::HealthySoFar(number))
+                        .step(Event::Healthy(number))
+                }
                 // What came before need not work.
                 Task::Revert { from, .. } => world.partly().step(Event::ReturnBroken(from)),
                 Task::Repair(_) => world.partly().step(Event::RepairBroken),
@@ -406,6 +418,7 @@ fn every_event() -> Vec<Event> {
             Event::Applied(number),
             Event::Broken(number),
             Event::Healthy(number),
+            Event::HealthySoFar(number),
             Event::FolderLost(number),
             Event::Returned(number),
             Event::ReturnBroken(number),

@@ -1,0 +1,288 @@
+//! What on this site asks for a bundle to be applied later: who, why, until when.
+//!
+//! What comes in: what was asked for at this look, what was known before, and a reading of the clocks. What goes out: what
+//! stands now, and what is new of it for the report. Each has a deadline, by its own word and by the owner's longest delay,
+//! and no clock ends it early. It asks nobody and stores nothing by itself.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::clock::ClockReading;
+use super::holds::Deadline;
+use crate::machine::gate::Delayed;
+
+/// Something that asks for later, as it was found at one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Who: the name of a file, a command or a probe.
+    pub who: String,
+    /// Why.
+    pub why: String,
+    /// Until when, as it was written: an instant, or a length such as `90m`.
+    pub until: Option<String>,
+}
+
+/// Something that asks for later, since it was first found while a bundle waited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delay {
+    /// Why.
+    pub why: String,
+    /// Until when, as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The end by its own word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<Deadline>,
+    /// The end by the owner's longest delay.
+    longest: Deadline,
+    /// Whether its deadline has passed; it stays so until it no longer asks.
+    #[serde(default)]
+    pub passed: bool,
+}
+
+/// All of them, by who asks.
+pub type Delays = BTreeMap<String, Delay>;
+
+/// What became of one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// It asks for later, or for another reason or time than before.
+    Asks(String),
+    /// Its deadline has passed.
+    Passed(String),
+    /// It no longer asks.
+    Gone(String),
+}
+
+impl Delay {
+    /// When it ends, as this machine's clock counts.
+    pub fn at(&self) -> Timestamp {
+        let own = self.end.as_ref().map(|end| end.at);
+        own.map_or(self.longest.at, |own| own.min(self.longest.at))
+    }
+
+    /// Why and until when.
+    pub fn sentence(&self, who: &str) -> String {
+        let until = if self.passed {
+            "the deadline was"
+        } else {
+            "until"
+        };
+        format!(
+            "`{who}` asks for later: {}; {until} {}",
+            self.why,
+            self.at()
+        )
+    }
+}
+
+/// An instant or a length from now, as people write it.
+pub fn after(text: &str, reading: &ClockReading) -> Option<SignedDuration> {
+    match text.parse::<Timestamp>() {
+        Ok(at) => Some(at.duration_since(reading.wall)),
+        Err(_) => length(text),
+    }
+}
+
+/// A length such as `90m`, `8h` or `2d`; ten years at most.
+fn length(text: &str) -> Option<SignedDuration> {
+    const MAX_MINUTES: i64 = 60 * 24 * 3650;
+    let unit = match text.chars().last()? {
+        'm' => 1,
+        'h' => 60,
+        'd' => 24 * 60,
+        _ => return None,
+    };
+    let count: i64 = text.get(..text.len() - 1)?.parse().ok()?;
+    Some(SignedDuration::from_mins(
+        count.checked_mul(unit)?.min(MAX_MINUTES),
+    ))
+}
+
+/// What stands after a look, and what is new of it. `longest`: the longest delay that the site's owner allows.
+pub fn look(
+    known: &Delays,
+    asked: &[Asked],
+    reading: &ClockReading,
+    longest: SignedDuration,
+) -> (Delays, Vec<News>) {
+    let mut now = Delays::new();
+    let mut news = Vec::new();
+    for one in asked {
+        let before = known.get(&one.who);
+        // A machine that does not tell one boot from another cannot count: it delays nothing.
+        let fresh = || Deadline::new(reading, longest);
+        let Some(longest) = before.map(|known| known.longest.clone()).or_else(fresh) else {
+            continue;
+        };
+        let same_end = before.filter(|known| known.until == one.until);
+        let end = match same_end {
+            Some(known) => known.end.clone(),
+            None => one
+                .until
+                .as_deref()
+                .and_then(|text| Deadline::new(reading, after(text, reading)?)),
+        };
+        let mut delay = Delay {
+            why: one.why.clone(),
+            until: one.until.clone(),
+            end,
+            longest,
+            passed: same_end.is_some_and(|known| known.passed),
+        };
+        let over = delay.longest.has_passed(reading)
+            | delay
+                .end
+                .as_mut()
+                .is_some_and(|end| end.has_passed(reading));
+        let same = same_end.is_some_and(|known| known.why == one.why);
+        if !same {
+            news.push(News::Asks(one.who.clone()));
+        }
+        if over && !delay.passed {
+            news.push(News::Passed(one.who.clone()));
+        }
+        delay.passed |= over;
+        now.insert(one.who.clone(), delay);
+    }
+    let gone = known.keys().filter(|who| !now.contains_key(*who));
+    news.extend(gone.map(|who| News::Gone(who.clone())));
+    (now, news)
+}
+
+/// Whether so much time was counted since that a power cut must not lose it.
+pub fn has_counted(known: &Delays, now: &Delays) -> bool {
+    const FORGOTTEN: SignedDuration = SignedDuration::from_secs(60);
+    now.iter().any(|(who, delay)| {
+        let before = known.get(who).map(|known| known.longest.ran());
+        before.is_none_or(|before| delay.longest.ran() - before >= FORGOTTEN)
+    })
+}
+
+/// What they come to. `goes_on`: at a deadline the bundle goes on, and nobody is asked.
+pub fn sum(delays: &Delays, goes_on: bool) -> Delayed {
+    let ahead = delays.values().any(|delay| !delay.passed);
+    match (delays.is_empty(), ahead) {
+        (true, _) => Delayed::No,
+        (false, true) => Delayed::Until,
+        (false, false) if goes_on => Delayed::Over,
+        (false, false) => Delayed::Asks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_signer::LowerBound;
+    use outhaul_signer::clock::BootReading;
+
+    use super::*;
+
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+    fn reading(boot: &str, since_boot_h: u64, wall: &str, wall_trusted: bool) -> ClockReading {
+        ClockReading {
+            bound: LowerBound::new(Timestamp::UNIX_EPOCH),
+            wall: wall.parse().unwrap(),
+            wall_trusted,
+            boot: Some(BootReading {
+                boot_id: boot.to_owned(),
+                since_boot_ms: since_boot_h * 3_600_000,
+            }),
+        }
+    }
+
+    fn asks(why: &str, until: Option<&str>) -> Vec<Asked> {
+        vec![Asked {
+            who: "press".to_owned(),
+            why: why.to_owned(),
+            until: until.map(str::to_owned),
+        }]
+    }
+
+    #[test]
+    fn a_delay_ends_when_it_is_withdrawn_or_its_deadline_passes_by_time_that_ran() {
+        let noon = "2026-11-23T12:00:00Z";
+        let start = reading("a", 1, noon, false);
+        let (one, news) = look(&Delays::new(), &asks("batch", Some("8h")), &start, DAY);
+        assert_eq!(news, [News::Asks("press".to_owned())]);
+        assert_eq!(sum(&one, true), Delayed::Until);
+        assert!(
+            one["press"]
+                .sentence("press")
+                .contains("batch; until 2026-11-23T20:00:00Z")
+        );
+        // A wall clock that nothing vouches for ends nothing, forwards or backwards.
+        for wall in ["2036-01-01T00:00:00Z", "1999-01-01T00:00:00Z"] {
+            let (two, news) = look(
+                &one,
+                &asks("batch", Some("8h")),
+                &reading("a", 2, wall, false),
+                DAY,
+            );
+            assert_eq!((sum(&two, true), news.len()), (Delayed::Until, 0));
+        }
+        // As it is after a power cut: stored, read, another boot.
+        let text = serde_json::to_string(&one).unwrap();
+        let stored: Delays = serde_json::from_str(&text).unwrap();
+        let (later, _) = look(
+            &stored,
+            &asks("batch", Some("8h")),
+            &reading("b", 1, noon, false),
+            DAY,
+        );
+        assert_eq!(sum(&later, true), Delayed::Until);
+        let (over, news) = look(
+            &later,
+            &asks("batch", Some("8h")),
+            &reading("b", 10, noon, false),
+            DAY,
+        );
+        assert_eq!(news, [News::Passed("press".to_owned())]);
+        assert_eq!(
+            (sum(&over, true), sum(&over, false)),
+            (Delayed::Over, Delayed::Asks)
+        );
+        let (gone, news) = look(&over, &[], &reading("b", 10, noon, false), DAY);
+        assert_eq!(
+            (sum(&gone, true), news),
+            (Delayed::No, vec![News::Gone("press".to_owned())])
+        );
+        // A trusted clock is taken at its word.
+        let (over, _) = look(
+            &one,
+            &asks("batch", Some("8h")),
+            &reading("a", 2, "2026-11-23T20:00:00Z", true),
+            DAY,
+        );
+        assert_eq!(sum(&over, true), Delayed::Over);
+    }
+
+    #[test]
+    fn who_asks_for_longer_each_time_gets_no_longer_than_the_owner_allows() {
+        let noon = "2026-11-23T12:00:00Z";
+        let (mut known, _) = look(
+            &Delays::new(),
+            &asks("batch", None),
+            &reading("a", 0, noon, false),
+            DAY,
+        );
+        for hour in 1..=30 {
+            let until = format!("{}h", hour + 100);
+            let now = reading("a", hour, noon, false);
+            let (next, news) = look(&known, &asks("batch", Some(&until)), &now, DAY);
+            assert!(news.contains(&News::Asks("press".to_owned())));
+            assert_eq!(sum(&next, true) == Delayed::Over, hour >= 24, "{hour}");
+            known = next;
+        }
+        // What is no time counts as none.
+        let (odd, _) = look(
+            &Delays::new(),
+            &asks("batch", Some("friday")),
+            &reading("a", 0, noon, false),
+            DAY,
+        );
+        assert_eq!(odd["press"].at(), "2026-11-24T12:00:00Z".parse().unwrap());
+    }
+}

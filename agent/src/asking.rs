@@ -1,0 +1,156 @@
+//! Asking programs, URLs and files of this site: may what waits be applied, is this site well.
+//!
+//! What comes in: what `agent.toml` names. What goes out: yes; no, with what was answered; or that there was no answer. Each
+//! question has its time, and each answer its bound. It decides nothing: what an answer means is its caller's business.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use outhaul_http::{Authority, ClientSettings, Method, TimeLimits};
+use outhaul_kit::durable::{self, FileError};
+use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_reconcilers::watched::{self, RunEnd, RunError, RunLimits};
+
+use crate::config::waits::AskConfig;
+use crate::state_folder::StateFolder;
+
+/// Most of an answer that is read, in bytes.
+const MAX_BYTES: u64 = 4096;
+/// Most files of a folder that are read.
+const MAX_FILES: usize = 32;
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// Yes: exit code 0, or a status of 200 to 299.
+    Yes,
+    /// Anything else, with what was answered.
+    No(String),
+    /// Nobody listens at the URL.
+    Absent(String),
+    /// It cannot be asked, or did not answer in time.
+    Silent(String),
+}
+
+/// Asks a program or a URL.
+pub fn ask(one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
+    match &one.url {
+        Some(url) => ask_url(one, url),
+        None => ask_program(one, state_folder, heartbeat),
+    }
+}
+
+fn ask_program(one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
+    let Some((program, arguments)) = one.program.split_first() else {
+        return Answered::Silent("no program is named".to_owned());
+    };
+    let folder = state_folder.root().join("asked");
+    if let Err(error) = durable::make_folder(&folder) {
+        return Answered::Silent(error.to_string());
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/");
+    let bounds = RunLimits {
+        input: b"",
+        lock: &folder.join(&one.name),
+        timeout: Duration::from_secs(one.timeout_s()),
+        kept: usize::try_from(MAX_BYTES).unwrap_or(usize::MAX),
+        no_more: true,
+        whole: true,
+    };
+    let ran = match watched::run(command, &bounds, heartbeat) {
+        Ok(ran) => ran,
+        Err(RunError::File(error)) => return Answered::Silent(error.to_string()),
+        Err(RunError::Program(error)) => {
+            return Answered::Silent(format!("`{program}` cannot be run: {error}"));
+        }
+    };
+    match ran.end {
+        RunEnd::Exited(status) if status.success() => Answered::Yes,
+        RunEnd::Exited(status) => {
+            let said = [ran.stdout, ran.stderr].into_iter();
+            let said = said.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+            let said = said.into_iter().find(|said| !said.is_empty());
+            Answered::No(said.unwrap_or_else(|| format!("`{program}` ended with {status}")))
+        }
+        RunEnd::TooMuch => {
+            Answered::Silent(format!("`{program}` printed more than {MAX_BYTES} bytes"))
+        }
+        RunEnd::TooLong | RunEnd::Busy | RunEnd::Stopped => {
+            let seconds = one.timeout_s();
+            Answered::Silent(format!("`{program}` did not answer within {seconds} s"))
+        }
+    }
+}
+
+fn ask_url(one: &AskConfig, url: &str) -> Answered {
+    let authority = match &one.ca {
+        _ if url.starts_with("http://") => Authority::Nobody,
+        Some(path) => Authority::File(path),
+        None => Authority::System,
+    };
+    let limit = Some(Duration::from_secs(one.timeout_s()));
+    let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
+    let client = outhaul_http::Client::new(&ClientSettings {
+        limits: TimeLimits {
+            connect: limit,
+            answer: limit,
+            body: limit,
+            whole: limit,
+        },
+        ..ClientSettings::new(user_agent, authority)
+    });
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => return Answered::Silent(error.to_string()),
+    };
+    let answer = match client.request(Method::GET, url).send() {
+        Ok(answer) => answer,
+        Err(error) => {
+            let problem = error.problem();
+            return match problem.contains("refused") {
+                true => Answered::Absent(problem),
+                false => Answered::Silent(problem),
+            };
+        }
+    };
+    if (200..300).contains(&answer.status()) {
+        return Answered::Yes;
+    }
+    let status = answer.status_text();
+    let said = answer.excerpt(MAX_BYTES).trim().to_owned();
+    Answered::No(match said.is_empty() {
+        true => format!("it answers {status}"),
+        false => said,
+    })
+}
+
+/// The files of a folder, by name, without hidden ones; of each the beginning.
+///
+/// # Errors
+/// [`FileError`]; a folder that is not there is empty.
+pub fn files(folder: &Path) -> Result<Vec<(String, String)>, FileError> {
+    let mut found = Vec::new();
+    for path in durable::list(folder)? {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if name.starts_with('.') || found.len() >= MAX_FILES {
+            continue;
+        }
+        // Nothing but a plain file is opened: a pipe would never end.
+        let plain = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
+        let text = match plain {
+            true => match durable::read(&path, MAX_BYTES) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(error) => format!("the file cannot be read: {error}"),
+            },
+            false => "it is not a plain file".to_owned(),
+        };
+        found.push((name, text));
+    }
+    Ok(found)
+}

@@ -1,0 +1,251 @@
+//! What may make a bundle wait on a site, and what counts as its health: `[delay]`, `[maintenance]`, `[health]`.
+//!
+//! What comes in: the sections of `agent.toml`. What goes out: values, and which of them is out of its range. It asks nobody
+//! and reads no clock.
+
+use std::path::PathBuf;
+
+use jiff::tz::Offset;
+use outhaul_site::windows::Window;
+use serde::Deserialize;
+
+use super::AtDeadline;
+
+/// A key, what was found, and what it must be.
+pub type OutOfRange = (&'static str, String, &'static str);
+
+/// `[delay]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelayConfig {
+    /// A folder in which each file delays what waits.
+    pub folder: Option<PathBuf>,
+    /// Programs and URLs that are asked whether what waits may be applied.
+    pub ask: Vec<AskConfig>,
+    /// Longest delay in hours, 1 to 8760.
+    pub longest_h: i64,
+    /// What happens at a deadline.
+    pub at_deadline: AtDeadline,
+}
+
+impl Default for DelayConfig {
+    fn default() -> Self {
+        Self {
+            folder: None,
+            ask: Vec::new(),
+            longest_h: 72,
+            at_deadline: AtDeadline::Go,
+        }
+    }
+}
+
+/// `[health]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HealthConfig {
+    /// Seconds for which health has to be good after a bundle was applied, 0 to 604,800. 0: at one look.
+    pub soak_s: u32,
+    /// How often the same content is applied and left again without a person, 1 to 100.
+    pub max_returns: u32,
+    /// Programs and URLs that count as this site's health.
+    pub ask: Vec<AskConfig>,
+}
+
+impl Default for HealthConfig {
+    fn default() -> Self {
+        Self {
+            soak_s: 0,
+            max_returns: 2,
+            ask: Vec::new(),
+        }
+    }
+}
+
+/// A program or a URL of this site.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AskConfig {
+    /// Its name in `status` and reports.
+    pub name: String,
+    /// The program, by its absolute path, and its arguments.
+    pub program: Vec<String>,
+    /// The URL: `https://`, or `http://` of this very host.
+    pub url: Option<String>,
+    /// PEM file with the certificate authority to trust instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Longest time for an answer in seconds, 1 to 60; without it, 10.
+    pub timeout_s: Option<u64>,
+}
+
+impl AskConfig {
+    /// Longest time for an answer in seconds.
+    pub fn timeout_s(&self) -> u64 {
+        self.timeout_s.unwrap_or(10)
+    }
+
+    fn out_of_range(&self, key: &'static str) -> Option<OutOfRange> {
+        let wrong = |found: String, expected| Some((key, found, expected));
+        let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let is_name = (1..=64).contains(&self.name.len()) && self.name.chars().all(named);
+        if !is_name || self.name.starts_with('.') {
+            return wrong(
+                format!("`{}`", self.name),
+                "a list in which each has a `name` of letters, digits, `-`, `_` and `.`",
+            );
+        }
+        match (&self.program[..], &self.url) {
+            ([program, ..], None) if program.starts_with('/') => {}
+            ([], Some(url)) => {
+                if let Err(expected) = outhaul_http::check_url(url) {
+                    return wrong(format!("`{url}`"), expected);
+                }
+            }
+            _ => {
+                return wrong(
+                    format!("`{}`", self.name),
+                    "a list in which each has a `program` (its absolute path and its arguments) or a `url`, not both",
+                );
+            }
+        }
+        if !(1..=60).contains(&self.timeout_s()) {
+            return wrong(
+                self.timeout_s().to_string(),
+                "a list with each `timeout_s` 1 to 60",
+            );
+        }
+        None
+    }
+}
+
+impl DelayConfig {
+    /// What is out of its range.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_absolute()) {
+            let found = format!("`{}`", folder.display());
+            return Some(("delay.folder", found, "an absolute path"));
+        }
+        if !(1..=8760).contains(&self.longest_h) {
+            return Some(("delay.longest_h", self.longest_h.to_string(), "1 to 8760"));
+        }
+        self.ask
+            .iter()
+            .find_map(|one| one.out_of_range("delay.ask"))
+    }
+}
+
+impl HealthConfig {
+    /// What is out of its range.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        if self.soak_s > 604_800 {
+            return Some(("health.soak_s", self.soak_s.to_string(), "0 to 604800"));
+        }
+        if !(1..=100).contains(&self.max_returns) {
+            return Some((
+                "health.max_returns",
+                self.max_returns.to_string(),
+                "1 to 100",
+            ));
+        }
+        self.ask
+            .iter()
+            .find_map(|one| one.out_of_range("health.ask"))
+    }
+}
+
+/// `[maintenance]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MaintenanceConfig {
+    /// The offset of this site's time from UTC, such as `+01:00`.
+    pub offset: Option<String>,
+    /// When what is new may be applied; without one, at any time.
+    pub windows: Vec<WindowConfig>,
+}
+
+/// One maintenance window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowConfig {
+    /// The days on which it begins, `mon` to `sun`; none: every day.
+    pub days: Vec<String>,
+    /// When it begins, such as `22:00`.
+    pub from: String,
+    /// When it ends; at or before the beginning: on the day after.
+    pub to: String,
+}
+
+const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+impl MaintenanceConfig {
+    /// What is out of its range.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        if let Err(wrong) = self.parsed() {
+            return Some(wrong);
+        }
+        None
+    }
+
+    /// The windows in this site's time; `None` when there are none.
+    pub fn windows(&self) -> Option<(Vec<Window>, Offset)> {
+        self.parsed()
+            .ok()
+            .filter(|(windows, _)| !windows.is_empty())
+    }
+
+    fn parsed(&self) -> Result<(Vec<Window>, Offset), OutOfRange> {
+        const OFFSET: &str = "the offset of this site's time from UTC, such as \"+01:00\"";
+        let offset = match self.offset.as_deref() {
+            None if self.windows.is_empty() => Offset::UTC,
+            None => return Err(("maintenance.offset", "missing".to_owned(), OFFSET)),
+            Some(text) => {
+                offset(text).ok_or_else(|| ("maintenance.offset", format!("`{text}`"), OFFSET))?
+            }
+        };
+        let windows = self.windows.iter().map(WindowConfig::parsed);
+        Ok((windows.collect::<Result<_, _>>()?, offset))
+    }
+}
+
+impl WindowConfig {
+    fn parsed(&self) -> Result<Window, OutOfRange> {
+        let wrong = |found: &str| {
+            (
+                "maintenance.windows",
+                format!("`{found}`"),
+                "a list such as [{ days = [\"sat\", \"sun\"], from = \"22:00\", to = \"04:00\" }]",
+            )
+        };
+        let mut days = [self.days.is_empty(); 7];
+        for day in &self.days {
+            let at = DAYS.iter().position(|known| known == day);
+            *at.and_then(|at| days.get_mut(at))
+                .ok_or_else(|| wrong(day))? = true;
+        }
+        Ok(Window {
+            days,
+            from: minutes(&self.from).ok_or_else(|| wrong(&self.from))?,
+            to: minutes(&self.to).ok_or_else(|| wrong(&self.to))?,
+        })
+    }
+}
+
+/// Minutes after midnight of `22:00`.
+fn minutes(text: &str) -> Option<u16> {
+    let (hour, minute) = text.split_once(':')?;
+    let two = |part: &str| -> Option<u16> {
+        let digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| part.parse().ok()).flatten()
+    };
+    let (hour, minute) = (two(hour)?, two(minute)?);
+    (hour < 24 && minute < 60).then_some(hour * 60 + minute)
+}
+
+fn offset(text: &str) -> Option<Offset> {
+    let sign = match text.chars().next()? {
+        '+' => 1,
+        '-' => -1,
+        _ => return None,
+    };
+    let minutes = minutes(text.get(1..)?)?;
+    Offset::from_seconds(sign * i32::from(minutes) * 60).ok()
+}

@@ -154,3 +154,103 @@ pub fn files(folder: &Path) -> Result<Vec<(String, String)>, FileError> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn program(arguments: &[&str]) -> AskConfig {
+        AskConfig {
+            name: "press".to_owned(),
+            program: arguments.iter().map(ToString::to_string).collect(),
+            timeout_s: Some(1),
+            ..AskConfig::default()
+        }
+    }
+
+    #[test]
+    fn a_program_answers_by_its_exit_code_within_its_time_and_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_folder = StateFolder::new(folder.path());
+        let answer =
+            |arguments: &[&str]| ask(&program(arguments), &state_folder, &Heartbeat::default());
+        let shell = |text: &str| answer(&["/bin/sh", "-c", text]);
+        assert_eq!(answer(&["/bin/true"]), Answered::Yes);
+        assert_eq!(
+            shell("echo batch 7; echo more; exit 1"),
+            Answered::No("batch 7\nmore".to_owned())
+        );
+        assert_eq!(
+            shell("echo no power >&2; exit 75"),
+            Answered::No("no power".to_owned())
+        );
+        let silent = [
+            answer(&["/nowhere/program"]),
+            shell("sleep 600"),
+            shell("yes | head -c 100000; exit 0"),
+        ];
+        for (answered, words) in
+            silent
+                .iter()
+                .zip(["cannot be run", "within 1 s", "more than 4096"])
+        {
+            let Answered::Silent(problem) = answered else {
+                panic!("{answered:?}")
+            };
+            assert!(problem.contains(words), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_url_answers_by_its_status_and_one_at_which_nobody_listens_is_told_apart() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/idle", listener.local_addr().unwrap());
+        let one = AskConfig {
+            url: Some(url.clone()),
+            ..program(&[])
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let answers = std::thread::spawn(move || {
+            for said in [
+                "204 No Content\r\n\r\n",
+                "503 Busy\r\nContent-Length: 7\r\n\r\nbatch 7",
+            ] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                write!(stream, "HTTP/1.1 {said}").unwrap();
+            }
+        });
+        let answer = || {
+            ask(
+                &one,
+                &StateFolder::new(folder.path()),
+                &Heartbeat::default(),
+            )
+        };
+        assert_eq!(answer(), Answered::Yes);
+        assert_eq!(answer(), Answered::No("batch 7".to_owned()));
+        answers.join().unwrap();
+        assert!(matches!(answer(), Answered::Absent(_)), "{:?}", answer());
+    }
+
+    #[test]
+    fn of_a_folder_only_plain_files_are_opened_and_hidden_ones_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("press"), "batch 7\n").unwrap();
+        std::fs::write(at(".press.new"), "half").unwrap();
+        std::fs::write(at("long"), [b'x'; 5000]).unwrap();
+        let pipe = Command::new("mkfifo").arg(at("pipe")).status();
+        assert!(pipe.unwrap().success());
+        let found = files(folder.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["long", "pipe", "press"]);
+        assert!(found[0].1.contains("cannot be read"), "{found:?}");
+        assert_eq!(found[1].1, "it is not a plain file");
+        assert_eq!(found[2].1, "batch 7\n");
+        assert!(files(&at("none")).unwrap().is_empty());
+    }
+}

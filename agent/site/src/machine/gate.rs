@@ -6,6 +6,10 @@
 
 /// What is known of a bundle that waits, and of the site that it waits on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a condition of its own, and all combinations occur"
+)]
 pub struct Conditions {
     /// A person holds back whatever is new.
     pub held: bool,

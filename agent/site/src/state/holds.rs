@@ -58,8 +58,15 @@ impl Deadline {
     pub fn new(reading: &ClockReading, after: SignedDuration) -> Option<Self> {
         let mut ran = LowerBound::new(Timestamp::UNIX_EPOCH);
         ran.advance(reading.boot.clone()?);
+        let at = reading.wall.checked_add(after).ok()?;
+        // For people: a fraction of a second later, never earlier.
+        let whole = Timestamp::from_second(at.as_second()).ok()?;
+        let at = match whole < at {
+            true => whole.checked_add(SignedDuration::from_secs(1)).ok()?,
+            false => at,
+        };
         Some(Self {
-            at: reading.wall.checked_add(after).ok()?,
+            at,
             after_ms: i64::try_from(after.as_millis()).ok()?,
             ran,
         })

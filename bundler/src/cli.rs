@@ -15,6 +15,7 @@ pub(crate) use outhaul_git::terminal::{data, say};
 mod bundle;
 mod check;
 mod completions;
+mod copy;
 mod demo;
 mod diff;
 mod estimate;
@@ -63,6 +64,8 @@ pub enum Command {
     Check(check::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::Args),
+    /// Copy the bundles that were signed last onto a stick: the same bytes, read back and compared
+    Copy(copy::Args),
     /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
     Demo(demo::Args),
     /// Show what a change does: assignments, values, files and sites
@@ -130,6 +133,7 @@ impl Cli {
             Command::Bundle(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Completions(args) => args.run(),
+            Command::Copy(args) => args.run(),
             Command::Demo(args) => args.run(),
             Command::Diff(args) => args.run(),
             Command::Explain(args) => args.run(),

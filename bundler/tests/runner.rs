@@ -15,6 +15,7 @@ mod runner {
     pub mod chain;
     pub mod check;
     pub mod cli;
+    pub mod copies;
     pub mod defects;
     pub mod delivery;
     pub mod diff;

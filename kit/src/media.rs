@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -21,9 +21,13 @@ use rustix::io::Errno;
 use crate::durable::{FileError, at, read_bounded};
 
 mod names;
+mod room;
+mod write;
 
 pub use crate::durable::Unexpected;
 pub use names::is_named;
+pub use room::Room;
+use write::sync_folder;
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -34,11 +38,6 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
-const CREATE: OFlags = OFlags::WRONLY
-    .union(OFlags::CREATE)
-    .union(OFlags::EXCL)
-    .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
 /// How much of a medium is looked at.
@@ -248,73 +247,6 @@ impl Media {
         marks(&File::from(there)).ok()
     }
 
-    /// Writes a file so that it holds the old or the new content, never a part; makes its folders, and takes
-    /// those that it made away again when it fails.
-    ///
-    /// # Errors
-    /// [`FileError`] for a full or read-only medium, or when something else stands where the file or one
-    /// of its folders must go. Nothing outside is touched.
-    pub fn write(&self, relative: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-        let missing = |folder: &&Path| matches!(self.folder(folder, false), Ok(None));
-        let made: Vec<_> = relative.ancestors().skip(1).take_while(missing).collect();
-        self.write_below(relative, bytes, mode).inspect_err(|_| {
-            for folder in made {
-                if let Ok(Some((parent, name))) = self.parent(folder, false) {
-                    // One that somebody else put something into meanwhile stays.
-                    let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
-                }
-            }
-        })
-    }
-
-    fn write_below(&self, relative: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-        let path = self.path.join(relative);
-        let fail = |error: Errno| at("write", &path)(error.into());
-        let Some((folder, name)) = self.parent(relative, true)? else {
-            return Err(fail(Errno::NOENT));
-        };
-        if let Ok(there) = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            && kind(&there) != FileType::RegularFile
-        {
-            return Err(unexpected("write", &path, &there, "a regular file"));
-        }
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(".tmp");
-        // The leftover of a stick that was pulled; a link of this name goes, and is not followed.
-        match rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => {
-                let beside = path.with_file_name(&temporary);
-                return Err(at("remove", &beside)(error.into()));
-            }
-        }
-        let mode = Mode::from_raw_mode(mode);
-        let file = rustix::fs::openat(&folder, &temporary, CREATE, mode).map_err(fail)?;
-        let written = (|| {
-            // The next machine has other users; FAT knows no modes, which is no reason to fail.
-            let _ = rustix::fs::fchmod(&file, mode);
-            let mut file = File::from(file);
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            rustix::fs::renameat(&folder, &temporary, &folder, name)?;
-            sync_folder(&folder)?;
-            Ok::<(), io::Error>(())
-        })();
-        written.map_err(|source| {
-            let _ = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
-            at("write", &path)(source)
-        })
-    }
-
-    /// Makes everything on the medium durable: after this it can be pulled.
-    ///
-    /// # Errors
-    /// [`FileError`]
-    pub fn sync(&self) -> Result<(), FileError> {
-        rustix::fs::syncfs(&self.root).map_err(|error| at("sync", &self.path)(error.into()))
-    }
-
     /// Regular files whose name is `wanted`, folder by folder from the top, so that a folder full of
     /// something else hides nothing above it. Hidden entries are left out.
     ///
@@ -453,14 +385,6 @@ fn make_folder(here: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let _ = rustix::fs::fchmod(&made, mode);
     sync_folder(here)?;
     Ok(made)
-}
-
-fn sync_folder(folder: &OwnedFd) -> Result<(), Errno> {
-    match rustix::fs::fsync(folder) {
-        // FAT and some network file systems have no fsync for folders.
-        Err(Errno::INVAL) => Ok(()),
-        other => other,
-    }
 }
 
 /// What was opened, when it is a regular file after all.

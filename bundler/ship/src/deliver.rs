@@ -15,11 +15,15 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::write::{self, WriteError};
-use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::interrupt;
+use outhaul_signer::durable::FileError;
 use outhaul_signer::media;
 
 use crate::assemble::UnsignedBundle;
+
+pub mod medium;
+
+pub use medium::copy_file;
 
 /// Why a bundle was not delivered. Nothing half-written is left.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +55,43 @@ pub enum DeliverError {
         /// Why.
         source: WriteError,
     },
+    /// A medium could not be opened, written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file system there holds no file as large as that.
+    #[error(
+        "`{}` would be {bytes} bytes, and the file system there (FAT) holds files of at most {max} bytes; it was \
+         not begun",
+        path.display()
+    )]
+    FileLimit {
+        /// The file to be.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The most that fits into a file there.
+        max: u64,
+    },
+    /// There is no room for it.
+    #[error(
+        "`{}` needs {bytes} bytes, and {free} bytes are free there; it was not begun", path.display()
+    )]
+    Full {
+        /// The file to be.
+        path: PathBuf,
+        /// What it needs.
+        bytes: u64,
+        /// What is free.
+        free: u64,
+    },
+    /// What was written is not what is read back.
+    #[error(
+        "`{}` was written, and the medium gives back other bytes; the file was removed from it", path.display()
+    )]
+    ReadBack {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Writes the bundle to `path`, durably: beside it first, then renamed. Returns its size in bytes.
@@ -80,22 +121,6 @@ pub fn write_file(
     })?;
     let size = fs::metadata(path).map_err(io_error("look at", path))?.len();
     Ok(size)
-}
-
-/// Copies the bundle file `from` to `to`, durably: beside it first, then renamed. Returns its size.
-///
-/// # Errors
-/// [`DeliverError`]; `to` is then as it was before.
-pub fn copy_file(from: &Path, to: &Path) -> Result<u64, DeliverError> {
-    let input = open(from)?;
-    let bytes = input.metadata().map(|found| found.len()).ok();
-    let meter = Meter::new(&format!("writing {}", to.display()), Unit::Bytes, bytes);
-    let mut copied = 0;
-    put(to, |file| {
-        copied = io::copy(&mut meter.counts(&input), file).map_err(io_error("write", to))?;
-        Ok(())
-    })?;
-    Ok(copied)
 }
 
 /// The digest of a file, however large.
@@ -167,12 +192,7 @@ fn put(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<(), DeliverError>,
 ) -> Result<(), DeliverError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
+    let folder = folder_of(path);
     create(folder)?;
     let (mut temporary, _registered) =
         temporary_in(folder).map_err(io_error("write in", folder))?;
@@ -193,6 +213,14 @@ fn put(
     sync(folder)
 }
 
+/// The folder in which `path` lies.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 fn temporary_in(folder: &Path) -> io::Result<(tempfile::NamedTempFile, interrupt::Temporary)> {
     let new = || {
         tempfile::Builder::new()
@@ -202,7 +230,11 @@ fn temporary_in(folder: &Path) -> io::Result<(tempfile::NamedTempFile, interrupt
     interrupt::make(new, tempfile::NamedTempFile::path)
 }
 
-fn create(folder: &Path) -> Result<(), DeliverError> {
+/// Makes a folder if it is missing.
+///
+/// # Errors
+/// [`DeliverError`]
+pub fn create(folder: &Path) -> Result<(), DeliverError> {
     fs::create_dir_all(folder).map_err(io_error("create", folder))
 }
 

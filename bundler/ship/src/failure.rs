@@ -10,6 +10,7 @@ use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_signer::seal::SealError;
+use rustix::io::Errno;
 
 use crate::assemble::AssembleError;
 use crate::assemble::attest_and_seal::AttestSealError;
@@ -20,6 +21,7 @@ use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
 use crate::lock::LockError;
+use crate::stream::copies::CopyError;
 use crate::stream::{ProduceError, ShippedError};
 
 fn of_source(source: &SourceError) -> FailureClass {
@@ -136,9 +138,12 @@ impl Classified for ProduceError {
             Self::Busy { .. } => {
                 "nothing was changed; give the command again when that has ended".to_owned()
             }
-            Self::Deliver(_) => {
-                "the number was not published; make room or choose another folder, and run it again"
-                    .to_owned()
+            Self::Deliver(error) => {
+                let again = "the number was not published; make room or choose another folder, and run it again";
+                match error.help() {
+                    Some(help) => format!("{help}\nhelp: {again}"),
+                    None => again.to_owned(),
+                }
             }
             Self::Fleet(error) => return error.help(),
             Self::Forbidden(refusal) => refusal.help.clone(),
@@ -170,8 +175,70 @@ impl Classified for ProduceError {
     }
 }
 
+impl Classified for CopyError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Nothing { .. } => Usage,
+            Self::Changed { .. } | Self::Deliver(_) => Environment,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Changed { .. } => Some(
+                "`outhaul bundle` makes it anew, with a new number and the reason; or copy the file from a stick that \
+                 has it"
+                    .to_owned(),
+            ),
+            Self::Deliver(error) => error.help(),
+            Self::Nothing { kept, .. } => Some(match kept.as_slice() {
+                [] => "`outhaul bundle` makes one".to_owned(),
+                kept => format!("it keeps those of {}", kept.join(", ")),
+            }),
+        }
+    }
+}
+
 impl Classified for DeliverError {
     fn class(&self) -> FailureClass {
         Environment
+    }
+
+    fn help(&self) -> Option<String> {
+        let source = match self {
+            Self::FileLimit { .. } => {
+                return Some(
+                    "write it in volumes: `outhaul copy --volume-size 3900M --to DIR`; or use a stick with exFAT or ext4"
+                        .to_owned(),
+                );
+            }
+            Self::Full { .. } => {
+                return Some(
+                    "free some space there or use a larger stick; several sticks together hold a bundle in volumes: \
+                     `outhaul copy --volume-size SIZE --to DIR`"
+                        .to_owned(),
+                );
+            }
+            Self::ReadBack { .. } => {
+                return Some("the medium is damaged: use another one".to_owned());
+            }
+            Self::File(error) => &error.source,
+            Self::Io { source, .. } => source,
+            Self::Read { .. } | Self::Write { .. } => return None,
+        };
+        let gone = [Errno::IO, Errno::NODEV, Errno::NXIO, Errno::STALE];
+        let code = source.raw_os_error();
+        if gone.iter().any(|errno| code == Some(errno.raw_os_error())) {
+            return Some(
+                "if the stick was pulled out, plug it in again, see that it is mounted (`findmnt`), and repeat the \
+                 command: what is whole there is kept, what was begun is written anew; if not, `dmesg` shows what is \
+                 wrong with it"
+                    .to_owned(),
+            );
+        }
+        match self {
+            Self::File(error) => Some(error.help()),
+            _ => None,
+        }
     }
 }

@@ -32,6 +32,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_plane::Rendering;
 
 mod carried;
+pub mod copies;
 mod countersigned;
 mod current;
 mod delivery_rules;
@@ -365,7 +366,7 @@ fn ship_or_ask(
 fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number: u64) -> PathBuf {
     request
         .out
-        .join(format!("{environment}-{cluster_type}-{number}.outhaul"))
+        .join(copies::file_name(environment, cluster_type, number))
 }
 
 /// Writes what was signed, and puts it on the fleet's record.
@@ -394,8 +395,9 @@ fn ship(
     // Until the number is on record, both files are of a bundle that does not exist.
     let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
     deliver::write_file(&own, &signed.files, bundle)?;
+    deliver::create(request.out)?;
     let kept = StoredBundle::of(number, plain, &own)?;
-    let bytes = deliver::copy_file(&own, &file)?;
+    let (_, bytes) = deliver::copy_file(&own, &file)?;
     interrupt::here();
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));

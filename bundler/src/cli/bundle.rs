@@ -126,6 +126,12 @@ impl Args {
             super::say_findings(&unreachable);
         }
         self.print(&platform.rendering.environment, &production)?;
+        if let Some(out) = &self.out
+            && production.streams.iter().any(|one| one.file.is_some())
+            && super::copy::is_elsewhere(out, fleet.folder())
+        {
+            say(&super::copy::removable(out));
+        }
         let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
         // What waits for somebody is not shipped, and a site that gets nothing is not served: a script must see that.
         Ok(if production.is_complete() {

@@ -136,22 +136,25 @@ impl PlaneFixture {
 
     /// Runs a subcommand: exit code, standard output, standard error.
     pub fn run(&self, command: &[&str]) -> String {
+        let plane = [
+            "--environment",
+            "dev",
+            "--env-dir",
+            "dev",
+            "--base-dir",
+            "main",
+            "--source",
+            "https://git.example.org/app=app",
+            "--cache",
+            "cache",
+        ];
+        self.run_only(&[command, &plane].concat())
+    }
+
+    /// The same without saying where the control plane is.
+    pub fn run_only(&self, command: &[&str]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_outhaul"))
             .args(command)
-            .args([
-                "--environment",
-                "dev",
-                "--env-dir",
-                "dev",
-                "--base-dir",
-                "main",
-            ])
-            .args([
-                "--source",
-                "https://git.example.org/app=app",
-                "--cache",
-                "cache",
-            ])
             .current_dir(self.folder.path())
             .checked()
             .unwrap();

@@ -52,6 +52,10 @@ impl Fleet {
     }
 
     pub fn bundle(&self, more: &[&str]) -> String {
+        self.bundle_to("out", more)
+    }
+
+    pub fn bundle_to(&self, out: &str, more: &[&str]) -> String {
         let mut command = vec![
             "bundle",
             "--fleet",
@@ -59,7 +63,7 @@ impl Fleet {
             "--passphrase-file",
             "passphrase",
         ];
-        command.extend(["--out", "out", "--source"]);
+        command.extend(["--out", out, "--source"]);
         command.extend(["https://git.example.org/manifests=manifests"]);
         command.extend(more);
         self.fixture.run(&command)

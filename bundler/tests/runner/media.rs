@@ -120,6 +120,12 @@ fn a_stick_that_bundles_are_written_to_is_not_waited_for() {
     let made = Command::new("mkfifo").arg(&bundle).status();
     assert!(made.unwrap().success());
     let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 3"), "{seen}");
+    for word in ["dev-drone-1.outhaul", "a FIFO", "help: remove or rename"] {
+        assert!(seen.contains(word), "{seen}");
+    }
+    fs::remove_file(&bundle).unwrap();
+    let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(fs::symlink_metadata(&bundle).unwrap().is_file(), "{seen}");
 }

@@ -10,7 +10,7 @@ use outhaul_bundle::Digest;
 use outhaul_signer::durable::{self, FileError, SECRET_MODE};
 use serde::{Deserialize, Serialize};
 
-use crate::deliver::{self, DeliverError};
+use crate::deliver::{self, DeliverError, medium};
 
 const FORMAT: &str = "outhaul.dev/last-bundle/v1";
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -74,6 +74,11 @@ impl StoredBundle {
         self.number
     }
 
+    /// The digest of the kept bundle's file.
+    pub(super) fn file(&self) -> Digest {
+        self.file
+    }
+
     /// Whether the kept bundle's file has this digest.
     pub(super) fn is_file(&self, digest: Digest) -> bool {
         self.file == digest
@@ -95,13 +100,15 @@ impl StoredBundle {
         role: &str,
         to: &Path,
     ) -> Result<Option<bool>, DeliverError> {
-        if deliver::digest_of(to).is_ok_and(|digest| digest == self.file) {
+        // Read from the medium: whoever is told that it is there pulls the stick out.
+        if medium::found(to).is_some_and(|(digest, _)| digest == self.file) {
             return Ok(Some(false));
         }
         let from = bundle(fleet, role, self.number);
         if !deliver::digest_of(&from).is_ok_and(|digest| digest == self.file) {
             return Ok(None);
         }
+        deliver::create(to.parent().unwrap_or(Path::new(".")))?;
         deliver::copy_file(&from, to)?;
         Ok(Some(true))
     }

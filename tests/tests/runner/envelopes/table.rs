@@ -42,6 +42,11 @@ pub(super) const TABLE: &[Case] = &[
     ),
     case("outhaul inspect", "stick/dev-edge-1.outhaul", "nowhere"),
     case(
+        "outhaul copy",
+        "--fleet fleet --to stick",
+        "--fleet fleet --to nowhere",
+    ),
+    case(
         "outhaul key init",
         "--fleet second --passphrase-file passphrase",
         "--fleet fleet --passphrase-file passphrase",

@@ -1,0 +1,237 @@
+//! A file onto a medium: written beside its place, synced, renamed, and read back from there before it counts.
+//!
+//! What comes in: a bundle file, or whoever writes one, and where it goes: a stick, or any other folder. What goes
+//! out: the file, whose bytes were read from the medium again and are those that were written, or an error and what
+//! was there before. It does not decide what is written, and makes no folder.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::digest::Hasher;
+use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_kit::durable::PUBLIC_MODE;
+use outhaul_kit::interrupt;
+use outhaul_kit::media::{Media, Room};
+
+use super::{DeliverError, io_error, open};
+
+/// Writes go to the medium in pieces of this many bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Copies the bundle file `from` to `to`. Returns its digest and size.
+///
+/// # Errors
+/// [`DeliverError`]; `to` is then as it was before, or gone when the medium gave back other bytes.
+pub fn copy_file(from: &Path, to: &Path) -> Result<(Digest, u64), DeliverError> {
+    let input = open(from)?;
+    let size = input.metadata().map_err(io_error("look at", from))?.len();
+    let meter = Meter::new(
+        &format!("writing {}", to.display()),
+        Unit::Bytes,
+        Some(size),
+    );
+    put(to, size, |out| {
+        io::copy(&mut meter.counts(&input), out)
+            .map(drop)
+            .map_err(io_error("write", to))
+    })
+}
+
+/// Puts what `fill` writes, about `size` bytes, at `to`. Returns its digest and size.
+///
+/// # Errors
+/// As [`copy_file`], and what `fill` says.
+pub fn put(
+    to: &Path,
+    size: u64,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), DeliverError>,
+) -> Result<(Digest, u64), DeliverError> {
+    let folder = super::folder_of(to);
+    let media = Media::open(folder)?;
+    let name = Path::new(to.file_name().unwrap_or_default());
+    fits(to, size, media.room()?)?;
+    let mut written = None;
+    let mut failed = None;
+    let stored = media.write_with(name, PUBLIC_MODE, |file| {
+        let mut out = Hashed {
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            hasher: Hasher::new(),
+        };
+        match fill(&mut out) {
+            Ok(()) => out.out.flush()?,
+            Err(error) => {
+                failed = Some(error);
+                return Err(io::Error::other("it was not written whole"));
+            }
+        }
+        interrupt::here();
+        written = Some(out.hasher.finish());
+        Ok(())
+    });
+    match (failed, stored) {
+        (Some(error), _) => return Err(error),
+        (None, stored) => stored?,
+    }
+    let there = media
+        .open_uncached(name)?
+        .map(|file| digest(file, to))
+        .transpose()?;
+    if there != written {
+        media.remove(name)?;
+        return Err(DeliverError::ReadBack {
+            path: to.to_owned(),
+        });
+    }
+    written.ok_or_else(|| DeliverError::ReadBack {
+        path: to.to_owned(),
+    })
+}
+
+/// The digest and size of what lies at `path`, read from the medium; `None` when nothing usable is there.
+pub fn found(path: &Path) -> Option<(Digest, u64)> {
+    let media = Media::open(super::folder_of(path)).ok()?;
+    let file = media.open_uncached(Path::new(path.file_name()?)).ok()??;
+    digest(file, path).ok()
+}
+
+fn digest(mut file: File, path: &Path) -> Result<(Digest, u64), DeliverError> {
+    let bytes = file.metadata().map(|found| found.len()).ok();
+    let meter = Meter::new(
+        &format!("reading back {}", path.display()),
+        Unit::Bytes,
+        bytes,
+    );
+    let mut hasher = Hasher::new();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let read = file
+            .read(&mut buffer)
+            .map_err(io_error("read back", path))?;
+        if read == 0 {
+            return Ok(hasher.finish());
+        }
+        meter.add(read as u64);
+        hasher.update(buffer.get(..read).unwrap_or_default());
+    }
+}
+
+/// Sees that a file of `size` bytes can lie there, before anything is written.
+fn fits(to: &Path, size: u64, room: Room) -> Result<(), DeliverError> {
+    let path = to.to_owned();
+    if size > room.max_file_bytes {
+        let max = room.max_file_bytes;
+        return Err(DeliverError::FileLimit {
+            path,
+            bytes: size,
+            max,
+        });
+    }
+    if size > room.free_bytes {
+        let free = room.free_bytes;
+        return Err(DeliverError::Full {
+            path,
+            bytes: size,
+            free,
+        });
+    }
+    Ok(())
+}
+
+struct Hashed<W> {
+    out: W,
+    hasher: Hasher,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(bytes.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_kit::failure::Classified as _;
+
+    use super::*;
+
+    const FAT: Room = Room {
+        free_bytes: 8 << 30,
+        max_file_bytes: u32::MAX as u64,
+    };
+
+    #[test]
+    fn what_fat_cannot_hold_is_said_with_the_way_out_before_it_is_written() {
+        let to = Path::new("/media/stick/stage-press-3.outhaul");
+        fits(to, (4 << 30) - 1, FAT).unwrap();
+        let error = fits(to, 4 << 30, FAT).unwrap_err();
+        assert!(error.to_string().contains("4294967295"), "{error}");
+        let help = error.help().unwrap();
+        assert!(help.contains("--volume-size 3900M"), "{help}");
+        let error = fits(
+            to,
+            9 << 30,
+            Room {
+                max_file_bytes: u64::MAX,
+                ..FAT
+            },
+        )
+        .unwrap_err();
+        assert!(
+            matches!(error, DeliverError::Full { free, .. } if free == 8 << 30),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_fails_in_the_middle_leaves_what_was_there_and_the_next_run_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("a.outhaul");
+        std::fs::write(&to, "old").unwrap();
+        // As a stick that was pulled leaves it.
+        std::fs::write(folder.path().join(".a.outhaul.tmp"), "half").unwrap();
+        let pulled = || io::Error::from(io::ErrorKind::NotConnected);
+        let error = put(&to, 4, |out| {
+            out.write_all(b"ne").map_err(io_error("write", &to))?;
+            Err(io_error("write", &to)(pulled()))
+        });
+        assert!(matches!(error, Err(DeliverError::Io { .. })), "{error:?}");
+        assert_eq!(std::fs::read(&to).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let done = put(&to, 3, |out| {
+            out.write_all(b"new").map_err(io_error("write", &to))
+        })
+        .unwrap();
+        assert_eq!(done, (Digest::of(b"new"), 3));
+        assert_eq!(found(&to), Some(done));
+    }
+
+    #[test]
+    fn what_the_medium_gives_back_otherwise_does_not_count_and_does_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("a.outhaul");
+        let beside = folder.path().join(".a.outhaul.tmp");
+        let error = put(&to, 3, |out| {
+            out.write_all(b"new").map_err(io_error("write", &to))?;
+            out.flush().map_err(io_error("write", &to))?;
+            // As a stick that is worn out does, after it took what was written.
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(&beside)
+                .and_then(|mut file| file.write_all(b"bad"))
+                .map_err(io_error("write", &beside))
+        });
+        assert!(
+            matches!(error, Err(DeliverError::ReadBack { .. })),
+            "{error:?}"
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! The same bundle once more, for another stick: from the fleet's own copies, without a control plane or a key.
+//!
+//! What comes in: a fleet, which of its streams, and a folder that is there. What goes out: each stream's last bundle
+//! in it, byte for byte as it was signed, read back from the medium. What is there already and whole is left as it is.
+//! It makes no bundle, uses no number, and hands out no copy that was changed.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_signer::fleet::Fleet;
+
+use super::shelf::{self, StoredBundle};
+use crate::deliver::{self, DeliverError, medium};
+
+/// A bundle that the fleet keeps.
+#[derive(Debug, Clone)]
+pub struct KeptBundle {
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// Its number.
+    pub number: u64,
+    path: PathBuf,
+    file: Digest,
+}
+
+/// What became of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// The file on the medium.
+    pub file: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it was written now; else it was there already.
+    pub written: bool,
+}
+
+/// Why a bundle was not copied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// It was not written.
+    #[error(transparent)]
+    Deliver(#[from] DeliverError),
+    /// The fleet has no such bundle.
+    #[error("the fleet in `{}` keeps no bundle{of}", fleet.display())]
+    Nothing {
+        /// The fleet's folder.
+        fleet: PathBuf,
+        /// Of what.
+        of: String,
+        /// What it keeps.
+        kept: Vec<String>,
+    },
+    /// The fleet's copy is not what was signed.
+    #[error("the fleet's copy of {stream}, number {number} (`{}`), is gone or was changed; no copy of it was begun", path.display())]
+    Changed {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl KeptBundle {
+    /// `environment/cluster type`.
+    pub fn stream(&self) -> String {
+        format!("{}/{}", self.environment, self.cluster_type)
+    }
+
+    /// The name that it has on a stick.
+    pub fn file_name(&self) -> String {
+        file_name(&self.environment, &self.cluster_type, self.number)
+    }
+
+    /// Puts it into `folder`.
+    ///
+    /// # Errors
+    /// [`CopyError`]; what lay there under its name is then as it was, or gone when the medium gave back other bytes.
+    pub fn copy(&self, folder: &Path) -> Result<Copied, CopyError> {
+        let file = folder.join(self.file_name());
+        if let Some((_, bytes)) = medium::found(&file).filter(|(digest, _)| *digest == self.file) {
+            return Ok(Copied {
+                file,
+                bytes,
+                written: false,
+            });
+        }
+        self.check()?;
+        let (_, bytes) = deliver::copy_file(&self.path, &file)?;
+        Ok(Copied {
+            file,
+            bytes,
+            written: true,
+        })
+    }
+
+    /// Sees that the fleet's copy is what was signed.
+    fn check(&self) -> Result<(), CopyError> {
+        if deliver::digest_of(&self.path).is_ok_and(|digest| digest == self.file) {
+            return Ok(());
+        }
+        Err(CopyError::Changed {
+            stream: self.stream(),
+            number: self.number,
+            path: self.path.clone(),
+        })
+    }
+}
+
+/// The name of a bundle's file.
+pub(super) fn file_name(environment: &str, cluster_type: &str, number: u64) -> String {
+    format!("{environment}-{cluster_type}-{number}.outhaul")
+}
+
+/// What the fleet keeps of `environment` and of `cluster_types`; of all where nothing is said.
+///
+/// # Errors
+/// [`CopyError::Nothing`] when there is none, or none of a cluster type that was named.
+pub fn kept(
+    fleet: &Fleet,
+    environment: Option<&str>,
+    cluster_types: &[String],
+) -> Result<Vec<KeptBundle>, CopyError> {
+    let all = fleet.streams().iter().filter_map(|(role, stream)| {
+        let kept = StoredBundle::read(fleet.folder(), role)?;
+        Some(KeptBundle {
+            environment: stream.environment.clone(),
+            cluster_type: stream.cluster_type.clone(),
+            number: kept.number(),
+            path: shelf::bundle(fleet.folder(), role, kept.number()),
+            file: kept.file(),
+        })
+    });
+    let mut all: Vec<KeptBundle> = all.collect();
+    all.sort_by_key(KeptBundle::file_name);
+    let known: Vec<String> = all.iter().map(KeptBundle::stream).collect();
+    let nothing = |of: String| CopyError::Nothing {
+        fleet: fleet.folder().to_owned(),
+        of,
+        kept: known.clone(),
+    };
+    all.retain(|one| environment.is_none_or(|wanted| wanted == one.environment));
+    let of = environment.map_or_else(String::new, |name| format!(" of environment `{name}`"));
+    let is_there = |name: &&String| !all.iter().any(|one| one.cluster_type == **name);
+    if let Some(missing) = cluster_types.iter().find(is_there) {
+        return Err(nothing(format!("{of} of cluster type `{missing}`")));
+    }
+    if all.is_empty() {
+        return Err(nothing(of));
+    }
+    all.retain(|one| cluster_types.is_empty() || cluster_types.contains(&one.cluster_type));
+    Ok(all)
+}

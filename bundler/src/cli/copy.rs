@@ -1,0 +1,97 @@
+//! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_signer::fleet::Fleet;
+use outhaul_signer::media::Media;
+use serde_json::json;
+
+use super::failure::Failure;
+use super::key::fleet_failure;
+use super::{Exit, Format, data, print_json, say};
+
+/// Copy the bundles that were signed last onto a stick: the same bytes, read back and compared
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It needs neither the control plane nor a passphrase: the fleet keeps the last bundle of each \
+                  stream.\n\nExample:\n  outhaul copy --fleet fleet --environment stage --to /media/stick"
+)]
+pub struct Args {
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    fleet: PathBuf,
+    /// Only bundles of this environment; without it of every one
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Only this cluster type (may be given more than once); without it every one
+    #[arg(long, value_name = "NAME")]
+    cluster_type: Vec<String>,
+    /// Where to: a folder that is there, such as the place where a stick is mounted
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let bundles = copies::kept(&fleet, self.environment.as_deref(), &self.cluster_type)
+            .map_err(|error| Failure::of(&error))?;
+        // A stick that is not mounted is not made up.
+        let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
+        let mut done = Vec::new();
+        for bundle in bundles {
+            let copied = bundle.copy(&self.to).map_err(|error| Failure::of(&error))?;
+            if self.output == Format::Text {
+                data(&line(&bundle, &copied));
+            }
+            done.push((bundle, copied));
+        }
+        media.sync().map_err(|error| Failure::file(&error))?;
+        say(&removable(&self.to));
+        if self.output == Format::Json {
+            let copied = done.iter().map(|(bundle, copied)| {
+                json!({
+                    "environment": bundle.environment, "cluster_type": bundle.cluster_type,
+                    "number": bundle.number, "file": copied.file, "bytes": copied.bytes,
+                    "written": copied.written,
+                })
+            });
+            return print_json(&json!({ "to": self.to, "copied": copied.collect::<Vec<_>>() }));
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn line(bundle: &KeptBundle, copied: &Copied) -> String {
+    format!(
+        "{}: number {}, {} bytes {}: {}",
+        bundle.stream(),
+        bundle.number,
+        copied.bytes,
+        match copied.written {
+            true => "written and read back",
+            false => "there already, read back",
+        },
+        copied.file.display()
+    )
+}
+
+/// Whether a folder lies on another file system than the fleet's folder, as one on a stick does.
+pub(super) fn is_elsewhere(folder: &Path, fleet: &Path) -> bool {
+    let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
+    device(folder) != device(fleet)
+}
+
+/// What the person with the stick wants to read last.
+pub(super) fn removable(to: &Path) -> String {
+    format!(
+        "everything in `{}` was read back and is what was signed; a stick is safe to remove now",
+        to.display()
+    )
+}

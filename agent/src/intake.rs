@@ -171,28 +171,45 @@ pub fn accept(
     {
         refusals::taken_since(agent, source.name())?;
     }
+    let told = outcome.as_ref().err();
+    let told = told.and_then(|error| refusals::to_tell(error, source.name()));
+    // How much space is missing differs each time; that it is missing is one thing to tell.
+    let known_by = |refused: &AgentError| match refused {
+        AgentError::Refused { rule, .. } if rule == refusals::NO_SPACE => rule.clone(),
+        other => other.to_string(),
+    };
     if !source.is_polled() {
-        if let Err(error) = &outcome {
-            refusals::report_refusal(agent, error)?;
+        if let Some(refused) = &told {
+            report(agent, refused)?;
         }
         return outcome;
     }
     // Asked every few minutes, a repository says the same every few minutes: told once.
-    let refused = match &outcome {
-        Err(error @ AgentError::Refused { .. }) => Some(error.to_string()),
-        Err(_) => return outcome,
-        Ok(_) => None,
-    };
-    let told: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
-    if refused != told {
-        if let Err(error) = &outcome {
-            refusals::report_refusal(agent, error)?;
+    if outcome.is_err() && told.is_none() {
+        return outcome;
+    }
+    let now = told.as_ref().map(known_by);
+    let before: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
+    if now != before {
+        if let Some(refused) = &told {
+            report(agent, refused)?;
         }
         agent
-            .commit(|db, _| state::set_meta(db, key::REFUSED, refused.as_ref()))
+            .commit(|db, _| state::set_meta(db, key::REFUSED, now.as_ref()))
             .map_err(|error: StateError| AgentError::from(error))?;
     }
     outcome
+}
+
+/// Queues the report of a source that was not taken. A disk that has no room for it either is told by the error itself.
+fn report(agent: &mut Agent, refused: &AgentError) -> Result<(), AgentError> {
+    match (refusals::report_refusal(agent, refused), refused) {
+        (Err(error), AgentError::Refused { rule, .. }) if rule == refusals::NO_SPACE => {
+            tracing::warn!("that there is no space cannot be reported: {error}");
+            Ok(())
+        }
+        (done, _) => done,
+    }
 }
 
 fn try_accept(

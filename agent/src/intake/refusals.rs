@@ -71,6 +71,23 @@ pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentEr
         .map_err(|error: StateError| error.into())
 }
 
+/// What the centre is told of a source that was not taken: of a refusal itself, and of a lack of space, which only
+/// somebody on site can mend and the centre sees as a site that stays behind.
+pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
+    match error {
+        AgentError::Refused {
+            source_name,
+            rule,
+            message,
+        } => Some(AgentError::refused(source_name, rule, message.clone())),
+        AgentError::Space { .. } => Some(AgentError::refused(source, NO_SPACE, error.to_string())),
+        _ => None,
+    }
+}
+
+/// The rule of what does not fit onto this site's disk.
+pub(super) const NO_SPACE: &str = "no-space";
+
 /// Queues a report of a refusal; of any other error, nothing.
 ///
 /// # Errors

@@ -223,17 +223,18 @@ mod tests {
                 write!(stream, "HTTP/1.1 {said}").unwrap();
             }
         });
-        let answer = || {
-            ask(
-                &one,
-                &StateFolder::new(folder.path()),
-                &Heartbeat::default(),
-            )
-        };
-        assert_eq!(answer(), Answered::Yes);
-        assert_eq!(answer(), Answered::No("batch 7".to_owned()));
+        let state_folder = StateFolder::new(folder.path());
+        let answer = |one: &AskConfig| ask(one, &state_folder, &Heartbeat::default());
+        assert_eq!(answer(&one), Answered::Yes);
+        assert_eq!(answer(&one), Answered::No("batch 7".to_owned()));
         answers.join().unwrap();
-        assert!(matches!(answer(), Answered::Absent(_)), "{:?}", answer());
+        // A port at which nothing ever listens.
+        let nobody = AskConfig {
+            url: Some("http://127.0.0.1:1/".to_owned()),
+            ..one
+        };
+        let answered = answer(&nobody);
+        assert!(matches!(answered, Answered::Absent(_)), "{answered:?}");
     }
 
     #[test]

@@ -14,7 +14,8 @@ use serde::Deserialize;
 
 pub mod waits;
 
-use waits::{DelayConfig, HealthConfig, MaintenanceConfig};
+use outhaul_site::windows::MaintenanceConfig;
+use waits::{DelayConfig, HealthConfig};
 
 use crate::durable::{self, FileError};
 

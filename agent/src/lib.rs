@@ -11,7 +11,6 @@
 //! The way of a bundle through a cut is published in README.md and tested at every instant.
 
 mod acks;
-mod advice;
 mod agent;
 mod apply;
 mod asking;
@@ -30,7 +29,6 @@ mod host;
 mod http;
 mod intact;
 mod intake;
-mod keys;
 mod offer;
 mod orders;
 mod rehearsal;
@@ -38,9 +36,8 @@ mod report;
 mod request;
 mod roots;
 mod runner;
-mod secrets;
 mod serving;
 mod status;
 
 use outhaul_kit::durable;
-use outhaul_site::{cut, interrupted, machine, state, state_folder};
+use outhaul_site::{advice, cut, interrupted, keys, machine, secrets, state, state_folder};

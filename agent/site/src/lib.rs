@@ -3,9 +3,12 @@
 //! What comes in: events, and what is to be told of them. What goes out: how the site stands, its rows, and the queued
 //! reports of each change, in one transaction. It applies nothing, opens no connection and reads no bundle.
 
+pub mod advice;
 pub mod cut;
 pub mod interrupted;
+pub mod keys;
 pub mod machine;
+pub mod secrets;
 pub mod state;
 pub mod state_folder;
 pub mod stored;

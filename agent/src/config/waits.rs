@@ -1,18 +1,14 @@
-//! What may make a bundle wait on a site, and what counts as its health: `[delay]`, `[maintenance]`, `[health]`.
+//! What may make a bundle wait on a site, and what counts as its health: `[delay]` and `[health]`.
 //!
 //! What comes in: the sections of `agent.toml`. What goes out: values, and which of them is out of its range. It asks nobody
 //! and reads no clock.
 
 use std::path::PathBuf;
 
-use jiff::tz::Offset;
-use outhaul_site::windows::Window;
+use outhaul_reconcilers::settings::OutOfRange;
 use serde::Deserialize;
 
 use super::AtDeadline;
-
-/// A key, what was found, and what it must be.
-pub type OutOfRange = (&'static str, String, &'static str);
 
 /// `[delay]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -150,102 +146,4 @@ impl HealthConfig {
             .iter()
             .find_map(|one| one.out_of_range("health.ask"))
     }
-}
-
-/// `[maintenance]`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MaintenanceConfig {
-    /// The offset of this site's time from UTC, such as `+01:00`.
-    pub offset: Option<String>,
-    /// When what is new may be applied; without one, at any time.
-    pub windows: Vec<WindowConfig>,
-}
-
-/// One maintenance window.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WindowConfig {
-    /// The days on which it begins, `mon` to `sun`; none: every day.
-    pub days: Vec<String>,
-    /// When it begins, such as `22:00`.
-    pub from: String,
-    /// When it ends; at or before the beginning: on the day after.
-    pub to: String,
-}
-
-const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-
-impl MaintenanceConfig {
-    /// What is out of its range.
-    pub fn out_of_range(&self) -> Option<OutOfRange> {
-        if let Err(wrong) = self.parsed() {
-            return Some(wrong);
-        }
-        None
-    }
-
-    /// The windows in this site's time; `None` when there are none.
-    pub fn windows(&self) -> Option<(Vec<Window>, Offset)> {
-        self.parsed()
-            .ok()
-            .filter(|(windows, _)| !windows.is_empty())
-    }
-
-    fn parsed(&self) -> Result<(Vec<Window>, Offset), OutOfRange> {
-        const OFFSET: &str = "the offset of this site's time from UTC, such as \"+01:00\"";
-        let offset = match self.offset.as_deref() {
-            None if self.windows.is_empty() => Offset::UTC,
-            None => return Err(("maintenance.offset", "missing".to_owned(), OFFSET)),
-            Some(text) => {
-                offset(text).ok_or_else(|| ("maintenance.offset", format!("`{text}`"), OFFSET))?
-            }
-        };
-        let windows = self.windows.iter().map(WindowConfig::parsed);
-        Ok((windows.collect::<Result<_, _>>()?, offset))
-    }
-}
-
-impl WindowConfig {
-    fn parsed(&self) -> Result<Window, OutOfRange> {
-        let wrong = |found: &str| {
-            (
-                "maintenance.windows",
-                format!("`{found}`"),
-                "a list such as [{ days = [\"sat\", \"sun\"], from = \"22:00\", to = \"04:00\" }]",
-            )
-        };
-        let mut days = [self.days.is_empty(); 7];
-        for day in &self.days {
-            let at = DAYS.iter().position(|known| known == day);
-            *at.and_then(|at| days.get_mut(at))
-                .ok_or_else(|| wrong(day))? = true;
-        }
-        Ok(Window {
-            days,
-            from: minutes(&self.from).ok_or_else(|| wrong(&self.from))?,
-            to: minutes(&self.to).ok_or_else(|| wrong(&self.to))?,
-        })
-    }
-}
-
-/// Minutes after midnight of `22:00`.
-fn minutes(text: &str) -> Option<u16> {
-    let (hour, minute) = text.split_once(':')?;
-    let two = |part: &str| -> Option<u16> {
-        let digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| part.parse().ok()).flatten()
-    };
-    let (hour, minute) = (two(hour)?, two(minute)?);
-    (hour < 24 && minute < 60).then_some(hour * 60 + minute)
-}
-
-fn offset(text: &str) -> Option<Offset> {
-    let sign = match text.chars().next()? {
-        '+' => 1,
-        '-' => -1,
-        _ => return None,
-    };
-    let minutes = minutes(text.get(1..)?)?;
-    Offset::from_seconds(sign * i32::from(minutes) * 60).ok()
 }

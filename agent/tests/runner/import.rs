@@ -184,7 +184,7 @@ fn without_enough_space_nothing_is_changed() {
     assert!(site.applied().is_empty());
     assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
     // The centre learns why this site stays behind.
-    assert_eq!(site.story(), ["refusal no-space"]);
+    assert_eq!(site.story(), ["started", "refusal no-space"]);
     assert_eq!(site.status()["refusals"][0]["rule"], "no-space");
     // And with space it works, as if nothing had been.
     site.configure("");

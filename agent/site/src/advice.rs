@@ -3,9 +3,8 @@
 //! What comes in: the machine's site. What goes out: sentences for `status`, `rollback`, `apply` and
 //! errors, so that all of them say the same. It reads nothing else and decides nothing.
 
-use outhaul_site::stored::CANNOT_GO_ON;
-
 use crate::machine::{Site, Work};
+use crate::stored::CANNOT_GO_ON;
 
 /// What runs, as the second half of a sentence. `begun`: whether the work under way may have changed something.
 pub fn what_runs(site: &Site, begun: bool) -> String {

@@ -16,7 +16,7 @@ use outhaul_signer::seal::{self, Identities, SealError};
 
 use crate::durable::{FileError, at};
 
-pub(crate) mod own;
+pub mod own;
 
 /// Why something sealed cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ impl From<SecretError> for SealedError {
 }
 
 /// By what a value is known to belong here.
-pub(crate) fn place<'a>(binding: &Binding<'a>) -> Place<'a> {
+pub fn place<'a>(binding: &Binding<'a>) -> Place<'a> {
     Place {
         fleet: binding.fleet,
         environment: binding.environment,
@@ -85,7 +85,10 @@ impl Keys for Secrets {
 }
 
 /// The text of a file that may have sealed values; `None` when it has none.
-pub(crate) fn text_with_markers(path: &Path) -> Result<Option<String>, FileError> {
+///
+/// # Errors
+/// [`FileError`] when it cannot be read.
+pub fn text_with_markers(path: &Path) -> Result<Option<String>, FileError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(at("open", path))?;
     let max = marker::MAX_TEXT_BYTES as u64;

@@ -16,14 +16,20 @@ const MAX_FORMER_KEYS: usize = 16;
 
 /// The keys that take the place of those in use: the one that signs, and the public half of the one that
 /// opens what is sealed.
-pub(crate) struct NextKeys {
-    pub(crate) signing: SigningKey,
-    pub(crate) seal: String,
+#[derive(Debug)]
+pub struct NextKeys {
+    /// The one that signs.
+    pub signing: SigningKey,
+    /// The public half of the one that opens what is sealed.
+    pub seal: String,
 }
 
 impl NextKeys {
     /// Made now, or by an attempt that was cut off.
-    pub(crate) fn make(state_folder: &StateFolder) -> Result<Self, StateError> {
+    ///
+    /// # Errors
+    /// [`StateError::Key`] when they cannot be read or written.
+    pub fn make(state_folder: &StateFolder) -> Result<Self, StateError> {
         let seal = Secrets::next_public_key(state_folder)?;
         Ok(Self {
             signing: next_key(state_folder)?,
@@ -32,11 +38,10 @@ impl NextKeys {
     }
 
     /// From the commit of this on, they are the keys in use.
-    pub(crate) fn put_in_use(
-        &self,
-        db: &Connection,
-        before: &SigningKey,
-    ) -> Result<(), StateError> {
+    ///
+    /// # Errors
+    /// [`StateError`] of the database.
+    pub fn put_in_use(&self, db: &Connection, before: &SigningKey) -> Result<(), StateError> {
         let mut former: Vec<String> = state::meta(db, key::FORMER_KEYS)?.unwrap_or_default();
         former.push(before.public().id());
         // Long out of use: nobody asks for them any more.

@@ -18,9 +18,9 @@ use crate::state::{self, StateError, key};
 use crate::state_folder::StateFolder;
 
 /// The site's own key in its folder of keys; those of streams lie beside it.
-pub(crate) const OWN_KEY: &str = "site.age";
+pub const OWN_KEY: &str = "site.age";
 /// How the names of its former keys begin.
-pub(crate) const FORMER: &str = "before-";
+pub const FORMER: &str = "before-";
 
 impl Secrets {
     /// The text of the site's own public key (`age1…`), for whoever seals at the centre. Makes the key when
@@ -83,7 +83,7 @@ fn public(path: &Path) -> Result<String, SecretError> {
 /// # Errors
 /// [`StateError::Key`] when a key cannot be written. One that is lost is no error: what is not sealed
 /// goes on.
-pub(crate) fn finish(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
+pub fn finish(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
     let Some(wanted) = state::meta::<String>(db, key::SEAL_KEY)? else {
         return Ok(());
     };

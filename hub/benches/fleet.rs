@@ -111,7 +111,7 @@ fn decisions(store: &mut Store, path: &Path, site: &mut Site) {
             .write(|session| {
                 let question = asked.question(session, 2_000).unwrap();
                 let decision = Known::read(session, &question)?.decide(&question);
-                keep(session, &decision, None, "bench", 2_000)?;
+                keep(session, (&question, &decision), None, "bench", 2_000)?;
                 Ok::<_, StoreError>(decision)
             })
             .unwrap();

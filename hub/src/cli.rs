@@ -6,6 +6,7 @@
 
 mod acks;
 mod acts;
+mod audit;
 mod caller;
 mod completions;
 mod decisions;
@@ -93,6 +94,7 @@ enum Command {
     Defer(acts::Defer),
     Withdraw(acts::Withdraw),
     Approvals(acts::List),
+    Audit(audit::Args),
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
@@ -137,6 +139,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Defer(args) => acts::defer(&common, &args),
         Command::Withdraw(args) => acts::withdraw(&common, &args),
         Command::Approvals(args) => acts::list(&common, &args),
+        Command::Audit(args) => audit::run(&common, &args),
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),

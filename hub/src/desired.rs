@@ -104,10 +104,12 @@ pub fn record(
     let metadata = reader.read_metadata()?;
     // One transaction from the floors that are read to those that are written.
     store.write(|session| {
-        let (accepted, index, expected) =
+        let (accepted, index, expected, bytes) =
             match verify(session, &mut reader, &metadata, fleet, now_ms)? {
                 Verified::Known(recorded) => return Ok(recorded),
-                Verified::Newer(accepted, index, expected) => (accepted, index, expected),
+                Verified::Newer(accepted, index, expected, bytes) => {
+                    (accepted, index, expected, bytes)
+                }
             };
         let role = index.stream.role.as_str();
         let signed = Signed {
@@ -126,6 +128,7 @@ pub fn record(
             };
             orders::record(session, &index.orders, &carrier, fleet, now_ms)?;
         }
+        session.keep_metadata((role, index.number), &metadata, &bytes, now_ms)?;
         session.set_trusted(role, &accepted.trusted.0, &accepted.versions)?;
         session.mark_taken_back(role, &keys)?;
         Ok(recorded(&index, new))
@@ -151,7 +154,7 @@ pub fn check_only(
 enum Verified {
     /// On record, byte for byte, and not the newest.
     Known(RecordedBundle),
-    Newer(Acceptance, Box<Index>, Content),
+    Newer(Acceptance, Box<Index>, Content, Vec<u8>),
 }
 
 fn verify<R: Read>(
@@ -188,9 +191,9 @@ fn verify<R: Read>(
         digest,
         size: accepted.index_length,
     };
-    let (index, _) = reader.read_index(&expected)?;
+    let (index, bytes) = reader.read_index(&expected)?;
     check(&index, &role, fleet, accepted.number)?;
-    Ok(Verified::Newer(accepted, Box::new(index), expected))
+    Ok(Verified::Newer(accepted, Box::new(index), expected, bytes))
 }
 
 fn recorded(index: &Index, new: bool) -> RecordedBundle {

@@ -16,6 +16,7 @@
     reason = "a method of `Session<'a>` named by its path is not general enough over 'a"
 )]
 
+mod audit;
 pub mod cli;
 mod clock;
 mod desired;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
+use outhaul_gate::audit::{END_TYPE, End};
 use outhaul_kit::lock;
 use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::{self, FileError};
@@ -303,6 +304,16 @@ impl Hub {
             .into_bytes();
         let key = self.key.as_ref().ok_or(StateError::KeyNotOpen)?;
         Ok(Envelope::sign(ACK_PAYLOAD_TYPE, payload, key))
+    }
+
+    /// Signs what an audit export ends with.
+    ///
+    /// # Errors
+    /// [`StateError::KeyNotOpen`].
+    pub fn sign_export(&self, end: &End) -> Result<Envelope, StateError> {
+        let payload = serde_json::to_vec(end).unwrap_or_default();
+        let key = self.key.as_ref().ok_or(StateError::KeyNotOpen)?;
+        Ok(Envelope::sign(END_TYPE, payload, key))
     }
 
     /// Takes the lock of the one server; it is held as long as the file is.

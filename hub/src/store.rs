@@ -6,6 +6,7 @@
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
 mod acts;
+mod audit;
 mod callers;
 mod current;
 mod decisions;
@@ -28,13 +29,15 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
-pub use acts::{Act, ActKind};
 pub use callers::Caller;
-pub use current::{Attempt, Newest, ObservedAssignment, Running, SitePage, SiteState};
+pub use current::SitePage;
 pub use decisions::{PastDecision, StepRules};
-pub use desired::{DesiredAssignment, DesiredBundle, Signed};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
+pub use outhaul_gate::facts::{
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Running,
+    Signed, SiteState,
+};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
@@ -58,6 +61,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0009_current_states.sql"),
     include_str!("store/migrations/0010_gate_records.sql"),
     include_str!("store/migrations/0011_refused_files.sql"),
+    include_str!("store/migrations/0012_audit.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.

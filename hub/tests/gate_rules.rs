@@ -13,7 +13,7 @@ use crate::http::{self, exchange};
 use crate::program::{Hub, Server, code, stderr};
 
 /// A hub that knows bundle 1 of `dev`/`drone`, and sites that are registered.
-fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
+pub fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
     let hub = Hub::new();
     let mut centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());
@@ -35,7 +35,7 @@ fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
 }
 
 /// Says that bundle 1 is active, with the digest of its real index.
-fn report(hub: &Hub, centre: &Centre, site: &mut Site, status: C) {
+pub fn report(hub: &Hub, centre: &Centre, site: &mut Site, status: C) {
     let mut event = site.event(1, NEW, G::Active, status);
     let index = centre.index(&site.stream, 1, NEW);
     event.index = outhaul_bundle::Digest::of(&index.to_bytes());
@@ -45,7 +45,7 @@ fn report(hub: &Hub, centre: &Centre, site: &mut Site, status: C) {
     hub.json(&["import", file.to_str().unwrap()]);
 }
 
-fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
+pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
     let asked = [
         "gate",
         "--environment",
@@ -66,9 +66,9 @@ fn rule<'a>(decision: &'a Value, name: &str) -> &'a Value {
     rules.iter().find(|rule| rule["rule"] == name).unwrap()
 }
 
-const APPROVED: &str = r#"{"approvals": {"needed": 2, "by": ["ann", "bob", "cid"]}}"#;
+pub const APPROVED: &str = r#"{"approvals": {"needed": 2, "by": ["ann", "bob", "cid"]}}"#;
 
-fn approve(hub: &Hub, by: &str) -> Value {
+pub fn approve(hub: &Hub, by: &str) -> Value {
     hub.json(&[
         "approve",
         "--environment",

@@ -1,6 +1,7 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod audited;
 mod bad_input;
 mod centre;
 #[path = "../src/fake.rs"]

@@ -19,7 +19,7 @@ const TOUCHED: [(&str, &str); 4] = [
     ("the renderer", "bundler/plane/src/render.rs"),
     ("what writes bundles", "bundler/ship/src/stream.rs"),
     ("the agent", "agent/site/src/machine.rs"),
-    ("the hub", "hub/src/gate.rs"),
+    ("the hub", "hub/gate/src/lib.rs"),
 ];
 
 /// Builds all tests and prints how long it takes: from nothing, and after one touched file.

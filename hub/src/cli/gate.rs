@@ -74,7 +74,13 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             })?;
         let decision = Known::read(session, &question)?.decide(&question);
         let step = asked.step(ASKED_BY, now_ms);
-        keep(session, &decision, step.as_ref(), ASKED_BY, now_ms)?;
+        keep(
+            session,
+            (&question, &decision),
+            step.as_ref(),
+            ASKED_BY,
+            now_ms,
+        )?;
         Ok::<_, HubError>(decision)
     })?;
     match common.output {

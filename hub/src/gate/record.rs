@@ -4,19 +4,14 @@
 //! the sites of one environment, and the record of it: its sentences once, and per site the digest of the report that
 //! it rests on. It reads no other site and decides nothing itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use outhaul_bundle::hub_api::{Decision, GateRules};
-use serde_json::{Value, json};
-
-use super::{Facts, GateQuestion, decide, fingerprint, standing};
+use super::{Facts, GateQuestion, decide, fingerprint, kept, standing, wanted_by};
 use crate::store::{
     Act, DesiredAssignment, DesiredBundle, PastDecision, Session, SitePage, SiteState, StepRules,
     StoreError,
 };
-
-/// Sentences kept of one decision; the rest is counted. Every site is kept.
-const MAX_SENTENCES: usize = 200;
+use outhaul_bundle::hub_api::{Decision, GateRules};
 
 /// A question as somebody asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,28 +132,10 @@ impl Known {
         let sites = session.site_states_of(SitePage::at_gate(&question.environment))?;
         let mut bundles = session.bundles()?;
         bundles.retain(|bundle| bundle.environment == question.environment);
-        let known: BTreeSet<(&str, u64)> = bundles
-            .iter()
-            .map(|bundle| (bundle.role.as_str(), bundle.number))
-            .collect();
-        // They come by stream and number: the last of each stream stays.
-        let newest: BTreeMap<&str, u64> = bundles
-            .iter()
-            .filter(|bundle| !bundle.taken_back)
-            .map(|bundle| (bundle.role.as_str(), bundle.number))
-            .collect();
         let mut wanted = BTreeMap::new();
-        for site in &sites {
-            let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
-            let desired = newest
-                .get(site.role.as_str())
-                .map(|number| (site.role.clone(), *number));
-            for key in running.into_iter().chain(desired) {
-                if !wanted.contains_key(&key) && known.contains(&(key.0.as_str(), key.1)) {
-                    let list = session.bundle_assignments(&key.0, key.1)?;
-                    wanted.insert(key, list);
-                }
-            }
+        for key in wanted_by(&sites, &bundles) {
+            let list = session.bundle_assignments(&key.0, key.1)?;
+            wanted.insert(key, list);
         }
         let well_since = well_since(session, question, &sites, &bundles)?;
         Ok(Self {
@@ -221,7 +198,7 @@ fn well_since(
 /// [`StoreError`] when the store fails.
 pub fn keep(
     session: &Session<'_>,
-    decision: &Decision,
+    (question, decision): (&GateQuestion, &Decision),
     rules: Option<&StepRules>,
     asked_by: &str,
     now_ms: i64,
@@ -237,51 +214,6 @@ pub fn keep(
         verdict: decision.verdict.word().to_owned(),
         asked_by: asked_by.to_owned(),
     };
-    let (text, lines) = kept(decision);
+    let (text, lines) = kept(decision, &question.rules);
     session.add_decision(&past, &fingerprint(decision), &text.to_string(), &lines)
-}
-
-/// The decision without its sites, and a line per site: its name, its status, and the epoch, number and digest of the
-/// report that tells what it runs.
-fn kept(decision: &Decision) -> (Value, Vec<String>) {
-    let evidence: BTreeMap<&str, _> = decision
-        .evidence
-        .iter()
-        .map(|one| (one.site.as_str(), one))
-        .collect();
-    let line = |site: &super::SiteStanding| {
-        let word = site.standing.word();
-        match evidence.get(site.site.as_str()) {
-            None => format!("{}\t{word}\n", site.site),
-            Some(one) => format!(
-                "{}\t{word}\t{}\t{}\t{}\n",
-                site.site, one.epoch, one.report, one.digest
-            ),
-        }
-    };
-    let lines = decision.sites.iter().map(line).collect();
-    let some =
-        |all: &[String]| -> Vec<String> { all.iter().take(MAX_SENTENCES).cloned().collect() };
-    let mut text = json!(Decision {
-        verdict: decision.verdict,
-        environment: decision.environment.clone(),
-        commit: decision.commit.clone(),
-        decided_at: decision.decided_at.clone(),
-        max_age_hours: decision.max_age_hours,
-        quorum_percent: decision.quorum_percent,
-        to: decision.to.clone(),
-        rules: decision.rules.clone(),
-        counted: decision.counted,
-        confirmed: decision.confirmed,
-        reasons: some(&decision.reasons),
-        notes: some(&decision.notes),
-        sites: Vec::new(),
-        evidence: Vec::new(),
-    });
-    let left = decision.reasons.len().saturating_sub(MAX_SENTENCES)
-        + decision.notes.len().saturating_sub(MAX_SENTENCES);
-    if left > 0 {
-        text["sentences_left_out"] = left.into();
-    }
-    (text, lines)
 }

@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 
+use outhaul_gate::*;
+
 use super::GateVerdict::{Closed, Open};
-use super::*;
 use crate::fake::{self, NEW, OLD};
-use crate::store::{ActKind, Attempt, Newest, ObservedAssignment, Running, Signed};
-use crate::time::HOUR_MS;
+use crate::store::{
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Running,
+    Signed, SiteState,
+};
+use crate::time::{self, HOUR_MS};
 
 mod laws;
 mod rules;

@@ -79,11 +79,13 @@ pub(super) async fn gate(
                     Err(problem) => return Ok(Err(problem.to_string())),
                 };
                 let known = Known::read(session, &question)?;
-                Ok(Ok((known.decide(&question), known.knows_commit(&question))))
+                let decision = known.decide(&question);
+                let is_known = known.knows_commit(&question);
+                Ok(Ok((question, decision, is_known)))
             })
         })
         .await?;
-    let (decision, known) = decided.map_err(bad)?;
+    let (question, decision, known) = decided.map_err(bad)?;
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // somebody may later take for evidence.
     let recorded = caller.is_some() && known;
@@ -93,9 +95,15 @@ pub(super) async fn gate(
         let decision = answer.decision;
         shared
             .change(move |hub| {
-                Ok(hub
-                    .store
-                    .write(|session| keep(session, &decision, step.as_ref(), &caller, now_ms))?)
+                Ok(hub.store.write(|session| {
+                    keep(
+                        session,
+                        (&question, &decision),
+                        step.as_ref(),
+                        &caller,
+                        now_ms,
+                    )
+                })?)
             })
             .await?;
     }

@@ -4,98 +4,10 @@
 //! recorded. Nothing is changed or removed: a withdrawal is an entry of its own, and each entry names the digest
 //! of the one before it.
 
-use outhaul_bundle::Digest;
+use outhaul_gate::facts::{Act, ActKind};
 use rusqlite::{OptionalExtension as _, Row, params};
-use serde::Serialize;
-use serde_json::json;
 
 use super::{Session, StoreError};
-
-/// What kind of decision it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActKind {
-    /// A person approves the promotion of a commit.
-    Approve,
-    /// A site is expected later, by a deadline.
-    Defer,
-    /// Gates go on without a site, until a moment.
-    Waive,
-    /// An earlier entry holds no more.
-    Withdraw,
-}
-
-impl ActKind {
-    const ALL: [Self; 4] = [Self::Approve, Self::Defer, Self::Waive, Self::Withdraw];
-
-    /// `approve`, `defer`, `waive` or `withdraw`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Defer => "defer",
-            Self::Waive => "waive",
-            Self::Withdraw => "withdraw",
-        }
-    }
-}
-
-/// One decision of a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Act {
-    /// Its number.
-    pub id: i64,
-    /// What kind.
-    pub kind: ActKind,
-    /// The environment, of an approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// The base commit, of an approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// The site, of a waiver or deferral.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// When it ends, milliseconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until_ms: Option<i64>,
-    /// The number of the entry that it withdraws.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub withdraws: Option<i64>,
-    /// Why.
-    pub reason: String,
-    /// Who decided.
-    pub by: String,
-    /// When, milliseconds since 1970.
-    pub at_ms: i64,
-}
-
-impl Act {
-    /// An entry that is not recorded yet.
-    pub fn new(kind: ActKind, by: &str, reason: &str, at_ms: i64) -> Self {
-        Self {
-            id: 0,
-            kind,
-            environment: None,
-            commit: None,
-            site: None,
-            until_ms: None,
-            withdraws: None,
-            reason: reason.to_owned(),
-            by: by.to_owned(),
-            at_ms,
-        }
-    }
-
-    /// When it ends, milliseconds since 1970; the beginning of time where nobody said.
-    pub fn until_ms(&self) -> i64 {
-        self.until_ms.unwrap_or(0)
-    }
-
-    /// The digest of the entry in its chain.
-    fn digest(&self, previous: &str) -> String {
-        Digest::of(json!([previous, self]).to_string().as_bytes()).to_string()
-    }
-}
 
 const COLUMNS: &str =
     "id, kind, environment, base_commit, site, until_ms, withdraws, reason, by_name, at_ms";
@@ -177,6 +89,21 @@ impl Session<'_> {
     pub fn acts(&self, at_most: u32) -> Result<Vec<Act>, StoreError> {
         let text = format!("SELECT {COLUMNS} FROM gate_acts ORDER BY id DESC LIMIT $1");
         self.acts_by(&text, params![at_most])
+    }
+
+    /// Every entry with the digest of the one before it and its own, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub(super) fn act_chain(&self) -> Result<Vec<(Act, String, String)>, StoreError> {
+        let text = format!("SELECT {COLUMNS}, previous, digest FROM gate_acts ORDER BY id");
+        let mut query = self.db.prepare(&text)?;
+        let mut rows = query.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((read(row)??, row.get(10)?, row.get(11)?));
+        }
+        Ok(found)
     }
 
     fn acts_by(&self, text: &str, bounds: impl rusqlite::Params) -> Result<Vec<Act>, StoreError> {

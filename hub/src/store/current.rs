@@ -7,131 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use outhaul_gate::facts::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+
+use outhaul_gate::fold::without;
 
 use super::{Session, StoreError, from_sql, to_sql};
-
-/// What the hub knows of one site now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SiteState {
-    /// Its name.
-    pub site: String,
-    /// Its stream's signing role.
-    pub role: String,
-    /// Its environment.
-    pub environment: String,
-    /// Its cluster type.
-    pub cluster_type: String,
-    /// Id of the key that it signs with.
-    pub key_id: String,
-    /// When it was approved, milliseconds since 1970.
-    pub enrolled_ms: i64,
-    /// When it was revoked.
-    pub revoked_ms: Option<i64>,
-    /// Its newest report; `None` when it never reported.
-    pub newest: Option<Newest>,
-    /// What it runs, by its newest report that tells so.
-    pub running: Option<Running>,
-    /// A bundle above that one that is on its way, was turned away, or was left again.
-    pub attempt: Option<Attempt>,
-    /// Reports of the newest epoch that are missing, as first and last number.
-    pub missing: Vec<(u64, u64)>,
-    /// Reports of the newest epoch that the site declared lost.
-    pub declared_lost: Vec<(u64, u64)>,
-}
-
-/// The newest report of a site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Newest {
-    /// Its epoch.
-    pub epoch: String,
-    /// Its number.
-    pub number: u64,
-    /// Digest of its bytes.
-    pub digest: String,
-    /// By which road it came.
-    pub via: String,
-    /// When the hub received it, milliseconds since 1970.
-    pub received_ms: i64,
-    /// When it was made, by the site's clock.
-    pub wall_ms: i64,
-    /// Whether that clock was set by something trustworthy.
-    pub clock_trusted: bool,
-    /// Highest number of the epoch below which nothing is missing.
-    pub acked: u64,
-}
-
-/// What a site runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Running {
-    /// Number of the report that tells so.
-    pub report: u64,
-    /// Digest of that report.
-    pub digest: String,
-    /// When the hub received it, milliseconds since 1970.
-    pub received_ms: i64,
-    /// The stream's role.
-    pub role: String,
-    /// The bundle's number.
-    pub bundle: u64,
-    /// Digest of the bundle's index.
-    pub index: String,
-    /// The base commit that it was rendered from.
-    pub base_commit: String,
-    /// `active` is the only success.
-    pub state: String,
-    /// What the site said.
-    pub message: String,
-    /// Each assignment's own result, by name.
-    pub assignments: BTreeMap<String, ObservedAssignment>,
-}
-
-/// What a site says of one assignment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ObservedAssignment {
-    /// `compliant`, `drifted`, `failed`, `in_progress`.
-    pub status: String,
-    /// Version of the config that runs.
-    pub config_version: String,
-    /// What the reconciler said.
-    pub message: String,
-}
-
-/// A bundle above the one that runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Attempt {
-    /// Number of the report that tells of it.
-    pub report: u64,
-    /// The bundle's number.
-    pub bundle: u64,
-    /// How far it came: `received`, `verified`, `staged`, `gated`, `rejected`, `failed`, or `reverted` when
-    /// the site left it again.
-    pub state: String,
-    /// What the site said; for `reverted` why.
-    pub message: String,
-    /// The person who decided to leave it; `None` when it failed.
-    pub decided_by: Option<String>,
-}
-
-impl Attempt {
-    /// Whether it ended without the bundle running.
-    pub fn ended(&self) -> bool {
-        matches!(self.state.as_str(), "rejected" | "reverted" | "failed")
-    }
-
-    /// `bundle 2 is reverted by bob: the label printer stopped`.
-    pub fn sentence(&self) -> String {
-        let by = match &self.decided_by {
-            Some(who) => format!(" by {who}"),
-            None => String::new(),
-        };
-        let colon = if self.message.is_empty() { "" } else { ": " };
-        format!(
-            "bundle {} is {}{by}{colon}{}",
-            self.bundle, self.state, self.message
-        )
-    }
-}
 
 /// Which of the registered sites are asked for, in the order of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -382,41 +262,5 @@ impl Session<'_> {
             found.entry(row.get(0)?).or_default().push(range);
         }
         Ok(found)
-    }
-}
-
-/// What is left of a range when `declared` ranges (sorted) are taken out.
-pub(super) fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut left = Vec::new();
-    let mut next = first;
-    for &(from, to) in declared {
-        if to < next || from > last {
-            continue;
-        }
-        if from > next {
-            left.push((next, from - 1));
-        }
-        next = next.max(to.saturating_add(1));
-    }
-    if next <= last {
-        left.push((next, last));
-    }
-    left
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn declared_numbers_are_not_missing() {
-        assert_eq!(without((2, 9), &[]), [(2, 9)]);
-        assert_eq!(without((2, 9), &[(2, 9)]), []);
-        assert_eq!(
-            without((2, 9), &[(1, 3), (5, 5), (9, 20)]),
-            [(4, 4), (6, 8)]
-        );
-        assert_eq!(without((2, 9), &[(10, 12)]), [(2, 9)]);
-        assert_eq!(without((2, 9), &[(3, 6), (4, 5)]), [(2, 2), (7, 9)]);
     }
 }

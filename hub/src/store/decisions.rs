@@ -7,6 +7,7 @@
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
+use outhaul_gate::audit::Recorded;
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,6 +92,19 @@ impl Session<'_> {
                 decision.asked_by
             ],
         )?;
+        self.add_link(&Recorded {
+            id,
+            at_ms: decision.at_ms,
+            environment: decision.environment.clone(),
+            commit: decision.commit.clone(),
+            verdict: decision.verdict.clone(),
+            asked_by: decision.asked_by.clone(),
+            decision: text.to_owned(),
+            evidence: lines
+                .iter()
+                .map(|line| line.trim_end_matches('\n').to_owned())
+                .collect(),
+        })?;
         for (place, block) in lines.chunks(SITES_OF_BLOCK).enumerate() {
             self.add_block(id, place, &block.concat())?;
         }
@@ -164,6 +178,17 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails, or a block is not what its digest says.
     pub fn decision(&self, id: i64) -> Result<Option<(Value, Vec<String>)>, StoreError> {
+        let found = self.decision_text(id)?;
+        found
+            .map(|(text, lines)| Ok((parse(&text, "a decision")?, lines)))
+            .transpose()
+    }
+
+    /// The same, as the text that was recorded.
+    ///
+    /// # Errors
+    /// As [`Self::decision`].
+    pub fn decision_text(&self, id: i64) -> Result<Option<(String, Vec<String>)>, StoreError> {
         let text: Option<String> = self
             .db
             .query_row(
@@ -190,7 +215,7 @@ impl Session<'_> {
             }
             lines.extend(body.lines().map(str::to_owned));
         }
-        Ok(Some((parse(&text, "a decision")?, lines)))
+        Ok(Some((text, lines)))
     }
 
     /// Notes with which rules a step was asked about, where they are others than before.

@@ -7,47 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Content;
+use outhaul_gate::facts::{DesiredAssignment, DesiredBundle, Signed};
 use rusqlite::{OptionalExtension as _, params};
-use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
-
-/// One bundle of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DesiredBundle {
-    /// The stream's signing role.
-    pub role: String,
-    /// The environment.
-    pub environment: String,
-    /// The cluster type.
-    pub cluster_type: String,
-    /// Its number.
-    pub number: u64,
-    /// Digest of its index.
-    pub index: String,
-    /// The base commit that it was rendered from.
-    pub base_commit: String,
-    /// The sites that it is for; empty means every site of the stream.
-    pub recipients: BTreeSet<String>,
-    /// Whether a key that signed it was taken away from its stream since: it proves nothing any more.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub taken_back: bool,
-    /// When it was signed, and as which of the fleet's signatures.
-    #[serde(flatten)]
-    pub signed: Signed,
-}
-
-/// What the metadata says of a bundle's signature. Compares as the order of signing: signed times are
-/// whole seconds, and two bundles may be signed within one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Signed {
-    /// When it was signed, milliseconds since 1970.
-    pub issued_ms: i64,
-    /// The version of the fleet's timestamp that it came with first.
-    pub signed_as: u64,
-    /// When its signature expires.
-    pub expires_ms: i64,
-}
 
 /// What was verified last of one stream, as it was carried.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,39 +19,6 @@ pub struct TrustedTimestamp {
     pub root: Vec<u8>,
     /// The timestamp metadata.
     pub timestamp: Vec<u8>,
-}
-
-/// One assignment that a bundle wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DesiredAssignment {
-    /// The assignment's name.
-    pub assignment: String,
-    /// The workload.
-    pub workload: String,
-    /// The workspace.
-    pub workspace: String,
-    /// The policies that put it here.
-    pub policies: Vec<String>,
-    /// The only sites that it is for; absent for every site of the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sites: Option<BTreeSet<String>>,
-    /// Version of its config.
-    pub config_version: String,
-    /// Sites that are to have another version: which.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub own: BTreeMap<String, String>,
-}
-
-impl DesiredAssignment {
-    /// Whether one site is to have it.
-    pub fn is_for(&self, site: &str) -> bool {
-        self.sites.as_ref().is_none_or(|sites| sites.contains(site))
-    }
-
-    /// The version of its config that one site is to have.
-    pub fn config_for(&self, site: &str) -> &str {
-        self.own.get(site).unwrap_or(&self.config_version)
-    }
 }
 
 impl Session<'_> {

@@ -4,11 +4,11 @@
 //! one place of a chain, and how far each chain is complete. The order of a site's epochs is kept here
 //! too, because it decides which of them tells the present.
 
-use outhaul_bundle::report::{
-    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
-};
+use outhaul_bundle::report::{GenerationEvent, Report, ReportEvent};
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
+
+use outhaul_gate::fold::{gravity, runs, state_name, status_name};
 
 use super::{Session, StoreError, from_sql, to_sql};
 
@@ -343,45 +343,5 @@ fn kind(event: &ReportEvent) -> &'static str {
         ReportEvent::FreshnessSlip { .. } => "freshness_slip",
         ReportEvent::Started { .. } => "started",
         _ => "other",
-    }
-}
-
-/// Whether a state tells what the site runs, rather than what is on its way or was turned away.
-fn runs(state: GenerationState) -> bool {
-    use GenerationState as S;
-    matches!(state, S::Applying | S::Soaking | S::Active | S::Failed)
-}
-
-fn gravity(status: ComplianceStatus) -> u8 {
-    match status {
-        ComplianceStatus::Compliant => 0,
-        ComplianceStatus::InProgress => 1,
-        ComplianceStatus::Drifted => 2,
-        ComplianceStatus::Failed => 3,
-    }
-}
-
-fn state_name(state: GenerationState) -> &'static str {
-    match state {
-        GenerationState::Received => "received",
-        GenerationState::Verified => "verified",
-        GenerationState::Staged => "staged",
-        GenerationState::Gated => "gated",
-        GenerationState::Applying => "applying",
-        GenerationState::Soaking => "soaking",
-        GenerationState::Active => "active",
-        GenerationState::Superseded => "superseded",
-        GenerationState::Rejected => "rejected",
-        GenerationState::Failed => "failed",
-        GenerationState::Reverted => "reverted",
-    }
-}
-
-fn status_name(status: ComplianceStatus) -> &'static str {
-    match status {
-        ComplianceStatus::Compliant => "compliant",
-        ComplianceStatus::Drifted => "drifted",
-        ComplianceStatus::Failed => "failed",
-        ComplianceStatus::InProgress => "in_progress",
     }
 }

@@ -1,4 +1,4 @@
-//! The command lines of the four programs, and what is generated from them.
+//! The command lines of the programs, and what is generated from them.
 //!
 //! What comes in: each program's own description of its command line. What goes out: man pages and
 //! completions for bash, zsh and fish, as files of a folder. It is part of no program: the agent carries
@@ -17,6 +17,7 @@ pub fn programs() -> Vec<Command> {
         outhaul_agent::cli::command(),
         outhaul_hub::cli::command(),
         outhaul_signer::cli::command(),
+        outhaul_audit::cli::command(),
     ]
 }
 

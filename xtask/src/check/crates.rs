@@ -303,6 +303,32 @@ const RULES: &[Rule] = &[
         why: "agent, bundler and hub never import one another",
     },
     Rule {
+        member: "outhaul-gate",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-kit",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "the gate's decision is a function of what it is given",
+    },
+    Rule {
+        member: "outhaul-audit",
+        never: &[
+            &CENTRE,
+            &["axum", "postgres", "rusqlite", "tokio", "ureq"],
+            PROGRAMS,
+        ],
+        why: "what a hub decided is recomputed without the hub",
+    },
+    Rule {
         member: "outhaul-hub",
         never: &[&["outhaul-agent", "outhaul-bundler"]],
         why: "agent, bundler and hub never import one another",

@@ -29,8 +29,8 @@ const PURE: &[&str] = &[
     "bundler/ship/src/guard",
     "bundler/ship/src/isolation",
     "bundler/ship/src/plan",
-    "hub/src/gate/rules",
-    "hub/src/gate/standing",
+    "hub/gate/src/rules",
+    "hub/gate/src/standing",
     "signer/src/trust",
 ];
 /// A team's Jinja template is rendered in a process of its own, which is what bounds it.

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::current::without;
 use crate::store::{
     Attempt, Newest, ObservedAssignment, Running, Session, SiteState, StoreError, from_sql,
 };
+use outhaul_gate::fold::without;
 
 /// The newest epoch of each site: the one in which a report tells the present.
 const NEWEST_EPOCHS: &str = "newest_epochs AS (

@@ -3,12 +3,15 @@
 use outhaul_bundle::report::{
     ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
 };
+use outhaul_gate::audit::AuditLine;
+use outhaul_gate::facts::SiteState;
+use outhaul_gate::fold::SeenReport;
 use proptest::prelude::*;
 
 use super::{state, store_with};
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// One step of a site's life, for the histories below.
 #[derive(Debug, Clone)]
@@ -75,6 +78,36 @@ fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
     lines
 }
 
+/// The reports as an export has them.
+fn seen(store: &mut Store) -> Vec<SeenReport> {
+    let mut found = Vec::new();
+    let mut take = |line: AuditLine| {
+        if let AuditLine::Report {
+            ordinal,
+            via,
+            received_ms,
+            envelope,
+            ..
+        } = line
+        {
+            let envelope = outhaul_signer::Envelope::from_json(envelope.as_bytes()).unwrap();
+            let payload = envelope.unverified_payload();
+            found.push(SeenReport {
+                ordinal,
+                digest: outhaul_bundle::Digest::of(payload).to_string(),
+                via,
+                received_ms,
+                report: outhaul_bundle::Report::from_bytes(payload).unwrap(),
+            });
+        }
+        Ok::<_, StoreError>(())
+    };
+    store
+        .read(|session| session.audit_lines(&mut take))
+        .unwrap();
+    found
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -101,6 +134,27 @@ proptest! {
                 })
                 .unwrap();
             prop_assert_eq!(&kept, &told);
+            // The verifier of an audit export comes to the same from the signed reports alone.
+            let mut folded = SiteState {
+                newest: None,
+                running: None,
+                attempt: None,
+                missing: Vec::new(),
+                declared_lost: Vec::new(),
+                ..kept[0].clone()
+            };
+            let seen = seen(&mut store);
+            outhaul_gate::fold::present(&mut folded, &seen, 100);
+            if let (Some(folded), Some(kept)) = (&mut folded.newest, &kept[0].newest) {
+                // No decision needs it.
+                folded.acked = kept.acked;
+            }
+            prop_assert_eq!(&folded, &kept[0]);
+            for enough_ms in [0, 100] {
+                let since = store.read(|session| session.well_since(&kept[0], 1, enough_ms)).unwrap();
+                let again = outhaul_gate::fold::well_since(&folded, &seen, 1, enough_ms, 100);
+                prop_assert_eq!(since, again);
+            }
         }
         let kept = state(&mut store, "a");
         store.connection.execute_batch("DELETE FROM current_states").unwrap();

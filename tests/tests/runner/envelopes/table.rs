@@ -288,6 +288,11 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --commit 0000000000000000000000000000000000000000 --state hub",
         "--environment dev --commit 0000000000000000000000000000000000000000 --state nowhere",
     ),
+    case(
+        "outhaul-hub audit export",
+        "gates.audit --state hub",
+        "gates.audit --state nowhere",
+    ),
     case("outhaul-hub decisions", "--state hub", "9 --state hub"),
     case("outhaul-hub approvals", "--state hub", "--state nowhere"),
     case(

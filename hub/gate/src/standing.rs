@@ -5,14 +5,14 @@
 //! well"; only a site that passes all of them confirms.
 
 use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
-use crate::store::{ActKind, DesiredBundle, Running, SiteState};
+use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 
 /// Where `site`, which is in the question's environment and not revoked, stands.
-pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
+pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = assess(question, facts, site, needed);
     if standing != SiteStatus::Confirmed
@@ -35,7 +35,7 @@ pub(super) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -
 }
 
 /// The first bundle of a site's stream that brings the commit to it.
-pub(super) fn needed<'a>(
+pub fn needed<'a>(
     commit: &str,
     bundles: &'a [DesiredBundle],
     site: &SiteState,

@@ -10,7 +10,7 @@ use outhaul_bundle::hub_api::{
 };
 
 use super::{Facts, GateQuestion};
-use crate::store::{Act, ActKind};
+use crate::facts::{Act, ActKind};
 use crate::time::{self, HOUR_MS};
 
 /// Sites named in one text; the rest is counted.

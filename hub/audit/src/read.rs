@@ -1,0 +1,378 @@
+//! The file: its lines, its end, and the chains of decisions and of what people decided.
+//!
+//! What comes in: lines. What goes out: an [`Export`], with what is wrong with it as a file: lines that cannot be read,
+//! an end that is missing, not the hub's or of another text, links that do not follow from one another. What is wrong is
+//! named, and the rest is read all the same.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::digest::Hasher;
+use outhaul_gate::audit::{AuditLine, END_TYPE, End, FORMAT, Link, MAX_LINE_BYTES, Recorded};
+use outhaul_gate::facts::Act;
+use outhaul_signer::Envelope;
+use outhaul_signer::key::PublicKey;
+
+use crate::error::AuditError;
+use crate::outcome::Problem;
+
+/// A registered site.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub role: String,
+    pub environment: String,
+    pub cluster_type: String,
+    pub enrolled_ms: i64,
+    pub revoked_ms: Option<i64>,
+}
+
+/// A line with its number.
+pub type Numbered<T> = (u64, T);
+
+/// Signed metadata that the hub accepted.
+#[derive(Debug, Clone)]
+pub struct Metadata {
+    pub role: String,
+    pub at_ms: i64,
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub index: Option<Vec<u8>>,
+}
+
+/// A report that claims to be of a site.
+#[derive(Debug, Clone)]
+pub struct ClaimedReport {
+    pub site: String,
+    pub epoch: String,
+    pub ordinal: i64,
+    pub number: u64,
+    pub via: String,
+    pub received_ms: i64,
+    pub envelope: String,
+}
+
+/// A decision, or its place alone.
+#[derive(Debug, Clone)]
+pub enum Entry {
+    Whole(Box<Recorded>),
+    Forgotten { id: i64, verdict: String },
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Export {
+    pub fleet: String,
+    pub hub_key: PublicKey,
+    pub head: String,
+    pub sites: BTreeMap<String, Site>,
+    pub site_keys: BTreeMap<String, Vec<PublicKey>>,
+    pub metadata: Vec<Numbered<Metadata>>,
+    pub reports: Vec<Numbered<ClaimedReport>>,
+    pub acts: Vec<Act>,
+    pub decisions: Vec<Entry>,
+    pub problems: Vec<Problem>,
+    acts_head: String,
+    heads: Vec<String>,
+}
+
+impl Export {
+    fn problem(&mut self, line: u64, what: impl Into<String>) {
+        let what = what.into();
+        self.problems.push(Problem { line, what });
+    }
+
+    /// What nobody but the hub says.
+    pub fn taken_from_the_hub(&self) -> Vec<String> {
+        vec![
+            format!(
+                "{} site registrations with {} keys: the keys that reports are checked against",
+                self.sites.len(),
+                self.site_keys.values().map(Vec::len).sum::<usize>()
+            ),
+            format!("when each of {} reports was received", self.reports.len()),
+            format!(
+                "who entered each of {} approvals, waivers, deferrals and withdrawals",
+                self.acts.len()
+            ),
+        ]
+    }
+}
+
+/// Reads a file.
+pub fn read(
+    mut lines: impl BufRead,
+    hub_key: Option<&PublicKey>,
+    expected_head: Option<&str>,
+) -> Result<Export, AuditError> {
+    let first = next(&mut lines, 1)?.unwrap_or_default();
+    let mut export = header(&first)?;
+    if let Some(expected) = hub_key.filter(|key| key.id() != export.hub_key.id()) {
+        let what = format!(
+            "another hub wrote this file: its key is {}, expected {}",
+            export.hub_key.id(),
+            expected.id()
+        );
+        export.problem(1, what);
+    }
+    let mut hasher = Hasher::new();
+    hasher.update(&first);
+    let mut at = 1;
+    let mut end: Option<Vec<u8>> = None;
+    while let Some(bytes) = next(&mut lines, at + 1)? {
+        if let Some(before) = end.replace(bytes) {
+            at += 1;
+            hasher.update(&before);
+            match serde_json::from_slice::<AuditLine>(&before) {
+                Ok(line) => export.take(at, line),
+                Err(error) => export.problem(at, format!("this line cannot be read: {error}")),
+            }
+        }
+    }
+    let digest = hasher.finish().0.to_string();
+    export.end(at, &digest, end.as_deref());
+    if let Some(expected) = expected_head.filter(|head| !export.heads.iter().any(|one| one == head))
+    {
+        export.problem(
+            0,
+            format!("the decision with digest {expected}, which an earlier export ended with, is not in the chain"),
+        );
+    }
+    Ok(export)
+}
+
+/// The next line with its end, never more than a line may have.
+fn next(lines: &mut impl BufRead, line: u64) -> Result<Option<Vec<u8>>, AuditError> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let most = MAX_LINE_BYTES as u64 + 1;
+    let read = lines.by_ref().take(most).read_until(b'\n', &mut bytes)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read > MAX_LINE_BYTES {
+        return Err(AuditError::TooLong { line });
+    }
+    Ok(Some(bytes))
+}
+
+fn header(first: &[u8]) -> Result<Export, AuditError> {
+    let problem = |problem: String| AuditError::NotAnExport { problem };
+    let line =
+        serde_json::from_slice::<AuditLine>(first).map_err(|error| problem(error.to_string()))?;
+    let AuditLine::Header {
+        format,
+        fleet,
+        hub_key,
+    } = line
+    else {
+        return Err(problem("its first line is no header".to_owned()));
+    };
+    if format != FORMAT {
+        return Err(problem(format!(
+            "its format is `{}`, this program reads `{FORMAT}`",
+            format.chars().take(40).collect::<String>()
+        )));
+    }
+    Ok(Export {
+        fleet,
+        hub_key: PublicKey::from_pem(&hub_key)?,
+        head: String::new(),
+        sites: BTreeMap::new(),
+        site_keys: BTreeMap::new(),
+        metadata: Vec::new(),
+        reports: Vec::new(),
+        acts: Vec::new(),
+        decisions: Vec::new(),
+        problems: Vec::new(),
+        acts_head: String::new(),
+        heads: Vec::new(),
+    })
+}
+
+impl Export {
+    fn take(&mut self, at: u64, line: AuditLine) {
+        match line {
+            AuditLine::Header { .. } => self.problem(at, "a second header"),
+            AuditLine::Site {
+                site,
+                role,
+                environment,
+                cluster_type,
+                enrolled_ms,
+                revoked_ms,
+            } => {
+                let found = Site {
+                    role,
+                    environment,
+                    cluster_type,
+                    enrolled_ms,
+                    revoked_ms,
+                };
+                if self.sites.insert(site.clone(), found).is_some() {
+                    self.problem(at, format!("site `{site}` is registered twice"));
+                }
+            }
+            AuditLine::SiteKey {
+                site, public_key, ..
+            } => match PublicKey::from_pem(&public_key) {
+                Ok(key) => self.site_keys.entry(site).or_default().push(key),
+                Err(error) => self.problem(at, format!("the key of site `{site}`: {error}")),
+            },
+            AuditLine::Metadata {
+                role,
+                at_ms,
+                files,
+                index,
+                ..
+            } => {
+                let files = files
+                    .into_iter()
+                    .map(|(name, text)| (name, text.into_bytes()));
+                let found = Metadata {
+                    role,
+                    at_ms,
+                    files: files.collect(),
+                    index: index.map(String::into_bytes),
+                };
+                self.metadata.push((at, found));
+            }
+            AuditLine::Report {
+                site,
+                epoch,
+                ordinal,
+                number,
+                via,
+                received_ms,
+                envelope,
+            } => {
+                let found = ClaimedReport {
+                    site,
+                    epoch,
+                    ordinal,
+                    number,
+                    via,
+                    received_ms,
+                    envelope,
+                };
+                self.reports.push((at, found));
+            }
+            AuditLine::Act {
+                act,
+                previous,
+                digest,
+            } => self.take_act(at, act, &previous, digest),
+            AuditLine::Decision { content, chain } => {
+                self.take_decision(at, content, chain.as_ref());
+            }
+            AuditLine::Forgotten {
+                id,
+                verdict,
+                content,
+                chain,
+            } => {
+                self.link(at, id, &verdict, &content, &chain);
+                if verdict == "open" {
+                    let what = format!("decision {id} opened a gate, and its content is missing");
+                    self.problem(at, what);
+                }
+                self.decisions.push(Entry::Forgotten { id, verdict });
+            }
+        }
+    }
+
+    fn take_act(&mut self, at: u64, act: Act, previous: &str, digest: String) {
+        if previous != self.acts_head {
+            let what = format!(
+                "entry {} does not follow the one before it in this file",
+                act.id
+            );
+            self.problem(at, what);
+        }
+        if act.digest(previous) != digest {
+            let what = format!(
+                "entry {} ({} by {}) is not what its digest was made of",
+                act.id,
+                act.kind.word(),
+                act.by
+            );
+            self.problem(at, what);
+        }
+        self.acts_head = digest;
+        self.acts.push(act);
+    }
+
+    fn take_decision(&mut self, at: u64, content: Recorded, chain: Option<&Link>) {
+        if let Some(chain) = chain {
+            let digest = content.digest();
+            self.link(at, content.id, &content.verdict, &digest, chain);
+        } else if !self.head.is_empty() {
+            self.problem(
+                at,
+                format!("decision {} has no place in the chain", content.id),
+            );
+        }
+        self.decisions.push(Entry::Whole(Box::new(content)));
+    }
+
+    fn link(&mut self, at: u64, id: i64, verdict: &str, content: &str, chain: &Link) {
+        if chain.previous != self.head {
+            let what = format!(
+                "decision {id} does not follow the one before it in this file: one was removed, added or moved"
+            );
+            self.problem(at, what);
+        }
+        if Link::digest_of(&chain.previous, id, verdict, content) != chain.digest {
+            self.problem(
+                at,
+                format!("decision {id} is not what its digest was made of"),
+            );
+        }
+        self.head.clone_from(&chain.digest);
+        self.heads.push(chain.digest.clone());
+    }
+
+    /// What the hub signed last: that this is all, and what it was.
+    fn end(&mut self, lines: u64, digest: &str, last: Option<&[u8]>) {
+        let at = lines + 1;
+        let envelope = last.and_then(|bytes| Envelope::from_json(bytes.trim_ascii_end()).ok());
+        let Some(envelope) = envelope else {
+            let what = "the file is cut: its last line is not the hub's signature over the rest; export it again";
+            self.problem(at, what);
+            return;
+        };
+        let payload = match envelope.verify(END_TYPE, std::slice::from_ref(&self.hub_key)) {
+            Ok(payload) => payload,
+            Err(error) => {
+                self.problem(at, format!("the signature over the whole file: {error}"));
+                return;
+            }
+        };
+        let Ok(end) = serde_json::from_slice::<End>(payload) else {
+            self.problem(at, "what the hub signed at the end cannot be read");
+            return;
+        };
+        let found = End {
+            fleet: self.fleet.clone(),
+            lines,
+            digest: digest.to_owned(),
+            decisions: self.head.clone(),
+            acts: self.acts_head.clone(),
+        };
+        if found != end {
+            let what = format!(
+                "the file is not what the hub signed: {} lines with digest {}, signed are {} lines with digest {}",
+                found.lines,
+                short(&found.digest),
+                end.lines,
+                short(&end.digest)
+            );
+            self.problem(at, what);
+        }
+    }
+}
+
+fn short(digest: &str) -> String {
+    digest
+        .parse::<Digest>()
+        .map_or_else(|_| digest.to_owned(), |digest| digest.short())
+}

@@ -1,0 +1,310 @@
+//! Each decision, made again from what holds.
+//!
+//! What comes in: an export, its bundles and reports that hold. What goes out: per decision, whether the gate's own
+//! function comes to what is on record, in its verdict, its rules, its sentences and each site's line. What a decision
+//! needs and the export has not is named; nothing is guessed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_gate::audit::Recorded;
+use outhaul_gate::facts::{Act, ActKind, DesiredAssignment, DesiredBundle, SiteState};
+use outhaul_gate::fold::{self, SeenReport};
+use outhaul_gate::time::rfc3339;
+use outhaul_gate::{Facts, GateQuestion, GateRules, decide, kept, standing, wanted_by};
+use serde_json::Value;
+
+use crate::outcome::{CheckedDecision, Recomputed};
+use crate::read::{Entry, Export};
+use crate::signed::Accepted;
+
+/// Differences that are named of one decision.
+const NAMED: usize = 20;
+
+/// Every decision of the export.
+pub fn all(
+    export: &Export,
+    bundles: &[Accepted],
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+) -> Vec<CheckedDecision> {
+    let one = |entry: &Entry| {
+        match entry {
+        Entry::Whole(recorded) => CheckedDecision {
+            id: recorded.id,
+            at: rfc3339(recorded.at_ms),
+            environment: recorded.environment.clone(),
+            commit: recorded.commit.clone(),
+            verdict: recorded.verdict.clone(),
+            asked_by: recorded.asked_by.clone(),
+            outcome: check(export, bundles, reports, recorded),
+        },
+        Entry::Forgotten { id, verdict } => CheckedDecision {
+            id: *id,
+            at: String::new(),
+            environment: String::new(),
+            commit: String::new(),
+            verdict: verdict.clone(),
+            asked_by: String::new(),
+            outcome: Recomputed::Missing(
+                "the hub keeps the last thousand closed decisions of an environment, and this is an older one".to_owned(),
+            ),
+        },
+    }
+    };
+    export.decisions.iter().map(one).collect()
+}
+
+/// The rules that the decision was asked with, and its content.
+fn content(recorded: &Recorded) -> Result<(Value, GateRules), String> {
+    let text: Value = serde_json::from_str(&recorded.decision)
+        .map_err(|error| format!("its content cannot be read: {error}"))?;
+    let question = text.get("question").cloned();
+    let question = question.ok_or("a hub made it that did not keep what was asked")?;
+    let rules = serde_json::from_value(question)
+        .map_err(|error| format!("the rules that it was asked with cannot be read: {error}"))?;
+    Ok((text, rules))
+}
+
+fn check(
+    export: &Export,
+    bundles: &[Accepted],
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+    recorded: &Recorded,
+) -> Recomputed {
+    let (text, rules) = match content(recorded) {
+        Ok(found) => found,
+        Err(missing) => return Recomputed::Missing(missing),
+    };
+    if let Some(missing) = missing(export, reports, recorded) {
+        return Recomputed::Missing(missing);
+    }
+    let question = GateQuestion {
+        environment: recorded.environment.clone(),
+        commit: recorded.commit.clone(),
+        to: text["to"].as_str().map(str::to_owned),
+        now_ms: recorded.at_ms,
+        rules,
+    };
+    let at_ms = recorded.at_ms;
+    let known = known_at(bundles, &recorded.environment, at_ms);
+    let known = match known {
+        Ok(known) => known,
+        Err(missing) => return Recomputed::Missing(missing),
+    };
+    let desired: Vec<DesiredBundle> = known.iter().map(|(bundle, _)| bundle.clone()).collect();
+    let sites = sites_at(export, reports, &recorded.environment, at_ms);
+    let mut wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>> = BTreeMap::new();
+    for key in wanted_by(&sites, &desired) {
+        let assignments = known
+            .iter()
+            .find(|(bundle, _)| (bundle.role.as_str(), bundle.number) == (key.0.as_str(), key.1));
+        if let Some((_, assignments)) = assignments {
+            wanted.insert(key, assignments.clone());
+        }
+    }
+    let well_since = well_since(&question, &sites, &desired, reports);
+    let decision = decide(
+        &question,
+        &Facts {
+            sites: &sites,
+            bundles: &desired,
+            wanted: &wanted,
+            acts: &acts_at(&export.acts, at_ms),
+            well_since: &well_since,
+        },
+    );
+    let (mut again, lines) = kept(&decision, &question.rules);
+    // What the hub answered beside its content, as it is listed.
+    let mut differences = Vec::new();
+    if decision.verdict.word() != recorded.verdict {
+        differences.push(format!(
+            "the verdict is {}, recorded is {}",
+            decision.verdict.word(),
+            recorded.verdict
+        ));
+    }
+    compare(&mut again, &text, &mut differences);
+    compare_lines(&lines, &recorded.evidence, &mut differences);
+    differences.truncate(NAMED);
+    match differences.is_empty() {
+        true => Recomputed::AsRecorded,
+        false => Recomputed::Differs(differences),
+    }
+}
+
+/// What of a decision's evidence is not in the export, or does not hold.
+fn missing(
+    export: &Export,
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+    recorded: &Recorded,
+) -> Option<String> {
+    for line in &recorded.evidence {
+        let mut parts = line.trim_end().split('\t');
+        let site = parts.next().unwrap_or_default();
+        let registered = export.sites.get(site).filter(|found| {
+            found.environment == recorded.environment && found.enrolled_ms <= recorded.at_ms
+        });
+        if registered.is_none() {
+            return Some(format!(
+                "the registration of site `{site}` at that time is not in the export: it was registered anew, moved or \
+                 removed since"
+            ));
+        }
+        let (Some(_), Some(_), Some(number), Some(digest)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let known = reports.get(site).map_or(&[][..], Vec::as_slice);
+        if !known.iter().any(|one| one.digest == digest) {
+            return Some(format!(
+                "report {number} of site `{site}` with digest {digest}, on which it rests, is not in the export or its \
+                 signature does not hold"
+            ));
+        }
+    }
+    None
+}
+
+type Known = Vec<(DesiredBundle, Vec<DesiredAssignment>)>;
+
+/// The bundles of an environment that the hub knew then, by stream and number, those marked that a key signed which was
+/// taken away by then.
+fn known_at(bundles: &[Accepted], environment: &str, at_ms: i64) -> Result<Known, String> {
+    let mut known: BTreeMap<(String, u64), (BTreeSet<String>, Option<_>)> = BTreeMap::new();
+    let mut keys: BTreeMap<&str, &BTreeSet<String>> = BTreeMap::new();
+    for one in bundles.iter().filter(|one| one.at_ms <= at_ms) {
+        let entry = known.entry((one.role.clone(), one.number));
+        let entry = entry.or_insert_with(|| (BTreeSet::new(), None));
+        entry.0.clone_from(&one.signers);
+        if let Some(bundle) = &one.bundle {
+            entry.1 = Some(bundle.clone());
+        }
+        keys.insert(&one.role, &one.keys);
+    }
+    let mut found = Vec::new();
+    for ((role, number), (signers, bundle)) in known {
+        let Some((mut bundle, assignments)) = bundle else {
+            return Err(format!(
+                "the index of bundle {number} of stream `{role}` is not in the export: the hub took it in before it kept \
+                 indexes, or it is larger than what is kept"
+            ));
+        };
+        if bundle.environment == environment {
+            bundle.taken_back = keys
+                .get(role.as_str())
+                .is_some_and(|keys| !signers.is_subset(keys));
+            found.push((bundle, assignments));
+        }
+    }
+    Ok(found)
+}
+
+/// The sites that the gate of an environment asked then, by name.
+fn sites_at(
+    export: &Export,
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+    environment: &str,
+    at_ms: i64,
+) -> Vec<SiteState> {
+    let asked = export.sites.iter().filter(|(_, site)| {
+        site.environment == environment
+            && site.enrolled_ms <= at_ms
+            && site.revoked_ms.is_none_or(|revoked| revoked > at_ms)
+    });
+    asked
+        .map(|(name, site)| {
+            let mut state = SiteState {
+                site: name.clone(),
+                role: site.role.clone(),
+                environment: site.environment.clone(),
+                cluster_type: site.cluster_type.clone(),
+                key_id: String::new(),
+                enrolled_ms: site.enrolled_ms,
+                revoked_ms: None,
+                newest: None,
+                running: None,
+                attempt: None,
+                missing: Vec::new(),
+                declared_lost: Vec::new(),
+            };
+            let known = reports.get(name).map_or(&[][..], Vec::as_slice);
+            fold::present(&mut state, known, at_ms);
+            state
+        })
+        .collect()
+}
+
+/// What people decided that held then.
+fn acts_at(acts: &[Act], at_ms: i64) -> Vec<Act> {
+    let by_then = || acts.iter().filter(|act| act.at_ms <= at_ms);
+    let withdrawn: BTreeSet<i64> = by_then().filter_map(|act| act.withdraws).collect();
+    let holds = |act: &&Act| {
+        act.kind != ActKind::Withdraw
+            && !withdrawn.contains(&act.id)
+            && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > at_ms))
+    };
+    by_then().filter(holds).cloned().collect()
+}
+
+fn well_since(
+    question: &GateQuestion,
+    sites: &[SiteState],
+    bundles: &[DesiredBundle],
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+) -> BTreeMap<String, i64> {
+    let mut found = BTreeMap::new();
+    if !question.asks_for_soak() {
+        return found;
+    }
+    let enough_ms = question.now_ms.saturating_sub(question.longest_soak_ms());
+    for site in sites {
+        let known = reports.get(&site.site).map_or(&[][..], Vec::as_slice);
+        if let Some(first) = standing::needed(&question.commit, bundles, site)
+            && let Some(since) =
+                fold::well_since(site, known, first.number, enough_ms, question.now_ms)
+        {
+            found.insert(site.site.clone(), since);
+        }
+    }
+    found
+}
+
+/// Each field of the content that is another one.
+fn compare(again: &mut Value, recorded: &Value, differences: &mut Vec<String>) {
+    let keys = |value: &Value| -> BTreeSet<String> {
+        value
+            .as_object()
+            .map(|map| map.keys().cloned().collect())
+            .unwrap_or_default()
+    };
+    for key in keys(again).union(&keys(recorded)) {
+        let (now, then) = (again.get(key), recorded.get(key));
+        if now != then {
+            let text = |value: Option<&Value>| {
+                let text = value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                text.chars().take(400).collect::<String>()
+            };
+            differences.push(format!(
+                "`{key}` is {}, recorded is {}",
+                text(now),
+                text(then)
+            ));
+        }
+    }
+}
+
+fn compare_lines(again: &[String], recorded: &[String], differences: &mut Vec<String>) {
+    let clean = |lines: &[String]| -> BTreeSet<String> {
+        lines
+            .iter()
+            .map(|line| line.trim_end().replace('\t', " "))
+            .collect()
+    };
+    let (again, recorded) = (clean(again), clean(recorded));
+    for line in again.difference(&recorded) {
+        differences.push(format!("a site is `{line}`, which is not recorded"));
+    }
+    for line in recorded.difference(&again) {
+        differences.push(format!("a site is recorded as `{line}`"));
+    }
+}

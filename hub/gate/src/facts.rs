@@ -1,0 +1,333 @@
+//! What a gate decides from: sites as they reported, bundles as they were verified, what people decided.
+//!
+//! What comes in: values that a hub's store holds, or that were worked out from signed reports and bundles. What goes
+//! out: the same, typed. It checks nothing and decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::{Digest, Index};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What the hub knows of one site now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SiteState {
+    /// Its name.
+    pub site: String,
+    /// Its stream's signing role.
+    pub role: String,
+    /// Its environment.
+    pub environment: String,
+    /// Its cluster type.
+    pub cluster_type: String,
+    /// Id of the key that it signs with.
+    pub key_id: String,
+    /// When it was approved, milliseconds since 1970.
+    pub enrolled_ms: i64,
+    /// When it was revoked.
+    pub revoked_ms: Option<i64>,
+    /// Its newest report; `None` when it never reported.
+    pub newest: Option<Newest>,
+    /// What it runs, by its newest report that tells so.
+    pub running: Option<Running>,
+    /// A bundle above that one that is on its way, was turned away, or was left again.
+    pub attempt: Option<Attempt>,
+    /// Reports of the newest epoch that are missing, as first and last number.
+    pub missing: Vec<(u64, u64)>,
+    /// Reports of the newest epoch that the site declared lost.
+    pub declared_lost: Vec<(u64, u64)>,
+}
+
+/// The newest report of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Newest {
+    /// Its epoch.
+    pub epoch: String,
+    /// Its number.
+    pub number: u64,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// By which road it came.
+    pub via: String,
+    /// When the hub received it, milliseconds since 1970.
+    pub received_ms: i64,
+    /// When it was made, by the site's clock.
+    pub wall_ms: i64,
+    /// Whether that clock was set by something trustworthy.
+    pub clock_trusted: bool,
+    /// Highest number of the epoch below which nothing is missing.
+    pub acked: u64,
+}
+
+/// What a site runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Running {
+    /// Number of the report that tells so.
+    pub report: u64,
+    /// Digest of that report.
+    pub digest: String,
+    /// When the hub received it, milliseconds since 1970.
+    pub received_ms: i64,
+    /// The stream's role.
+    pub role: String,
+    /// The bundle's number.
+    pub bundle: u64,
+    /// Digest of the bundle's index.
+    pub index: String,
+    /// The base commit that it was rendered from.
+    pub base_commit: String,
+    /// `active` is the only success.
+    pub state: String,
+    /// What the site said.
+    pub message: String,
+    /// Each assignment's own result, by name.
+    pub assignments: BTreeMap<String, ObservedAssignment>,
+}
+
+/// What a site says of one assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObservedAssignment {
+    /// `compliant`, `drifted`, `failed`, `in_progress`.
+    pub status: String,
+    /// Version of the config that runs.
+    pub config_version: String,
+    /// What the reconciler said.
+    pub message: String,
+}
+
+/// A bundle above the one that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// Number of the report that tells of it.
+    pub report: u64,
+    /// The bundle's number.
+    pub bundle: u64,
+    /// How far it came: `received`, `verified`, `staged`, `gated`, `rejected`, `failed`, or `reverted` when
+    /// the site left it again.
+    pub state: String,
+    /// What the site said; for `reverted` why.
+    pub message: String,
+    /// The person who decided to leave it; `None` when it failed.
+    pub decided_by: Option<String>,
+}
+
+impl Attempt {
+    /// Whether it ended without the bundle running.
+    pub fn ended(&self) -> bool {
+        matches!(self.state.as_str(), "rejected" | "reverted" | "failed")
+    }
+
+    /// `bundle 2 is reverted by bob: the label printer stopped`.
+    pub fn sentence(&self) -> String {
+        let by = match &self.decided_by {
+            Some(who) => format!(" by {who}"),
+            None => String::new(),
+        };
+        let colon = if self.message.is_empty() { "" } else { ": " };
+        format!(
+            "bundle {} is {}{by}{colon}{}",
+            self.bundle, self.state, self.message
+        )
+    }
+}
+
+/// One bundle of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesiredBundle {
+    /// The stream's signing role.
+    pub role: String,
+    /// The environment.
+    pub environment: String,
+    /// The cluster type.
+    pub cluster_type: String,
+    /// Its number.
+    pub number: u64,
+    /// Digest of its index.
+    pub index: String,
+    /// The base commit that it was rendered from.
+    pub base_commit: String,
+    /// The sites that it is for; empty means every site of the stream.
+    pub recipients: BTreeSet<String>,
+    /// Whether a key that signed it was taken away from its stream since: it proves nothing any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
+    /// When it was signed, and as which of the fleet's signatures.
+    #[serde(flatten)]
+    pub signed: Signed,
+}
+
+/// What the metadata says of a bundle's signature. Compares as the order of signing: signed times are
+/// whole seconds, and two bundles may be signed within one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Signed {
+    /// When it was signed, milliseconds since 1970.
+    pub issued_ms: i64,
+    /// The version of the fleet's timestamp that it came with first.
+    pub signed_as: u64,
+    /// When its signature expires.
+    pub expires_ms: i64,
+}
+
+/// One assignment that a bundle wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DesiredAssignment {
+    /// The assignment's name.
+    pub assignment: String,
+    /// The workload.
+    pub workload: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The policies that put it here.
+    pub policies: Vec<String>,
+    /// The only sites that it is for; absent for every site of the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites: Option<BTreeSet<String>>,
+    /// Version of its config.
+    pub config_version: String,
+    /// Sites that are to have another version: which.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, String>,
+}
+
+impl DesiredBundle {
+    /// The bundle that an index with this digest describes.
+    pub fn of(index: &Index, digest: &Digest, signed: Signed) -> Self {
+        Self {
+            role: index.stream.role.to_string(),
+            environment: index.stream.environment.to_string(),
+            cluster_type: index.stream.cluster_type.to_string(),
+            number: index.number,
+            index: digest.to_string(),
+            base_commit: index.snapshot.base.commit.clone(),
+            recipients: index.recipients.iter().map(ToString::to_string).collect(),
+            taken_back: false,
+            signed,
+        }
+    }
+}
+
+impl DesiredAssignment {
+    /// The assignments of an index, by name.
+    pub fn all_of(index: &Index) -> Vec<Self> {
+        let mut all: Vec<Self> = index.assignments.iter().map(Self::of).collect();
+        all.sort_by(|a, b| a.assignment.cmp(&b.assignment));
+        all
+    }
+
+    fn of(one: &outhaul_bundle::index::Assignment) -> Self {
+        let mut own = BTreeMap::new();
+        for overlay in &one.overlays {
+            for site in &overlay.sites {
+                own.insert(site.to_string(), overlay.config_version.to_string());
+            }
+        }
+        let names = |sites: &BTreeSet<_>| sites.iter().map(ToString::to_string).collect();
+        Self {
+            assignment: one.name.to_string(),
+            workload: one.workload.clone(),
+            workspace: one.workspace.clone(),
+            policies: one.policies.clone(),
+            sites: one.sites.as_ref().map(names),
+            config_version: one.config_version.to_string(),
+            own,
+        }
+    }
+
+    /// Whether one site is to have it.
+    pub fn is_for(&self, site: &str) -> bool {
+        self.sites.as_ref().is_none_or(|sites| sites.contains(site))
+    }
+
+    /// The version of its config that one site is to have.
+    pub fn config_for(&self, site: &str) -> &str {
+        self.own.get(site).unwrap_or(&self.config_version)
+    }
+}
+
+/// What kind of decision it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActKind {
+    /// A person approves the promotion of a commit.
+    Approve,
+    /// A site is expected later, by a deadline.
+    Defer,
+    /// Gates go on without a site, until a moment.
+    Waive,
+    /// An earlier entry holds no more.
+    Withdraw,
+}
+
+impl ActKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Approve, Self::Defer, Self::Waive, Self::Withdraw];
+
+    /// `approve`, `defer`, `waive` or `withdraw`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Defer => "defer",
+            Self::Waive => "waive",
+            Self::Withdraw => "withdraw",
+        }
+    }
+}
+
+/// One decision of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Act {
+    /// Its number.
+    pub id: i64,
+    /// What kind.
+    pub kind: ActKind,
+    /// The environment, of an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// The base commit, of an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The site, of a waiver or deferral.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// When it ends, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<i64>,
+    /// The number of the entry that it withdraws.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdraws: Option<i64>,
+    /// Why.
+    pub reason: String,
+    /// Who decided.
+    pub by: String,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+impl Act {
+    /// An entry that is not recorded yet.
+    pub fn new(kind: ActKind, by: &str, reason: &str, at_ms: i64) -> Self {
+        Self {
+            id: 0,
+            kind,
+            environment: None,
+            commit: None,
+            site: None,
+            until_ms: None,
+            withdraws: None,
+            reason: reason.to_owned(),
+            by: by.to_owned(),
+            at_ms,
+        }
+    }
+
+    /// When it ends, milliseconds since 1970; the beginning of time where nobody said.
+    pub fn until_ms(&self) -> i64 {
+        self.until_ms.unwrap_or(0)
+    }
+
+    /// The digest of the entry in its chain.
+    pub fn digest(&self, previous: &str) -> String {
+        Digest::of(json!([previous, self]).to_string().as_bytes()).to_string()
+    }
+}

@@ -1,0 +1,284 @@
+//! What a site's reports say of its present state, worked out from the reports themselves.
+//!
+//! What comes in: the verified reports of one site, each with when a hub received it and which of the site's epochs is
+//! later. What goes out: what a hub's store keeps as the site's state at that moment, and since when the site was well.
+//! Pure: order of arrival does not matter. The hub's store says the same in SQL, and a test compares both.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::report::{
+    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
+};
+
+use crate::facts::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+
+/// A verified report.
+#[derive(Debug, Clone)]
+pub struct SeenReport {
+    /// Which of the site's epochs it belongs to: the highest is the present one.
+    pub ordinal: i64,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// By which transport it came.
+    pub via: String,
+    /// When the hub received it, milliseconds since 1970.
+    pub received_ms: i64,
+    /// What it says.
+    pub report: Report,
+}
+
+/// Fills in what the reports that were received by `at_ms` say of `site`.
+pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
+    let seen = || reports.iter().filter(|one| one.received_ms <= at_ms);
+    let Some(ordinal) = seen().map(|one| one.ordinal).max() else {
+        return;
+    };
+    let epoch: BTreeMap<u64, &SeenReport> = seen()
+        .filter(|one| one.ordinal == ordinal)
+        .map(|one| (one.report.number, one))
+        .collect();
+    let Some(newest) = epoch.values().next_back() else {
+        return;
+    };
+    site.declared_lost = declared_lost(&epoch);
+    site.missing = missing(&epoch, &site.declared_lost);
+    site.newest = Some(Newest {
+        epoch: newest.report.epoch.to_string(),
+        number: newest.report.number,
+        digest: newest.digest.clone(),
+        via: newest.via.clone(),
+        received_ms: newest.received_ms,
+        wall_ms: newest.report.at.wall_ms,
+        clock_trusted: newest.report.at.trusted,
+        acked: site
+            .missing
+            .first()
+            .map_or(newest.report.number, |(first, _)| first - 1),
+    });
+    let observed =
+        |one: &&SeenReport| observation(&one.report).map(|(event, runs)| (event.clone(), runs));
+    let running = epoch.values().rev().find_map(|one| {
+        observed(one)
+            .filter(|(_, runs)| *runs)
+            .map(|(event, _)| (*one, event))
+    });
+    // Bundles are numbered from 1: with nothing running, every one is above.
+    let above = running.as_ref().map_or(0, |(_, event)| event.number);
+    site.attempt = attempt(&epoch, above);
+    site.running = running.map(|(one, event)| Running {
+        report: one.report.number,
+        digest: one.digest.clone(),
+        received_ms: one.received_ms,
+        role: event.stream.role.to_string(),
+        bundle: event.number,
+        index: event.index.to_string(),
+        base_commit: event.snapshot.base.commit.clone(),
+        state: state_name(event.state).to_owned(),
+        assignments: assignments(&event),
+        message: event.message,
+    });
+}
+
+/// Since when the hub has had reports without a break that a bundle from `first` on is well, as far back as `enough_ms`;
+/// `None` when the newest do not say so.
+pub fn well_since(
+    site: &SiteState,
+    reports: &[SeenReport],
+    first: u64,
+    enough_ms: i64,
+    at_ms: i64,
+) -> Option<i64> {
+    let (newest, running) = (site.newest.as_ref()?, site.running.as_ref()?);
+    let mut told: Vec<(&SeenReport, &GenerationEvent)> = reports
+        .iter()
+        .filter(|one| one.received_ms <= at_ms && one.report.epoch.as_str() == newest.epoch)
+        .filter(|one| one.report.number <= running.report)
+        .filter_map(|one| match observation(&one.report)? {
+            (event, true) => Some((one, event)),
+            _ => None,
+        })
+        .collect();
+    told.sort_by_key(|(one, _)| std::cmp::Reverse(one.report.number));
+    let mut since: Option<i64> = None;
+    let mut above = running.report;
+    for (one, event) in told {
+        let number = one.report.number;
+        let is_well = event.stream.role.as_str() == site.role
+            && event.number >= first
+            && event.state == GenerationState::Active
+            && assignments(event)
+                .values()
+                .all(|result| result.status == status_name(ComplianceStatus::Compliant));
+        let mut lost = site.missing.iter().chain(&site.declared_lost);
+        if !is_well || lost.any(|(from, to)| *from < above && *to > number) {
+            break;
+        }
+        since = Some(since.map_or(one.received_ms, |known| known.min(one.received_ms)));
+        if since.is_some_and(|since| since <= enough_ms) {
+            break;
+        }
+        above = number;
+    }
+    since
+}
+
+/// What a report says of a bundle, and whether that is what the site runs.
+fn observation(report: &Report) -> Option<(&GenerationEvent, bool)> {
+    match &report.event {
+        ReportEvent::Generation(event) => Some((event, runs(event.state))),
+        ReportEvent::Observation(event) => Some((event, true)),
+        _ => None,
+    }
+}
+
+/// Each assignment's result; of one that is told twice the worse one.
+fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> {
+    let mut results: Vec<_> = event.assignments.iter().collect();
+    results.sort_by_key(|result| gravity(result.status));
+    results
+        .into_iter()
+        .map(|result| {
+            let observed = ObservedAssignment {
+                status: status_name(result.status).to_owned(),
+                config_version: result.config_version.to_string(),
+                message: result.message.clone(),
+            };
+            (result.name.to_string(), observed)
+        })
+        .collect()
+}
+
+/// The newest that the site told of a bundle above the one that it runs.
+fn attempt(epoch: &BTreeMap<u64, &SeenReport>, above: u64) -> Option<Attempt> {
+    let settled = |state| matches!(state, GenerationState::Active | GenerationState::Superseded);
+    let on_the_way = epoch.iter().rev().find_map(|(number, one)| {
+        let (event, _) = observation(&one.report)?;
+        (event.number > above && !settled(event.state)).then(|| Attempt {
+            report: *number,
+            bundle: event.number,
+            state: state_name(event.state).to_owned(),
+            message: event.message.clone(),
+            decided_by: None,
+        })
+    });
+    let left = epoch.iter().rev().find_map(|(number, one)| {
+        let left = observation(&one.report)?.0.reverted_from.as_ref()?;
+        (left.number > above).then(|| Attempt {
+            report: *number,
+            bundle: left.number,
+            state: "reverted".to_owned(),
+            message: left.reason.clone(),
+            decided_by: left.decided_by.clone(),
+        })
+    });
+    match (on_the_way, left) {
+        // Told by one report, as of a bundle that was left for another: that it was left.
+        (Some(way), Some(left)) if left.report >= way.report => Some(left),
+        (None, left) => left,
+        (way, _) => way,
+    }
+}
+
+fn declared_lost(epoch: &BTreeMap<u64, &SeenReport>) -> Vec<(u64, u64)> {
+    let mut lost: Vec<(u64, u64)> = epoch
+        .values()
+        .filter_map(|one| match &one.report.event {
+            ReportEvent::Gap { from, to, .. } => Some((*from, *to)),
+            _ => None,
+        })
+        .collect();
+    lost.sort_by_key(|(from, _)| *from);
+    lost
+}
+
+/// Numbers below the newest that are neither here nor declared lost.
+fn missing(epoch: &BTreeMap<u64, &SeenReport>, declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let mut next = 1;
+    for number in epoch.keys() {
+        if *number > next {
+            found.extend(without((next, number - 1), declared));
+        }
+        next = number + 1;
+    }
+    found
+}
+
+/// What is left of a range when `declared` ranges (sorted) are taken out.
+pub fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    let mut next = first;
+    for &(from, to) in declared {
+        if to < next || from > last {
+            continue;
+        }
+        if from > next {
+            left.push((next, from - 1));
+        }
+        next = next.max(to.saturating_add(1));
+    }
+    if next <= last {
+        left.push((next, last));
+    }
+    left
+}
+
+/// Whether a state tells what the site runs, rather than what is on its way or was turned away.
+pub fn runs(state: GenerationState) -> bool {
+    use GenerationState as S;
+    matches!(state, S::Applying | S::Soaking | S::Active | S::Failed)
+}
+
+/// How bad a status is.
+pub fn gravity(status: ComplianceStatus) -> u8 {
+    match status {
+        ComplianceStatus::Compliant => 0,
+        ComplianceStatus::InProgress => 1,
+        ComplianceStatus::Drifted => 2,
+        ComplianceStatus::Failed => 3,
+    }
+}
+
+/// A state as reports write it.
+pub fn state_name(state: GenerationState) -> &'static str {
+    match state {
+        GenerationState::Received => "received",
+        GenerationState::Verified => "verified",
+        GenerationState::Staged => "staged",
+        GenerationState::Gated => "gated",
+        GenerationState::Applying => "applying",
+        GenerationState::Soaking => "soaking",
+        GenerationState::Active => "active",
+        GenerationState::Superseded => "superseded",
+        GenerationState::Rejected => "rejected",
+        GenerationState::Failed => "failed",
+        GenerationState::Reverted => "reverted",
+    }
+}
+
+/// A status as reports write it.
+pub fn status_name(status: ComplianceStatus) -> &'static str {
+    match status {
+        ComplianceStatus::Compliant => "compliant",
+        ComplianceStatus::Drifted => "drifted",
+        ComplianceStatus::Failed => "failed",
+        ComplianceStatus::InProgress => "in_progress",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_numbers_are_not_missing() {
+        assert_eq!(without((2, 9), &[]), [(2, 9)]);
+        assert_eq!(without((2, 9), &[(2, 9)]), []);
+        assert_eq!(
+            without((2, 9), &[(1, 3), (5, 5), (9, 20)]),
+            [(4, 4), (6, 8)]
+        );
+        assert_eq!(without((2, 9), &[(10, 12)]), [(2, 9)]);
+        assert_eq!(without((2, 9), &[(3, 6), (4, 5)]), [(2, 2), (7, 9)]);
+    }
+}

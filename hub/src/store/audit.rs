@@ -1,0 +1,241 @@
+//! What an audit needs: the chain of decisions, the signed metadata that was accepted, and all of it in lines.
+//!
+//! What comes in: decisions and metadata as they are recorded. What goes out: the lines of an export, in an order that
+//! follows from the record alone. It checks nothing; nothing here is changed after it was recorded.
+
+use std::collections::BTreeMap;
+
+use outhaul_gate::audit::{AuditLine, Link, Recorded};
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Session, StoreError, from_sql, json, parse, to_sql};
+
+/// Largest index that is kept, in bytes. Of a larger one the digest is kept only, and decisions that need it cannot be
+/// recomputed.
+const MAX_INDEX_BYTES: usize = 8 * 1024 * 1024;
+
+impl Session<'_> {
+    /// Puts a decision at the end of the chain.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub(super) fn add_link(&self, decision: &Recorded) -> Result<(), StoreError> {
+        let text = "SELECT digest FROM decision_chain ORDER BY id DESC LIMIT 1";
+        let previous: Option<String> = self.db.query_row(text, [], |row| row.get(0)).optional()?;
+        let previous = previous.unwrap_or_default();
+        let content = decision.digest();
+        let digest = Link::digest_of(&previous, decision.id, &decision.verdict, &content);
+        let text = "INSERT INTO decision_chain (id, verdict, content, previous, digest)
+             VALUES ($1, $2, $3, $4, $5)";
+        self.db.execute(
+            text,
+            params![decision.id, decision.verdict, content, previous, digest],
+        )?;
+        Ok(())
+    }
+
+    /// Keeps signed metadata that was accepted for a stream, and the index of its bundle unless it is there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_metadata(
+        &self,
+        (role, number): (&str, u64),
+        files: &BTreeMap<String, Vec<u8>>,
+        index: &[u8],
+        at_ms: i64,
+    ) -> Result<(), StoreError> {
+        let text: BTreeMap<&str, String> = files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned()))
+            .collect();
+        let text = json(&text, "metadata")?;
+        let number = to_sql(number);
+        let known = "SELECT EXISTS (SELECT 1 FROM accepted_metadata
+              WHERE role = $1 AND number = $2 AND index_body IS NOT NULL)";
+        let has_index: bool = self
+            .db
+            .query_row(known, params![role, number], |row| row.get(0))?;
+        let last = "SELECT files FROM accepted_metadata WHERE role = $1 ORDER BY id DESC LIMIT 1";
+        let last: Option<String> = self
+            .db
+            .query_row(last, params![role], |row| row.get(0))
+            .optional()?;
+        let body = (!has_index && index.len() <= MAX_INDEX_BYTES)
+            .then(|| std::str::from_utf8(index).ok())
+            .flatten();
+        if body.is_none() && last.as_deref() == Some(text.as_str()) {
+            return Ok(());
+        }
+        let insert = "INSERT INTO accepted_metadata (id, role, number, at_ms, files, index_body)
+             VALUES ($1, $2, $3, $4, $5, $6)";
+        let id = self.next_id("accepted_metadata")?;
+        self.db
+            .execute(insert, params![id, role, number, at_ms, text, body])?;
+        Ok(())
+    }
+
+    /// Hands every line of an export to `take`, but the first and the last.
+    ///
+    /// # Errors
+    /// What `take` returns, or [`StoreError`] when the store fails.
+    pub fn audit_lines<E: From<StoreError>>(
+        &self,
+        take: &mut impl FnMut(AuditLine) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for sites in [SITES, SITE_KEYS, METADATA, REPORTS] {
+            self.each(sites, take)?;
+        }
+        for (act, previous, digest) in self.act_chain()? {
+            take(AuditLine::Act {
+                act,
+                previous,
+                digest,
+            })?;
+        }
+        for (id, content, chain) in self.chained()? {
+            let line = match self.recorded(id)? {
+                Some(recorded) => AuditLine::Decision {
+                    content: recorded,
+                    chain: chain.map(|(_, link)| link),
+                },
+                None => match chain {
+                    Some((verdict, chain)) => AuditLine::Forgotten {
+                        id,
+                        verdict,
+                        content: content.unwrap_or_default(),
+                        chain,
+                    },
+                    None => continue,
+                },
+            };
+            take(line)?;
+        }
+        Ok(())
+    }
+
+    fn each<E: From<StoreError>>(
+        &self,
+        (text, line): Lines,
+        take: &mut impl FnMut(AuditLine) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let failed = |error: rusqlite::Error| E::from(StoreError::from(error));
+        let mut query = self.db.prepare(text).map_err(failed)?;
+        let mut rows = query.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            take(line(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// Every decision by number: the digest of its content, and its verdict and link.
+    #[expect(
+        clippy::type_complexity,
+        reason = "rows of one query, taken apart where it is called"
+    )]
+    fn chained(&self) -> Result<Vec<(i64, Option<String>, Option<(String, Link)>)>, StoreError> {
+        let mut query = self.db.prepare(
+            "SELECT ids.id, c.content, c.verdict, c.previous, c.digest
+               FROM (SELECT id FROM gate_decisions UNION SELECT id FROM decision_chain) AS ids
+               LEFT JOIN decision_chain c ON c.id = ids.id ORDER BY ids.id",
+        )?;
+        let rows = query.query_map([], |row| {
+            let verdict: Option<String> = row.get(2)?;
+            let link = match verdict {
+                None => None,
+                Some(verdict) => Some((
+                    verdict,
+                    Link {
+                        previous: row.get(3)?,
+                        digest: row.get(4)?,
+                    },
+                )),
+            };
+            Ok((row.get(0)?, row.get(1)?, link))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn recorded(&self, id: i64) -> Result<Option<Recorded>, StoreError> {
+        let Some((decision, evidence)) = self.decision_text(id)? else {
+            return Ok(None);
+        };
+        let text = "SELECT at_ms, environment, base_commit, verdict, asked_by
+               FROM gate_decisions WHERE id = $1";
+        let found = self.db.query_row(text, params![id], |row| {
+            Ok(Recorded {
+                id,
+                at_ms: row.get(0)?,
+                environment: row.get(1)?,
+                commit: row.get(2)?,
+                verdict: row.get(3)?,
+                asked_by: row.get(4)?,
+                decision,
+                evidence,
+            })
+        })?;
+        Ok(Some(found))
+    }
+}
+
+/// A query, and the line of one of its rows.
+type Lines = (
+    &'static str,
+    fn(&rusqlite::Row<'_>) -> Result<AuditLine, StoreError>,
+);
+
+const SITES: Lines = (
+    "SELECT site, role, environment, cluster_type, enrolled_ms, revoked_ms FROM sites ORDER BY site",
+    |row| {
+        Ok(AuditLine::Site {
+            site: row.get(0)?,
+            role: row.get(1)?,
+            environment: row.get(2)?,
+            cluster_type: row.get(3)?,
+            enrolled_ms: row.get(4)?,
+            revoked_ms: row.get(5)?,
+        })
+    },
+);
+
+const SITE_KEYS: Lines = (
+    "SELECT site, generation, public_key FROM site_keys ORDER BY site, generation",
+    |row| {
+        Ok(AuditLine::SiteKey {
+            site: row.get(0)?,
+            generation: row.get(1)?,
+            public_key: row.get(2)?,
+        })
+    },
+);
+
+const METADATA: Lines = (
+    "SELECT id, role, at_ms, files, index_body FROM accepted_metadata ORDER BY id",
+    |row| {
+        Ok(AuditLine::Metadata {
+            id: row.get(0)?,
+            role: row.get(1)?,
+            at_ms: row.get(2)?,
+            files: parse(&row.get::<_, String>(3)?, "metadata")?,
+            index: row.get(4)?,
+        })
+    },
+);
+
+const REPORTS: Lines = (
+    "SELECT r.site, r.epoch, e.ordinal, r.number, r.via, r.received_ms, r.envelope
+       FROM reports r JOIN epochs e ON e.site = r.site AND e.epoch = r.epoch
+      ORDER BY r.site, e.ordinal, r.number",
+    |row| {
+        let envelope: Vec<u8> = row.get(6)?;
+        Ok(AuditLine::Report {
+            site: row.get(0)?,
+            epoch: row.get(1)?,
+            ordinal: row.get(2)?,
+            number: from_sql(row.get(3)?),
+            via: row.get(4)?,
+            received_ms: row.get(5)?,
+            envelope: String::from_utf8_lossy(&envelope).trim_end().to_owned(),
+        })
+    },
+);

@@ -1,0 +1,266 @@
+//! Audit exports of the real program, recomputed; and each way to change one, by somebody with the hub's own key.
+
+use std::fs;
+
+use outhaul_audit::{Audit, Recomputed};
+use outhaul_bundle::Digest;
+use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_gate::audit::{AuditLine, END_TYPE, End, Link};
+use outhaul_signer::Envelope;
+use outhaul_signer::key::SigningKey;
+
+use crate::centre::Centre;
+use crate::gate_rules::{APPROVED, approve, gate, report, world};
+use crate::program::{Hub, code, stderr};
+
+fn exported(hub: &Hub, name: &str) -> Vec<String> {
+    let file = hub.path(name);
+    hub.json(&["audit", "export", file.to_str().unwrap()]);
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().map(|line| format!("{line}\n")).collect()
+}
+
+fn audited(centre: &Centre, lines: &[String]) -> Audit {
+    let root = fs::read(centre.root()).unwrap();
+    outhaul_audit::audit(lines.concat().as_bytes(), &root, None, None).unwrap()
+}
+
+/// The lines as the hub would sign them: whoever has its key can do that much.
+fn sealed(hub: &Hub, mut lines: Vec<String>) -> Vec<String> {
+    lines.pop();
+    let (mut decisions, mut acts) = (String::new(), String::new());
+    for line in &lines {
+        match serde_json::from_str(line).unwrap() {
+            AuditLine::Decision {
+                chain: Some(chain), ..
+            }
+            | AuditLine::Forgotten { chain, .. } => decisions = chain.digest,
+            AuditLine::Act { digest, .. } => acts = digest,
+            _ => {}
+        }
+    }
+    let key = SigningKey::load_plain(&hub.state().join("hub.key")).unwrap();
+    let header: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+    let fleet = header["fleet"].as_str().unwrap().to_owned();
+    let end = End {
+        fleet,
+        lines: lines.len() as u64,
+        digest: Digest::of(lines.concat().as_bytes()).to_string(),
+        decisions,
+        acts,
+    };
+    let envelope = Envelope::sign(END_TYPE, serde_json::to_vec(&end).unwrap(), &key);
+    lines.push(String::from_utf8(envelope.to_json()).unwrap() + "\n");
+    lines
+}
+
+/// A hub with decisions that were closed by drift, closed for want of approvals, open, and open past a waived site.
+fn decided() -> (Hub, Centre) {
+    let (hub, centre, mut sites) = world(&["drone-1", "drone-2"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    report(&hub, &centre, &mut sites[1], C::Drifted);
+    assert_eq!(gate(&hub, r#"{"soak_hours": 1}"#).0, 1);
+    report(&hub, &centre, &mut sites[1], C::Compliant);
+    assert_eq!(gate(&hub, APPROVED).0, 1);
+    approve(&hub, "ann");
+    approve(&hub, "bob");
+    assert_eq!(gate(&hub, APPROVED).0, 0);
+    report(&hub, &centre, &mut sites[1], C::Failed);
+    hub.json(&[
+        "waive", "--site", "drone-2", "--until", "14d", "--by", "ann", "--reason", "in dock",
+    ]);
+    assert_eq!(gate(&hub, APPROVED).0, 0);
+    (hub, centre)
+}
+
+fn at(lines: &[String], kind: &str) -> Vec<usize> {
+    let is = |line: &String| line.contains(&format!("\"kind\":\"{kind}\""));
+    (0..lines.len()).filter(|at| is(&lines[*at])).collect()
+}
+
+#[track_caller]
+fn says(audit: &Audit, part: &str) {
+    assert_eq!(audit.exit_code(), 4, "{audit:?}");
+    let found = audit.problems.iter().any(|one| one.what.contains(part));
+    assert!(found, "`{part}` is not in {:?}", audit.problems);
+}
+
+#[test]
+fn every_decision_is_recomputed_as_recorded_from_the_root_alone() {
+    let (hub, centre) = decided();
+    let lines = exported(&hub, "one.audit");
+    let audit = audited(&centre, &lines);
+    assert_eq!(audit.problems, []);
+    let outcomes: Vec<_> = audit
+        .decisions
+        .iter()
+        .map(|one| (one.verdict.as_str(), &one.outcome))
+        .collect();
+    let same = &Recomputed::AsRecorded;
+    assert_eq!(
+        outcomes,
+        [
+            ("closed", same),
+            ("closed", same),
+            ("open", same),
+            ("open", same)
+        ]
+    );
+    assert_eq!(audit.exit_code(), 0);
+    assert_eq!(
+        exported(&hub, "two.audit"),
+        lines,
+        "the same record is the same file"
+    );
+    let again = hub.run(&["audit", "export", hub.path("one.audit").to_str().unwrap()]);
+    assert_eq!(code(&again), 1, "{}", stderr(&again));
+    // A later export continues the chain, and one of before is told from a rewritten one.
+    assert_eq!(gate(&hub, "{}").0, 0);
+    let later = exported(&hub, "three.audit").concat();
+    let root = fs::read(centre.root()).unwrap();
+    let with_head = |head: &str| outhaul_audit::audit(later.as_bytes(), &root, None, Some(head));
+    assert_eq!(with_head(&audit.head).unwrap().exit_code(), 0);
+    says(&with_head("sha256:00").unwrap(), "is not in the chain");
+}
+
+#[test]
+fn a_decision_that_was_removed() {
+    let (hub, centre) = decided();
+    let mut lines = exported(&hub, "a");
+    lines.remove(at(&lines, "decision")[1]);
+    says(
+        &audited(&centre, &lines),
+        "the file is not what the hub signed",
+    );
+    says(
+        &audited(&centre, &sealed(&hub, lines)),
+        "decision 3 does not follow the one before it",
+    );
+}
+
+#[test]
+fn a_verdict_that_was_changed() {
+    let (hub, centre) = decided();
+    let mut lines = exported(&hub, "a");
+    let first = at(&lines, "decision")[0];
+    lines[first] = lines[first].replace("\"verdict\":\"closed\"", "\"verdict\":\"open\"");
+    let lines = sealed(&hub, lines);
+    says(
+        &audited(&centre, &lines),
+        "decision 1 is not what its digest was made of",
+    );
+
+    // Whoever writes the chain anew as well is found out by the evidence.
+    let mut lines = exported(&hub, "b");
+    let mut previous = String::new();
+    for at in at(&lines, "decision") {
+        let AuditLine::Decision { mut content, .. } = serde_json::from_str(&lines[at]).unwrap()
+        else {
+            panic!("{}", lines[at]);
+        };
+        content.verdict = "open".to_owned();
+        content.decision = content
+            .decision
+            .replace("\"verdict\":\"closed\"", "\"verdict\":\"open\"");
+        let digest = Link::digest_of(&previous, content.id, &content.verdict, &content.digest());
+        let chain = Some(Link {
+            previous: std::mem::replace(&mut previous, digest.clone()),
+            digest,
+        });
+        lines[at] = serde_json::to_string(&AuditLine::Decision { content, chain }).unwrap() + "\n";
+    }
+    let audit = audited(&centre, &sealed(&hub, lines));
+    assert_eq!(audit.problems, []);
+    assert_eq!(audit.exit_code(), 4);
+    let Recomputed::Differs(differences) = &audit.decisions[0].outcome else {
+        panic!("{:?}", audit.decisions[0]);
+    };
+    assert_eq!(differences[0], "the verdict is closed, recorded is open");
+    assert_eq!(audit.decisions[2].outcome, Recomputed::AsRecorded);
+}
+
+#[test]
+fn an_approval_with_another_name() {
+    let (hub, centre) = decided();
+    let mut lines = exported(&hub, "a");
+    let second = at(&lines, "act")[1];
+    lines[second] = lines[second].replace("\"by\":\"bob\"", "\"by\":\"cid\"");
+    let audit = audited(&centre, &sealed(&hub, lines));
+    says(
+        &audit,
+        "entry 2 (approve by cid) is not what its digest was made of",
+    );
+    assert!(
+        matches!(audit.decisions[2].outcome, Recomputed::Differs(_)),
+        "{:?}",
+        audit.decisions[2]
+    );
+}
+
+#[test]
+fn an_envelope_of_another_site() {
+    let (hub, centre) = decided();
+    let mut lines = exported(&hub, "a");
+    let reports = at(&lines, "report");
+    let envelope = |line: &str| match serde_json::from_str(line).unwrap() {
+        AuditLine::Report { envelope, .. } => serde_json::to_string(&envelope).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    // The good report of drone-1 in place of the one in which drone-2 says that it drifted.
+    let (good, bad) = (envelope(&lines[reports[0]]), envelope(&lines[reports[1]]));
+    lines[reports[1]] = lines[reports[1]].replace(&bad, &good);
+    let audit = audited(&centre, &sealed(&hub, lines));
+    says(
+        &audit,
+        "what stands for report 1 of site `drone-2` is report 1 of site `drone-1`",
+    );
+    let Recomputed::Missing(missing) = &audit.decisions[0].outcome else {
+        panic!("{:?}", audit.decisions[0]);
+    };
+    assert!(
+        missing.starts_with("report 1 of site `drone-2`"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_chain_that_was_reordered() {
+    let (hub, centre) = decided();
+    for kind in ["decision", "act"] {
+        let mut lines = exported(&hub, kind);
+        let places = at(&lines, kind);
+        lines.swap(places[0], places[1]);
+        let audit = audited(&centre, &sealed(&hub, lines));
+        says(&audit, "does not follow the one before it");
+    }
+}
+
+#[test]
+fn a_file_that_was_cut() {
+    let (hub, centre) = decided();
+    let lines = exported(&hub, "a");
+    let whole = lines.len();
+    for left in [1, 2, whole / 2, whole - 1] {
+        says(&audited(&centre, &lines[..left]), "the file is cut");
+    }
+    // In the middle of its last line.
+    let mut cut = lines.clone();
+    cut[whole - 1].truncate(20);
+    says(&audited(&centre, &cut), "the file is cut");
+    // A line that the hub signed no end for.
+    let mut shorter = lines;
+    shorter.remove(whole - 2);
+    says(
+        &audited(&centre, &shorter),
+        "the file is not what the hub signed",
+    );
+}
+
+#[test]
+fn a_bundle_that_another_fleet_signed() {
+    let (hub, _) = decided();
+    let other = tempfile::tempdir().unwrap();
+    let other = Centre::new(other.path());
+    let lines = exported(&hub, "a");
+    says(&audited(&other, &lines), "does not hold under the root");
+}

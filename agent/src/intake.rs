@@ -7,7 +7,7 @@
 //! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
 
 use outhaul_bundle::index::{Content, Stream};
-use outhaul_bundle::{Digest, Index};
+use outhaul_bundle::{Digest, Index, Volume};
 use outhaul_signer::{MetadataSource, TrustError, trust};
 use rusqlite::Connection;
 
@@ -32,6 +32,7 @@ pub(crate) mod copy;
 pub mod file;
 pub mod media;
 mod mistaken;
+pub mod parts;
 pub mod plan;
 mod published;
 pub mod pull;
@@ -59,7 +60,15 @@ pub trait BundleSource {
     /// [`AgentError`], a refusal included.
     fn index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), AgentError>;
 
-    /// Every blob of the index into the store.
+    /// Which part of the bundle it is, asked after its index; `None` for a whole one.
+    ///
+    /// # Errors
+    /// [`AgentError`], a refusal included.
+    fn volume(&mut self, _index: &Index) -> Result<Option<Volume>, AgentError> {
+        Ok(None)
+    }
+
+    /// Every blob of the index into the store; of a part those that it holds.
     ///
     /// # Errors
     /// [`AgentError`], a refusal included.
@@ -250,6 +259,10 @@ fn try_accept(
         return Ok(outcome);
     }
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
+    let volume = source.volume(&index)?;
+    if volume.is_some() {
+        parts::refuse_older(agent, source.name(), number)?;
+    }
     let index = index.for_site(&agent.site.name);
     let kind = index.reconciler.kind.as_str();
     let ordered = !orders::orders_of(agent, &index)?.is_empty();
@@ -266,6 +279,13 @@ fn try_accept(
         .missing_bytes(&index.blobs)
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
+    if let Some(volume) = &volume {
+        let part = (&index, bytes.as_slice());
+        let outcome = parts::collect(agent, source, part, &offer, volume, &mut blobs)?;
+        if let Some(incomplete) = outcome {
+            return Ok(incomplete);
+        }
+    }
     if !restored {
         copy::begin(agent, source.name(), &index, &offer)?;
     }

@@ -27,6 +27,7 @@ mod generation;
 mod helper;
 mod host;
 mod http;
+mod incomplete;
 mod intact;
 mod intake;
 mod offer;

@@ -9,6 +9,7 @@ use outhaul_bundle::Digest;
 use outhaul_signer::Acceptance;
 use rusqlite::Connection;
 
+use crate::incomplete::IncompleteBundle;
 use crate::machine::State;
 use crate::state::clock::ClockReading;
 use crate::state::{StateError, floors};
@@ -29,6 +30,15 @@ pub enum ImportOutcome {
         number: u64,
         /// What was done.
         note: String,
+    },
+    /// It is one part of a bundle, and others are missing; nothing was applied.
+    Incomplete {
+        /// Which part.
+        part: usize,
+        /// Whether all that it holds was here before.
+        is_known: bool,
+        /// What is here and what is missing.
+        bundle: IncompleteBundle,
     },
     /// It came to rest in this state.
     Rests {

@@ -12,6 +12,7 @@ use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::incomplete::{self, IncompleteBundle};
 use crate::intake::plan;
 use crate::intake::refusals::PastRefusal;
 use crate::intake::visit::{self, Visit};
@@ -103,6 +104,9 @@ pub struct Status {
     pub time_lower_bound: String,
     /// The machine's own clock.
     pub clock: Clock,
+    /// A bundle of which some parts are here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<IncompleteBundle>,
     /// Sticks and folders that were read, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Visit>,
@@ -216,6 +220,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         time_lower_bound: reading.bound.at().to_string(),
         clock: Clock::of(agent, &reading),
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
+        incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
         refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
         attention: attention::find(agent)?,
@@ -336,6 +341,7 @@ impl Status {
             lines.push(format!("to do: {to_do}"));
         }
         lines.extend(self.bundle_lines());
+        lines.extend(self.incomplete.iter().map(IncompleteBundle::sentence));
         for assignment in &self.assignments {
             let word = self.word(assignment);
             let more = if assignment.message.is_empty() {

@@ -97,6 +97,8 @@ mod stuck;
 mod tls;
 #[path = "runner/trusted_clock.rs"]
 mod trusted_clock;
+#[path = "runner/volumes.rs"]
+mod volumes;
 #[path = "runner/waits.rs"]
 mod waits;
 #[path = "runner/wrong_stick.rs"]

@@ -4,7 +4,8 @@
 //!
 //! 1. `metadata/…`: signed metadata of The Update Framework, opaque to this crate;
 //! 2. `index.json`: an [`Index`], the one file that the metadata vouches for;
-//! 3. `blobs/sha256/…`: each blob once, in the order of [`Index::blobs`], for which the index vouches.
+//! 3. `volume.json`: which part of the bundle the file is ([`Volume`]); only parts have it;
+//! 4. `blobs/sha256/…`: each blob once, in the order of [`Index::blobs`], for which the index vouches.
 //!
 //! What comes in: typed values and byte streams. What goes out: bytes, or values that were checked
 //! against limits and digests. It opens no file, reads no clock, knows no key, and never decompresses
@@ -27,6 +28,7 @@ pub mod read;
 pub mod report;
 pub mod seal;
 pub mod stream;
+pub mod volume;
 pub mod write;
 
 pub use digest::Digest;
@@ -37,4 +39,5 @@ pub use number::MAX_NUMBER;
 pub use order::{Instruction, Order};
 pub use read::{BlobSink, BundleReader, ReadError};
 pub use report::Report;
-pub use write::{BlobSource, WriteError, write_bundle};
+pub use volume::Volume;
+pub use write::{BlobSource, WriteError, write_bundle, write_part};

@@ -19,12 +19,15 @@ const MAX_VERSION_DIGITS: usize = 19;
 
 const FOLDER_METADATA: &str = "metadata/";
 const FOLDER_BLOBS: &str = "blobs/sha256/";
+const VOLUME: &str = "volume.json";
 
 /// One member of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Member {
     Metadata(MetadataName),
     Index,
+    /// Which part of a bundle the file is; only such a file has it.
+    Volume,
     Blob(Digest),
 }
 
@@ -86,6 +89,7 @@ impl fmt::Display for Member {
         match self {
             Self::Metadata(name) => write!(f, "{FOLDER_METADATA}{name}"),
             Self::Index => f.write_str("index.json"),
+            Self::Volume => f.write_str(VOLUME),
             Self::Blob(digest) => write!(f, "{FOLDER_BLOBS}{}", digest.hex()),
         }
     }
@@ -98,6 +102,8 @@ impl Member {
             MetadataName::parse(name).map(Self::Metadata)
         } else if let Some(hex) = text.strip_prefix(FOLDER_BLOBS) {
             Digest::from_hex(hex).ok().map(Self::Blob)
+        } else if text == VOLUME {
+            Some(Self::Volume)
         } else {
             (text == "index.json").then_some(Self::Index)
         }

@@ -19,6 +19,7 @@ use crate::digest::{Digest, Hasher};
 use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
 use crate::member::{Block, Member};
+use crate::volume::{MAX_VOLUME_BYTES, Volume};
 
 /// Where verified blobs go.
 pub trait BlobSink {
@@ -56,8 +57,10 @@ pub struct BundleReader<R> {
     input: Input<R>,
     limits: Limits,
     stage: Stage,
-    /// The header after the metadata: read to see where the metadata ends.
+    /// A header that was read to see where what comes before it ends.
     ahead: Option<Block>,
+    /// Which part it is, once somebody asked; a whole bundle is none.
+    volume: Option<Option<Volume>>,
 }
 
 impl<R: Read> BundleReader<R> {
@@ -68,6 +71,7 @@ impl<R: Read> BundleReader<R> {
             limits,
             stage: Stage::Start,
             ahead: None,
+            volume: None,
         }
     }
 
@@ -90,13 +94,40 @@ impl<R: Read> BundleReader<R> {
         })
     }
 
-    /// Reads every blob of the index, in its order, into `sink`, and sees that nothing follows.
+    /// Reads which part of the bundle it is; `None` for a whole one. Asked after the index; without it only
+    /// a whole bundle is read.
+    ///
+    /// # Errors
+    /// [`ReadError`] for a part that contradicts the index.
+    pub fn read_volume(&mut self, index: &Index) -> Result<Option<Volume>, ReadError> {
+        if self.volume.is_none() {
+            let found = self.step(Stage::Index, Stage::Index, |reader| reader.volume(index))?;
+            self.volume = Some(found);
+        }
+        Ok(self.volume.clone().flatten())
+    }
+
+    /// Reads every blob of the index, in its order, into `sink`, and sees that nothing follows. Of a part that
+    /// somebody asked for with [`BundleReader::read_volume`] it reads the part's.
     ///
     /// # Errors
     /// [`ReadError`]; blobs that were committed before are right and may be kept.
     pub fn read_blobs(&mut self, index: &Index, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
+        let is_asked = self.volume.is_some();
+        let volume = match self.stage {
+            Stage::Index => self.read_volume(index)?,
+            _ => None,
+        };
         self.step(Stage::Index, Stage::End, |reader| {
-            for blob in &index.blobs {
+            let carried = match &volume {
+                None => index.blobs.as_slice(),
+                Some(volume) if is_asked => index.blobs.get(volume.range()).unwrap_or_default(),
+                Some(volume) => {
+                    let (part, parts) = (volume.part(), volume.parts());
+                    return Err(ReadError::Part { part, parts });
+                }
+            };
+            for blob in carried {
                 reader.blob(blob, sink)?;
             }
             reader.end()
@@ -176,6 +207,22 @@ impl<R: Read> BundleReader<R> {
         Ok((index, bytes))
     }
 
+    fn volume(&mut self, index: &Index) -> Result<Option<Volume>, ReadError> {
+        let size = match self.header("a blob or the end")? {
+            Block::Member(Member::Volume, size) => size,
+            other => {
+                self.ahead = Some(other);
+                return Ok(None);
+            }
+        };
+        let member = Member::Volume.to_string();
+        at_most(&member, size, MAX_VOLUME_BYTES)?;
+        let (bytes, _) = self.small(&member, size)?;
+        Volume::from_bytes(&bytes, index.blobs.len())
+            .map(Some)
+            .map_err(|problem| ReadError::Volume { problem })
+    }
+
     fn blob(&mut self, blob: &Blob, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
         let member = Member::Blob(blob.digest);
         let name = member.to_string();
@@ -239,6 +286,9 @@ impl<R: Read> BundleReader<R> {
 
     /// The next block.
     fn header(&mut self, expected: &str) -> Result<Block, ReadError> {
+        if let Some(block) = self.ahead.take() {
+            return Ok(block);
+        }
         let offset = self.input.offset();
         let block = self.input.block(expected)?;
         crate::member::parse(&block).map_err(|problem| ReadError::Header { offset, problem })

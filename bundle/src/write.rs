@@ -13,6 +13,7 @@ use crate::digest::{Digest, Hasher};
 use crate::index::{Blob, Index, IndexError};
 use crate::limits::Limits;
 use crate::member::{BLOCK, Member, MetadataName, printable};
+use crate::volume::Volume;
 
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -24,6 +25,22 @@ pub trait BlobSource {
     /// # Errors
     /// Whatever keeps the blob from being opened; it ends the writing.
     fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>>;
+}
+
+/// Writes one part of a bundle to `out` and returns it, flushed: all that [`write_bundle`] writes, with the blobs of
+/// `volume` only.
+///
+/// # Errors
+/// As [`write_bundle`].
+pub fn write_part<W: Write>(
+    out: W,
+    metadata: &[(String, Vec<u8>)],
+    index_bytes: &[u8],
+    index: &Index,
+    volume: &Volume,
+    blobs: &mut dyn BlobSource,
+) -> Result<W, WriteError> {
+    write_members(out, metadata, index_bytes, index, Some(volume), blobs)
 }
 
 /// Writes one bundle to `out` and returns it, flushed.
@@ -38,6 +55,17 @@ pub fn write_bundle<W: Write>(
     metadata: &[(String, Vec<u8>)],
     index_bytes: &[u8],
     index: &Index,
+    blobs: &mut dyn BlobSource,
+) -> Result<W, WriteError> {
+    write_members(out, metadata, index_bytes, index, None, blobs)
+}
+
+fn write_members<W: Write>(
+    out: W,
+    metadata: &[(String, Vec<u8>)],
+    index_bytes: &[u8],
+    index: &Index,
+    volume: Option<&Volume>,
     blobs: &mut dyn BlobSource,
 ) -> Result<W, WriteError> {
     let limits = Limits::default();
@@ -58,8 +86,15 @@ pub fn write_bundle<W: Write>(
         tar.small(&Member::Metadata(name.clone()), bytes)?;
     }
     tar.small(&Member::Index, index_bytes)?;
+    let carried = match volume {
+        None => index.blobs.as_slice(),
+        Some(volume) => {
+            tar.small(&Member::Volume, &volume.to_bytes())?;
+            index.blobs.get(volume.range()).unwrap_or_default()
+        }
+    };
     let mut buffer = vec![0; BUFFER_BYTES];
-    for blob in &index.blobs {
+    for blob in carried {
         let reader = blobs.open(blob).map_err(|error| WriteError::Source {
             blob: blob.digest,
             error,

@@ -122,6 +122,8 @@ pub mod key {
     pub const WATCHED: &str = "watched";
     /// How often content was applied and left again: see [`super::returns`].
     pub const RETURNS: &str = "returns";
+    /// `IncompleteBundle` of the agent: a bundle of which some parts are here.
+    pub const INCOMPLETE: &str = "incomplete";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

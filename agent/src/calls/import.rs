@@ -11,6 +11,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::ImportOutcome;
 use crate::intake::media::{self, Findings};
+use crate::intake::parts;
 use crate::intake::slip::{self, News};
 use crate::intake::visit::{self, already};
 use crate::machine::State;
@@ -88,6 +89,9 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
                 serde_json::json!({ "number": number, "active": number, "remembered": remembered }),
             )
         }
+        (None, ImportOutcome::Incomplete { bundle, .. }) => {
+            (bundle.sentence(), serde_json::json!(bundle))
+        }
         (None, ImportOutcome::Ordered { number, note }) => (
             format!("bundle {number} brings an order: {note}"),
             serde_json::json!({ "number": number, "message": note }),
@@ -138,6 +142,24 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
                 "number": number, "state": State::Active.word(), "message": already(&remembered),
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
+            return;
+        }
+        ImportOutcome::Incomplete {
+            part,
+            is_known,
+            bundle,
+        } => {
+            answer.text = parts::sentence(part, is_known, &bundle);
+            answer.value = serde_json::json!({
+                "number": bundle.number, "state": "incomplete", "parts": bundle.parts,
+                "missing": bundle.missing, "message": answer.text, "file": taken,
+                "slips": slips_json(&findings.slips),
+            });
+            answer.messages.push(
+                "help: import the parts that are missing, in any order; `outhaul-agent status` names them".into(),
+            );
+            // A script that waits for the bundle to be applied goes on only when it was.
+            answer.exit = 1;
             return;
         }
         ImportOutcome::Ordered { number, note } => {

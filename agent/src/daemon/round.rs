@@ -316,7 +316,8 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
         return Ok(());
     };
     match intake::accept(agent, &mut source)? {
-        ImportOutcome::AlreadyActive { .. } => {}
+        // What is pulled comes whole.
+        ImportOutcome::AlreadyActive { .. } | ImportOutcome::Incomplete { .. } => {}
         ImportOutcome::Ordered { number, note } => {
             tracing::warn!(number, note, "a bundle of the repository brought an order");
         }

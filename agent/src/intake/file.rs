@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use outhaul_bundle::index::Content;
-use outhaul_bundle::{BundleReader, Index, Limits, ReadError};
+use outhaul_bundle::{BundleReader, Index, Limits, ReadError, Volume};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
@@ -24,6 +24,8 @@ pub struct BundleFile {
     heartbeat: Heartbeat,
     reader: BundleReader<Beating>,
     metadata: Option<BTreeMap<String, Vec<u8>>>,
+    /// Whether its blobs were read: a part's are read before it is known whether anything is missing.
+    is_read: bool,
 }
 
 /// A file whose reading is a sign of life.
@@ -63,6 +65,7 @@ impl BundleFile {
                 limits,
             ),
             metadata: None,
+            is_read: false,
         }
     }
 
@@ -148,9 +151,20 @@ impl BundleSource for BundleFile {
             .map_err(|error| failed(&self.name, &self.heartbeat, &error))
     }
 
+    fn volume(&mut self, index: &Index) -> Result<Option<Volume>, AgentError> {
+        self.reader
+            .read_volume(index)
+            .map_err(|error| failed(&self.name, &self.heartbeat, &error))
+    }
+
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {
+        if self.is_read {
+            return Ok(());
+        }
         self.reader
             .read_blobs(index, store)
-            .map_err(|error| failed(&self.name, &self.heartbeat, &error))
+            .map_err(|error| failed(&self.name, &self.heartbeat, &error))?;
+        self.is_read = true;
+        Ok(())
     }
 }

@@ -249,7 +249,13 @@ fn take_newest(
     for (path, offer) in offers {
         let name = text::file_name(&path);
         let number = offer.acceptance.number;
-        if findings.outcome.is_some() {
+        // Other parts of the same bundle may lie beside it.
+        let is_part_of = |outcome: &ImportOutcome| matches!(outcome, ImportOutcome::Incomplete { bundle, .. } if bundle.number == number);
+        if findings
+            .outcome
+            .as_ref()
+            .is_some_and(|outcome| !is_part_of(outcome))
+        {
             let is = match taken {
                 Some(taken) if taken == number => "is the one that was taken already",
                 _ => "is older",

@@ -10,7 +10,7 @@ use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
 
-use super::{BundleSource, ImportOutcome, Offer, copy};
+use super::{BundleSource, ImportOutcome, Offer, copy, parts};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
@@ -154,6 +154,9 @@ pub(crate) fn rehearse(
         return Ok(recorded(agent, plan));
     }
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
+    if let Some(volume) = source.volume(&index)? {
+        return Err(parts::not_planned(source.name(), &volume));
+    }
     let index = index.for_site(&agent.site.name);
     let kind = index.reconciler.kind.as_str().to_owned();
     if orders.is_empty() {

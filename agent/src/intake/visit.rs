@@ -16,6 +16,7 @@ use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
+use crate::intake::parts;
 use crate::report::{self, Exported, OnMedium};
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
@@ -424,6 +425,11 @@ fn parts(findings: &Findings) -> Vec<String> {
         ImportOutcome::AlreadyActive { number, remembered } => {
             format!("bundle {number} is {}", already(remembered))
         }
+        ImportOutcome::Incomplete {
+            part,
+            is_known,
+            bundle,
+        } => parts::sentence(*part, *is_known, bundle),
         ImportOutcome::Ordered { number, note } => {
             format!("bundle {number} brought an order: {note}")
         }

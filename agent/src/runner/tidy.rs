@@ -6,11 +6,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use outhaul_bundle::Digest;
+
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
+use crate::incomplete;
 use crate::machine::{Event, Work};
 use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
@@ -87,5 +90,7 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
         let blobs = index.iter().flat_map(|index| index.blobs.iter());
         wanted.extend(blobs.map(|blob| blob.digest.hex()));
     }
+    let parts = incomplete::kept(agent)?;
+    wanted.extend(parts.iter().map(Digest::hex));
     Ok(Blobs::new(&agent.state_folder).retain(&wanted)?)
 }

@@ -36,7 +36,16 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         }
         EnrolmentStatus::Approved => {}
     }
-    if status.active.is_none() && status.unfinished.is_none() {
+    if let Some(bundle) = &status.incomplete {
+        let missing: Vec<_> = bundle.missing.iter().map(ToString::to_string).collect();
+        next.push(format!(
+            "`outhaul-agent import FOLDER` takes the missing parts of bundle {} (part {} of {}) from a stick, in any \
+             order",
+            bundle.number,
+            missing.join(", "),
+            bundle.parts
+        ));
+    } else if status.active.is_none() && status.unfinished.is_none() {
         next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
     }
     if status.reports_waiting > 0 && !has_hub {

@@ -358,7 +358,7 @@ impl Centre {
         self.fleet.change_root(&changes, now(), &secret()).unwrap();
     }
 
-    fn index(&self, draft: &Draft, number: u64) -> (Index, MemoryBlobs) {
+    pub fn index(&self, draft: &Draft, number: u64) -> (Index, MemoryBlobs) {
         let (mut contents, mut blobs) = (MemoryBlobs::default(), MemoryBlobs::default());
         let mut candidates = Vec::new();
         let mut index = FakeBundle::new(number, &[]).unwrap().index;

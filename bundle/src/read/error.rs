@@ -146,6 +146,22 @@ pub enum ReadError {
     /// The index cannot be used, although somebody vouches for it.
     #[error("{0}; the bundle is refused and what runs is untouched")]
     Index(#[from] IndexError),
+    /// One part of a bundle, where the whole bundle is needed.
+    #[error(
+        "it is part {part} of {parts} of a bundle, and the whole bundle is needed here; what runs is untouched"
+    )]
+    Part {
+        /// Which.
+        part: usize,
+        /// Of how many.
+        parts: usize,
+    },
+    /// A part that does not fit its bundle.
+    #[error("`volume.json`: {problem}; the file is refused and what runs is untouched")]
+    Volume {
+        /// What is wrong.
+        problem: String,
+    },
     /// The program called the reader's steps in another order, or again after an error.
     #[error("the bundle's reader was used out of turn (a defect of this program)")]
     OutOfTurn,
@@ -188,6 +204,8 @@ impl ReadError {
             Self::Size { .. } => "size",
             Self::Digest { .. } => "digest",
             Self::Index(_) => "index",
+            Self::Part { .. } => "part",
+            Self::Volume { .. } => "volume",
             Self::OutOfTurn => "internal",
         }
     }

@@ -4,6 +4,7 @@
 
 use std::error::Error;
 
+use outhaul_bundle::volume::VolumeError;
 use outhaul_git::source::SourceError;
 use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
@@ -178,8 +179,10 @@ impl Classified for ProduceError {
 impl Classified for CopyError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Nothing { .. } => Usage,
-            Self::Changed { .. } | Self::Deliver(_) => Environment,
+            Self::Nothing { .. } | Self::Cut { .. } | Self::NoPart { .. } => Usage,
+            Self::Changed { .. } | Self::Deliver(_) | Self::Parts { .. } | Self::Read { .. } => {
+                Environment
+            }
         }
     }
 
@@ -191,6 +194,20 @@ impl Classified for CopyError {
                     .to_owned(),
             ),
             Self::Deliver(error) => error.help(),
+            Self::Cut { error: VolumeError::TooSmall { least, .. }, .. } => Some(format!(
+                "`--volume-size {least}` is the smallest that works; a stick with exFAT or ext4 holds larger files than \
+                 one with FAT"
+            )),
+            Self::Cut { .. } => Some("choose a larger `--volume-size`".to_owned()),
+            Self::NoPart { parts, .. } => Some(format!("its parts are 1 to {parts}")),
+            Self::Parts { fit, .. } => Some(match fit.as_slice() {
+                [] => "use a larger stick, or a smaller `--volume-size`".to_owned(),
+                fit => {
+                    let fit: Vec<_> = fit.iter().map(|part| format!("--part {part}")).collect();
+                    format!("`{}` fits here; write the other parts to other sticks with `--part`", fit.join(" "))
+                }
+            }),
+            Self::Read { .. } => None,
             Self::Nothing { kept, .. } => Some(match kept.as_slice() {
                 [] => "`outhaul bundle` makes one".to_owned(),
                 kept => format!("it keeps those of {}", kept.join(", ")),

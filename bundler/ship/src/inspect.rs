@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use outhaul_bundle::index::{Content, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BundleReader, ReadError};
-use outhaul_bundle::{Digest, digest::DigestError};
+use outhaul_bundle::{Digest, Volume, digest::DigestError};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use crate::deliver::CheckOnly;
 pub struct Inspection {
     /// What the bundle says.
     pub index: Index,
+    /// Which part of the bundle the file is; `None` for a whole bundle.
+    pub volume: Option<Volume>,
     /// Bytes of the whole file.
     pub bytes: u64,
     /// Each metadata file.
@@ -136,6 +138,7 @@ pub fn inspect(
         }
     };
     let (index, _) = reader.read_index(&expected)?;
+    let volume = reader.read_volume(&index)?;
     reader.read_blobs(&index, &mut CheckOnly)?;
     let metadata = parsed
         .into_iter()
@@ -152,10 +155,19 @@ pub fn inspect(
         .collect();
     Ok(Inspection {
         index,
+        volume,
         bytes: reader.offset(),
         metadata,
         trusted,
     })
+}
+
+/// The index that the metadata of a bundle names; nobody vouches for it here.
+///
+/// # Errors
+/// [`InspectError`] for metadata that is not a bundle's.
+pub(crate) fn index_named(files: &BTreeMap<String, Vec<u8>>) -> Result<Content, InspectError> {
+    Ok(index_target(&parse_all(files)?)?.1)
 }
 
 fn parse_all(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<(String, Envelope)>, InspectError> {

@@ -48,6 +48,7 @@ mod share;
 mod shelf;
 mod shipped;
 mod signing;
+pub mod volumes;
 
 use countersigned::CountersignedBundle;
 use current::Current;

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_ship::stream::volumes;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
 use serde_json::json;
@@ -31,6 +32,12 @@ pub struct Args {
     /// Where to: a folder that is there, such as the place where a stick is mounted
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// Write each bundle in parts of at most so many bytes, such as 3900M for FAT (K, M and G are powers of 1024)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    volume_size: Option<u64>,
+    /// Only this part (may be given more than once), when one stick does not hold all of them
+    #[arg(long, value_name = "N", requires = "volume_size")]
+    part: Vec<usize>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -46,11 +53,16 @@ impl Args {
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
         let mut done = Vec::new();
         for bundle in bundles {
-            let copied = bundle.copy(&self.to).map_err(|error| Failure::of(&error))?;
-            if self.output == Format::Text {
-                data(&line(&bundle, &copied));
+            let copied = match self.volume_size {
+                None => bundle.copy(&self.to).map(|copied| vec![copied]),
+                Some(max_bytes) => volumes::copy(&bundle, &self.to, max_bytes, &self.part),
+            };
+            for copied in copied.map_err(|error| Failure::of(&error))? {
+                if self.output == Format::Text {
+                    data(&line(&bundle, &copied));
+                }
+                done.push((bundle.clone(), copied));
             }
-            done.push((bundle, copied));
         }
         media.sync().map_err(|error| Failure::file(&error))?;
         say(&removable(&self.to));
@@ -66,6 +78,28 @@ impl Args {
         }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// Bytes, or K, M or G of them.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(digits) => (digits, text.get(digits.len()..).unwrap_or_default()),
+        None => (text, ""),
+    };
+    let power = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => 0,
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|count| count.checked_mul(1 << power))
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| {
+            "a size is a number, or a number with K, M or G behind it, such as 3900M".to_owned()
+        })
 }
 
 fn line(bundle: &KeptBundle, copied: &Copied) -> String {

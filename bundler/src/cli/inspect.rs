@@ -98,6 +98,15 @@ impl Args {
             "bundle {} of stream {}/{} (role {}), fleet {}",
             index.number, stream.environment, stream.cluster_type, stream.role, index.fleet
         ));
+        if let Some(volume) = &found.volume {
+            let (part, parts) = (volume.part(), volume.parts());
+            let others = (1..=parts).filter(|other| *other != part);
+            let others: Vec<_> = others.map(|other| other.to_string()).collect();
+            data(&format!(
+                "  part        {part} of {parts}; a site needs part {}, too",
+                others.join(", ")
+            ));
+        }
         let sites: Vec<_> = index.recipients.iter().map(AsRef::as_ref).collect();
         data(&format!(
             "  for         {}",
@@ -271,6 +280,9 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
     ]);
     json!({
         "index": found.index,
+        "part": found.volume.as_ref().map(|volume| json!({
+            "number": volume.part(), "of": volume.parts(), "blobs": volume.range().len(),
+        })),
         "metadata": found.metadata,
         "bytes": sizes,
         "sealed_for": sealed,

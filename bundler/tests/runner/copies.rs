@@ -7,6 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use super::kept::Fleet;
+use super::repositories::commit;
 
 #[test]
 fn a_second_stick_gets_the_same_bytes_read_back_and_without_a_control_plane() {
@@ -111,11 +112,78 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
         read_only.contains("Read-only") || read_only.contains("read-only"),
         "{read_only}"
     );
-    // A stick that takes it gets the number that none of them used up, and is told apart from a folder.
+    // A stick that takes it gets a number that was not signed before, and is told apart from a folder.
     assert!(mount("size=1m"));
     let good = fleet.bundle_to("stick", &[]);
-    let there = stick.join("dev-drone-1.outhaul").is_file();
+    let there = fs::read_dir(&stick).unwrap().count();
     assert!(umount());
-    assert!(good.starts_with("exit code 0") && there, "{good}");
+    assert!(good.starts_with("exit code 0"), "{good}");
+    assert_eq!(there, 1);
     assert!(good.contains("a stick is safe to remove now"), "{good}");
+}
+
+#[test]
+fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_too_small_are_named()
+{
+    let fleet = Fleet::new();
+    for name in ["one", "two", "three"] {
+        let noise: Vec<u8> = (0..40_000u32)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 3) ^ u32::from(name.as_bytes()[1]))
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        fs::write(fleet.path(&format!("manifests/here/{name}.gz")), noise).unwrap();
+    }
+    commit(&fleet.path("manifests"), "large files");
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let run = |to: &str, more: &[&str]| {
+        let _ = fs::create_dir(fleet.path(to));
+        let command = ["copy", "--fleet", "fleet", "--to", to, "--volume-size"];
+        fleet.fixture.run_only(&[&command[..], more].concat())
+    };
+    let seen = run("first", &["1K"]);
+    assert!(seen.starts_with("exit code 2"), "{seen}");
+    assert!(
+        seen.contains("is too small") && seen.contains("is the smallest that works"),
+        "{seen}"
+    );
+    assert_eq!(fs::read_dir(fleet.path("first")).unwrap().count(), 0);
+    let seen = run("first", &["300K"]);
+    assert!(
+        seen.starts_with("exit code 0") && seen.contains("a stick is safe to remove"),
+        "{seen}"
+    );
+    let parts = super::replay::files(&fleet.path("first"));
+    assert!(parts.len() > 1, "{seen}");
+    let last = format!("dev-drone-1.part{0}of{0}.outhaul", parts.len());
+    assert!(fleet.path(&format!("first/{last}")).is_file(), "{seen}");
+    for (path, bytes) in &parts {
+        assert!(bytes.len() <= 300 * 1024, "{path:?}");
+    }
+    // Over two sticks they are the same bytes; what is there already is read back.
+    let count = parts.len().to_string();
+    let seen = run("second", &["300K", "--part", &count]);
+    assert!(seen.contains(&last), "{seen}");
+    assert_eq!(fs::read_dir(fleet.path("second")).unwrap().count(), 1);
+    let seen = run("second", &["300K"]);
+    assert!(seen.contains("there already, read back"), "{seen}");
+    assert_eq!(super::replay::files(&fleet.path("second")), parts);
+    let seen = run("second", &["300K", "--part", "99"]);
+    assert!(
+        seen.starts_with("exit code 2") && seen.contains("its parts are 1 to"),
+        "{seen}"
+    );
+    // Each is verified alone, and none is taken for a bundle.
+    let part = format!("second/{last}");
+    let seen = fleet
+        .fixture
+        .run_only(&["inspect", "--fleet", "fleet", &part]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(
+        seen.contains("signatures  hold") && seen.contains("a site needs part 1"),
+        "{seen}"
+    );
+    // A bundle that fits is written whole.
+    let seen = run("whole", &["3900M"]);
+    assert!(fleet.path("whole/dev-drone-1.outhaul").is_file(), "{seen}");
 }

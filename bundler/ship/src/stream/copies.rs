@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::volume::VolumeError;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
 use crate::deliver::{self, DeliverError, medium};
+use crate::inspect::InspectError;
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]
@@ -52,6 +54,59 @@ pub enum CopyError {
         of: String,
         /// What it keeps.
         kept: Vec<String>,
+    },
+    /// It cannot be cut as it was asked for.
+    #[error("{stream}, number {number}: {error}; no part was begun")]
+    Cut {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// Why.
+        error: VolumeError,
+    },
+    /// It has no part of that number.
+    #[error(
+        "{stream}, number {number} has {parts} parts of that size, there is no part {part}; no part was begun"
+    )]
+    NoPart {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// The part that was asked for.
+        part: usize,
+        /// How many there are.
+        parts: usize,
+    },
+    /// Not all parts fit.
+    #[error(
+        "the parts of {stream}, number {number} need {bytes} bytes, and {free} bytes are free in `{}`; no part was begun",
+        folder.display()
+    )]
+    Parts {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// The medium.
+        folder: PathBuf,
+        /// What they need.
+        bytes: u64,
+        /// What is free.
+        free: u64,
+        /// The first ones, which fit.
+        fit: Vec<usize>,
+    },
+    /// The fleet's copy cannot be read as a bundle.
+    #[error("the fleet's copy of {stream}, number {number} cannot be read")]
+    Read {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// Why.
+        source: Box<InspectError>,
     },
     /// The fleet's copy is not what was signed.
     #[error("the fleet's copy of {stream}, number {number} (`{}`), is gone or was changed; no copy of it was begun", path.display())]
@@ -98,8 +153,16 @@ impl KeptBundle {
         })
     }
 
+    /// Where the fleet keeps it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Sees that the fleet's copy is what was signed.
-    fn check(&self) -> Result<(), CopyError> {
+    ///
+    /// # Errors
+    /// [`CopyError::Changed`]
+    pub(super) fn check(&self) -> Result<(), CopyError> {
         if deliver::digest_of(&self.path).is_ok_and(|digest| digest == self.file) {
             return Ok(());
         }

@@ -1,0 +1,80 @@
+//! A bundle of which some parts are here, and what is kept of it.
+//!
+//! What comes in: the memory and the store of blobs. What goes out: which bundle this site waits to get the rest of, which of
+//! its parts are missing, and which blobs must not be tidied away. It takes nothing in: `intake/parts.rs` does.
+
+use outhaul_bundle::{Digest, Index};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::durable;
+use crate::error::AgentError;
+use crate::state::{self, SiteIdentity, StateError, key};
+
+/// A bundle of which some parts are here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncompleteBundle {
+    /// Its number.
+    pub number: u64,
+    /// Digest of its index, under which the index lies among the blobs.
+    pub index: Digest,
+    /// The role of its stream.
+    pub(crate) role: String,
+    /// How many parts it has, as the part that came last was cut.
+    pub parts: usize,
+    /// Those that are missing, from 1.
+    pub missing: Vec<usize>,
+}
+
+impl IncompleteBundle {
+    /// How it stands, for people.
+    pub fn sentence(&self) -> String {
+        let Self {
+            number,
+            parts,
+            missing,
+            ..
+        } = self;
+        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let (what, verb) = match missing.len() {
+            1 => ("part", "is"),
+            _ => ("parts", "are"),
+        };
+        format!(
+            "bundle {number} is not complete: {} of {parts} parts are here, {what} {} {verb} missing; nothing of it was \
+             applied",
+            parts - missing.len().min(*parts),
+            names.join(", ")
+        )
+    }
+}
+
+/// What this site waits to get the rest of.
+///
+/// # Errors
+/// [`StateError`]
+pub fn incomplete(
+    db: &Connection,
+    site: &SiteIdentity,
+) -> Result<Option<IncompleteBundle>, StateError> {
+    let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
+    Ok(known.filter(|known| known.role == site.stream.role.as_str()))
+}
+
+/// The digests of what is kept of an incomplete bundle: its index and its blobs.
+pub(crate) fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
+    let Some(known) = incomplete(agent.store.read(), &agent.site)? else {
+        return Ok(Vec::new());
+    };
+    let path = Blobs::new(&agent.state_folder).path(&known.index);
+    let bytes = durable::read_if_present(&path, agent.limits.max_index_bytes)?.unwrap_or_default();
+    if Digest::of(&bytes) != known.index {
+        // Damaged or lost: the parts are imported again.
+        return Ok(Vec::new());
+    }
+    let index = Index::from_bytes(&bytes, &agent.limits);
+    let blobs = index.iter().flat_map(|index| &index.blobs);
+    Ok(blobs.map(|blob| blob.digest).chain([known.index]).collect())
+}

@@ -1,0 +1,113 @@
+//! A bundle that comes in parts: each is verified like a bundle and kept, until all of it is here.
+//!
+//! What comes in: a part whose metadata and index were verified, as those of a whole bundle are. What goes out: its blobs
+//! in the store, and which parts are still missing; or that nothing is missing any more. The blobs of one incomplete
+//! bundle are kept, the newest one's, and go when a bundle that is not older is staged. Until all of it is here nothing
+//! of it takes effect, and none of its metadata is remembered.
+
+use outhaul_bundle::{Index, Volume};
+use rusqlite::Connection;
+
+use super::{BundleSource, ImportOutcome, Offer};
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::durable;
+use crate::error::AgentError;
+use crate::incomplete::{IncompleteBundle, incomplete};
+use crate::runner::tidy;
+use crate::state::{self, StateError, key};
+
+/// A bundle of this number is staged: nothing is waited for that is not newer.
+pub(super) fn supersede(db: &Connection, number: u64) -> Result<(), StateError> {
+    let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
+    if known.is_some_and(|known| known.number <= number) {
+        state::set_meta::<IncompleteBundle>(db, key::INCOMPLETE, None)?;
+    }
+    Ok(())
+}
+
+/// Refuses a part of an older bundle than the one whose parts are kept.
+pub(super) fn refuse_older(agent: &Agent, name: &str, number: u64) -> Result<(), AgentError> {
+    match incomplete(agent.store.read(), &agent.site)? {
+        Some(known) if known.number > number => {
+            let newer = known.number;
+            let message = format!(
+                "it is a part of bundle {number}, and this site has parts of bundle {newer}, which is newer; those were \
+                 kept"
+            );
+            Err(AgentError::refused(name, "rollback", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a part alone would do cannot be tried.
+pub(super) fn not_planned(name: &str, volume: &Volume) -> AgentError {
+    AgentError::Usage {
+        message: format!(
+            "`{name}` is part {} of {} of a bundle, and only a whole bundle can be planned; nothing was changed",
+            volume.part(),
+            volume.parts()
+        ),
+        help: "`import` keeps each part and applies nothing before all are here; after `outhaul-agent hold` it applies \
+               nothing then either"
+            .to_owned(),
+    }
+}
+
+/// Takes the blobs of the part that `source` is; `None` when nothing of the bundle is missing any more.
+pub(super) fn collect(
+    agent: &mut Agent,
+    source: &mut dyn BundleSource,
+    (index, bytes): (&Index, &[u8]),
+    offer: &Offer,
+    volume: &Volume,
+    blobs: &mut Blobs,
+) -> Result<Option<ImportOutcome>, AgentError> {
+    let number = index.number;
+    let before = incomplete(agent.store.read(), &agent.site)?;
+    let is_known = volume
+        .range()
+        .all(|at| index.blobs.get(at).is_some_and(|blob| blobs.has(blob)));
+    if let Err(error) = source.blobs(index, blobs) {
+        // What is whole of it stays when the stick was pulled out, and of a part that was refused nothing does.
+        if matches!(error, AgentError::Refused { .. }) {
+            blobs.take_back()?;
+        }
+        tidy::discard(agent)?;
+        return Err(error);
+    }
+    blobs.sync()?;
+    let missing = volume.missing(|at| index.blobs.get(at).is_some_and(|blob| !blobs.has(blob)));
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    durable::write(&blobs.path(&offer.index), bytes, durable::SECRET_MODE)?;
+    let now = IncompleteBundle {
+        number,
+        index: offer.index,
+        role: index.stream.role.to_string(),
+        parts: volume.parts(),
+        missing,
+    };
+    agent
+        .commit(|db, _| state::set_meta(db, key::INCOMPLETE, Some(&now)))
+        .map_err(|error: StateError| AgentError::from(error))?;
+    if before.is_some_and(|before| before.index != now.index) {
+        tidy::discard(agent)?;
+    }
+    Ok(Some(ImportOutcome::Incomplete {
+        part: volume.part(),
+        is_known,
+        bundle: now,
+    }))
+}
+
+/// What came of one part, for people.
+pub(crate) fn sentence(part: usize, is_known: bool, bundle: &IncompleteBundle) -> String {
+    let sentence = bundle.sentence();
+    match is_known {
+        true => format!("part {part} was here already; {sentence}"),
+        false => sentence,
+    }
+}

@@ -77,7 +77,7 @@ fn what_was_mistyped_at_the_centre_changes_nothing() {
         ),
         (
             "promote --control-plane control-plane --watch --first stage --interval 0".to_owned(),
-            3,
+            1,
             "it stays where it is",
         ),
         (

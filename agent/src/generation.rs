@@ -167,7 +167,7 @@ pub fn descriptions(
 
 /// Where a content lies in a generation.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct StoredContent {
     /// The content.
     pub content: Content,
     /// Its path in the generation's folder.
@@ -180,10 +180,10 @@ pub struct Place {
 }
 
 /// Where every content of `index` lies in its generation.
-pub fn places(index: &Index) -> Vec<Place> {
+pub fn places(index: &Index) -> Vec<StoredContent> {
     let served = serving::paths(&index.served).into_iter();
-    let mut places: Vec<Place> = served
-        .map(|(content, path)| Place {
+    let mut places: Vec<StoredContent> = served
+        .map(|(content, path)| StoredContent {
             content,
             path,
             executable: false,
@@ -198,7 +198,7 @@ pub fn places(index: &Index) -> Vec<Place> {
         ];
         for (kind, files) in kinds {
             let below = Path::new(kind).join(name);
-            places.extend(files.iter().map(|file| Place {
+            places.extend(files.iter().map(|file| StoredContent {
                 content: Content {
                     digest: file.content,
                     size: file.size,
@@ -217,7 +217,7 @@ pub fn write_contents(
     folder: &Path,
     blobs: &Blobs,
     index: &Index,
-    places: &[Place],
+    places: &[StoredContent],
     limits: &Limits,
 ) -> Result<(), GenerationError> {
     let mut wanted: BTreeMap<Content, Vec<(PathBuf, bool)>> = BTreeMap::new();

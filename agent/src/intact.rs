@@ -19,7 +19,7 @@ use crate::blobs::{self, Blobs};
 use crate::content_error::GenerationError;
 use crate::durable::{self, FileError, at};
 use crate::error::AgentError;
-use crate::generation::{self, Place};
+use crate::generation::{self, StoredContent};
 use crate::state_folder::StateFolder;
 
 /// How long a look at times and sizes is enough: a disk can lose bytes without a trace.
@@ -45,7 +45,7 @@ pub struct Damage {
     /// Its path in the generation.
     path: PathBuf,
     /// What should be there; `None` for a file that is made on site.
-    place: Option<Place>,
+    place: Option<StoredContent>,
     /// What needs it, for people.
     user: Option<String>,
     /// What is wrong.
@@ -208,7 +208,7 @@ pub fn put_back(
     durable::remove_tree(&folder)?;
     durable::make_folder(&folder)?;
     let places = damages.iter().filter_map(|damage| damage.place.clone());
-    let places: Vec<Place> = places.collect();
+    let places: Vec<StoredContent> = places.collect();
     generation::write_contents(&folder, &Blobs::new(state_folder), index, &places, limits)?;
     durable::sync_file_system(&folder)?;
     for place in &places {

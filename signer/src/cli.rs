@@ -95,12 +95,12 @@ pub(crate) enum Failure {
 
 /// Done, or waiting for somebody else's signature.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     Done,
     Waiting,
 }
 
-type Result = std::result::Result<Outcome, Failure>;
+type Result = std::result::Result<CommandOutcome, Failure>;
 
 impl Common {
     fn secret(&self) -> std::result::Result<Secret, Failure> {
@@ -171,8 +171,8 @@ fn run(cli: Cli) -> ExitCode {
         Command::VerifyMetadata(args) => args.run(common),
     };
     console::finish(match result {
-        Ok(Outcome::Done) => Exit::SUCCESS,
-        Ok(Outcome::Waiting) => Exit::from(1),
+        Ok(CommandOutcome::Done) => Exit::SUCCESS,
+        Ok(CommandOutcome::Waiting) => Exit::from(1),
         Err(failure) => {
             let text = format!("error: {}", failure.message());
             console::fail(failure.exit_code(), &printable_lines(&text));

@@ -132,8 +132,8 @@ impl Slip {
     ) -> Result<Self, SlipError> {
         let mut kept = BTreeMap::new();
         for (name, bytes) in files {
-            match Kind::of(name, role) {
-                Some(Kind::Root(version)) if version <= since_root => {}
+            match FileKind::of(name, role) {
+                Some(FileKind::Root(version)) if version <= since_root => {}
                 Some(_) => drop(kept.insert(name.clone(), bytes.clone())),
                 None => return Err(malformed(format!("`{name}` is not metadata of `{role}`"))),
             }
@@ -162,8 +162,8 @@ impl Slip {
         let roots = self
             .files
             .keys()
-            .filter_map(|name| match Kind::of(name, &self.role) {
-                Some(Kind::Root(version)) => Some(version),
+            .filter_map(|name| match FileKind::of(name, &self.role) {
+                Some(FileKind::Root(version)) => Some(version),
                 _ => None,
             });
         roots.min()
@@ -180,10 +180,10 @@ impl Slip {
         writer.text(&self.fleet);
         writer.text(&self.role);
         // In this order each file's digest is known before the file that pins it.
-        let mut files: Vec<(Kind, &[u8])> = self
+        let mut files: Vec<(FileKind, &[u8])> = self
             .files
             .iter()
-            .filter_map(|(name, bytes)| Some((Kind::of(name, &self.role)?, &bytes[..])))
+            .filter_map(|(name, bytes)| Some((FileKind::of(name, &self.role)?, &bytes[..])))
             .collect();
         files.sort_unstable();
         writer.count(files.len() as u64);
@@ -273,7 +273,7 @@ impl Slip {
         let mut files = BTreeMap::new();
         for _ in 0..reader.count()? {
             let (tag, version) = (reader.byte()?, reader.count()?);
-            let kind = Kind::from_parts(tag, version).ok_or_else(|| {
+            let kind = FileKind::from_parts(tag, version).ok_or_else(|| {
                 malformed(format!(
                     "there is no file of kind {tag} and version {version}"
                 ))
@@ -300,7 +300,7 @@ impl Slip {
 
 /// Which metadata a file is. The order is that of the files in a slip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum FileKind {
     Root(u64),
     Targets(u64),
     Stream(u64),
@@ -308,7 +308,7 @@ enum Kind {
     Timestamp,
 }
 
-impl Kind {
+impl FileKind {
     /// The kind of the file `name` in a slip for the stream `role`.
     fn of(name: &str, role: &str) -> Option<Self> {
         if name == "timestamp.json" {

@@ -1,7 +1,7 @@
 //! A real Argo CD for tests: its application controller and its repository server on this host, beside a real
 //! API server.
 //!
-//! What comes in: a server, and `OUTHAUL_ARGOCD`, which `.ci/argocd` builds; Debian's `redis-server`. What goes
+//! What comes in: a server, and `OUTHAUL_ARGOCD`, which `.ci/programs/build argocd` builds; Debian's `redis-server`. What goes
 //! out: an Argo CD that applies what `Application`s say, and fetches by itself. Nothing of it is a stand-in. Its
 //! programs end with their value.
 
@@ -46,7 +46,7 @@ fn free_port() -> Result<u16> {
 }
 
 impl ArgoCd {
-    /// The folder with what `.ci/argocd` builds; `None` where it or redis is missing, and the calling test is
+    /// The folder with what `.ci/programs/build argocd` builds; `None` where it or redis is missing, and the calling test is
     /// skipped.
     ///
     /// # Panics
@@ -57,7 +57,7 @@ impl ArgoCd {
         let found = programs.filter(|folder| folder.join("argocd").is_file());
         if found.is_none() {
             crate::skipped(
-                "OUTHAUL_ARGOCD does not name a folder with argocd; `.ci/argocd` builds one",
+                "OUTHAUL_ARGOCD does not name a folder with argocd; `.ci/programs/build argocd` builds one",
             );
             return None;
         }

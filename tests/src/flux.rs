@@ -1,6 +1,6 @@
 //! A real Flux for tests: kustomize-controller on this host, beside a real API server.
 //!
-//! What comes in: a server, and `OUTHAUL_FLUX`, which `.ci/flux` builds. What goes out: a controller that applies
+//! What comes in: a server, and `OUTHAUL_FLUX`, which `.ci/programs/build cluster` builds. What goes out: a controller that applies
 //! what `Kustomization`s say. Its sources come from a stand-in, because source-controller cannot be built from the
 //! module proxy: a thread that writes `status.artifact` and serves the archive, as source-controller would. Only
 //! that is a stand-in; whatever is applied, Flux applies.
@@ -58,7 +58,7 @@ impl Drop for Flux {
 }
 
 impl Flux {
-    /// The folder with what `.ci/flux` builds; `None` where it is missing, and the calling test is skipped.
+    /// The folder with what `.ci/programs/build cluster` builds; `None` where it is missing, and the calling test is skipped.
     ///
     /// # Panics
     /// As [`crate::skipped`].
@@ -68,7 +68,7 @@ impl Flux {
         let found = programs.filter(|folder| folder.join("kustomize-controller").is_file());
         if found.is_none() {
             crate::skipped(
-                "OUTHAUL_FLUX does not name a folder with kustomize-controller; `.ci/flux` builds one",
+                "OUTHAUL_FLUX does not name a folder with kustomize-controller; `.ci/programs/build cluster` builds one",
             );
         }
         found

@@ -1,6 +1,6 @@
 //! A real Kubernetes API server for tests: etcd and kube-apiserver on this host, no kubelet, no container.
 //!
-//! What comes in: a folder, and `OUTHAUL_KUBE_APISERVER`, which `.ci/kubernetes` builds. What goes out: a
+//! What comes in: a folder, and `OUTHAUL_KUBE_APISERVER`, which `.ci/programs/build cluster` builds. What goes out: a
 //! server with a certificate of its own, static tokens, and requests to it by `curl`, as anybody else would
 //! make them. It listens on loopback only and ends with its value.
 
@@ -75,7 +75,7 @@ impl ApiServer {
         let program = std::env::var_os("OUTHAUL_KUBE_APISERVER").map(PathBuf::from);
         let Some(program) = program.filter(|program| program.is_file()) else {
             crate::skipped(
-                "OUTHAUL_KUBE_APISERVER does not name a kube-apiserver; `.ci/kubernetes` builds one",
+                "OUTHAUL_KUBE_APISERVER does not name a kube-apiserver; `.ci/programs/build cluster` builds one",
             );
             return None;
         };

@@ -3,10 +3,12 @@
 //! `left-alone`: what says that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
 //! `sizes`: lines of a crate.
 //! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
-//! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. Modules that import
+//! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. `features`: tests and
+//! programs are built with the same ones. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;
+mod features;
 mod files;
 mod manifests;
 mod members;
@@ -28,6 +30,7 @@ impl Args {
         findings.extend(crates::findings()?);
         findings.extend(manifests::findings()?);
         findings.extend(members::findings()?);
+        findings.extend(features::findings()?);
         findings.extend(purity::findings()?);
         findings.extend(sizes::findings()?);
         findings.extend(crate::circles::findings()?);

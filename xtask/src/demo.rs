@@ -1,8 +1,8 @@
 //! `cargo xtask demo`: the main job from a source checkout, with one command.
 //!
 //! What comes in: the checkout, and the demo's own options. What goes out: what `outhaul demo` prints. It
-//! builds the three programs as they are released and runs the demo that lies beside them; the demo itself
-//! builds nothing.
+//! builds the programs as the tests use them, so that both are built once, and runs the demo that lies beside
+//! them; the demo itself builds nothing.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository::{cargo, root};
 
-/// Builds the programs as they are released, and shows the whole loop on an example.
+/// Builds the programs, and shows the whole loop on an example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: cargo xtask demo --keep /tmp/outhaul")]
 pub struct Args {
@@ -27,8 +27,7 @@ impl Args {
     /// Builds and runs.
     pub fn run(&self) -> Result<Vec<String>> {
         let built = Command::new(cargo())
-            .args(["build", "--locked", "--release"])
-            .args(["outhaul", "outhaul-agent", "outhaul-hub"].map(|name| format!("--bin={name}")))
+            .args(["build", "--locked", "--workspace", "--bins"])
             .current_dir(root())
             .status()
             .context("cannot run cargo")?;
@@ -36,7 +35,7 @@ impl Args {
             bail!("the programs do not build");
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        let demo = Command::new(root().join(target).join("release/outhaul"))
+        let demo = Command::new(root().join(target).join("debug/outhaul"))
             .arg("demo")
             .args(&self.options)
             .status()

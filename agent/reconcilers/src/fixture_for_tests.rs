@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Assignment, DriftPolicy, File as IndexFile};
 use outhaul_kit::durable::FileError;
-use outhaul_signer::seal::marker::{self, Place, Syntax};
+use outhaul_signer::seal::marker::{self, MarkerContext, Syntax};
 use outhaul_signer::seal::{Identities, Identity};
 
 use crate::assignment::Desired;
@@ -69,7 +69,7 @@ impl Keys for HeldKeys {
         here: &Binding<'_>,
     ) -> Result<Option<OpenedText>, SealedError> {
         let text = fs::read_to_string(path).unwrap();
-        let here = Place {
+        let here = MarkerContext {
             fleet: here.fleet,
             environment: here.environment,
             workload: here.workload,

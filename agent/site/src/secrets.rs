@@ -11,7 +11,7 @@ use std::path::Path;
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::seal::{Sealed, Unseal, UnsealError};
 use outhaul_reconcilers::sealed::{Binding, Keys, OpenedText, SealedError};
-use outhaul_signer::seal::marker::{self, Place, Syntax};
+use outhaul_signer::seal::marker::{self, MarkerContext, Syntax};
 use outhaul_signer::seal::{self, Identities, SealError};
 
 use crate::durable::{FileError, at};
@@ -39,8 +39,8 @@ impl From<SecretError> for SealedError {
 }
 
 /// By what a value is known to belong here.
-pub fn place<'a>(binding: &Binding<'a>) -> Place<'a> {
-    Place {
+pub fn place<'a>(binding: &Binding<'a>) -> MarkerContext<'a> {
+    MarkerContext {
         fleet: binding.fleet,
         environment: binding.environment,
         workload: binding.workload,

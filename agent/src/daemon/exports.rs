@@ -28,12 +28,12 @@ const MAX_NAMED: usize = 3;
 /// What is on the places that are there.
 #[derive(Debug, Default)]
 pub struct Exports {
-    places: BTreeMap<PathBuf, Place>,
+    places: BTreeMap<PathBuf, ExportFolder>,
 }
 
 /// One place.
 #[derive(Debug)]
-struct Place {
+struct ExportFolder {
     there: OnMedium,
     attempts: Attempts<Condition>,
     /// What kept reports away, as it was last logged.
@@ -170,12 +170,14 @@ impl Exports {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    fn place(&mut self, path: &Path, now: Instant) -> &mut Place {
-        self.places.entry(path.to_owned()).or_insert_with(|| Place {
-            there: OnMedium::default(),
-            attempts: Attempts::new(now),
-            problem: None,
-        })
+    fn place(&mut self, path: &Path, now: Instant) -> &mut ExportFolder {
+        self.places
+            .entry(path.to_owned())
+            .or_insert_with(|| ExportFolder {
+                there: OnMedium::default(),
+                attempts: Attempts::new(now),
+                problem: None,
+            })
     }
 }
 

@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 65_535;
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// A commit.
     Commit,
     /// A folder.
@@ -23,7 +23,7 @@ pub enum Kind {
     Blob,
 }
 
-impl Kind {
+impl ObjectKind {
     /// The kind that git calls so.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -83,7 +83,7 @@ impl Hash {
 }
 
 /// The id of an object, in as many digits as `like` has.
-pub fn id_of(kind: Kind, bytes: &[u8], like: &str) -> String {
+pub fn id_of(kind: ObjectKind, bytes: &[u8], like: &str) -> String {
     let mut hash = Hash::of_length(like.len());
     hash.update(format!("{} {}\0", kind.name(), bytes.len()).as_bytes());
     hash.update(bytes);
@@ -120,7 +120,7 @@ impl<W: Write> PackWriter<W> {
     ///
     /// # Errors
     /// What the writer says, or that there are more objects than were announced.
-    pub fn object(&mut self, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+    pub fn object(&mut self, kind: ObjectKind, bytes: &[u8]) -> io::Result<()> {
         let wrong = || io::Error::other("more objects than were announced");
         self.left = self.left.checked_sub(1).ok_or_else(wrong)?;
         let mut size = bytes.len() as u64;
@@ -201,11 +201,11 @@ mod tests {
         // `git hash-object -t tree /dev/null`, and of an empty file.
         let id = "0".repeat(40);
         assert_eq!(
-            id_of(Kind::Tree, b"", &id),
+            id_of(ObjectKind::Tree, b"", &id),
             "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
         );
         assert_eq!(
-            id_of(Kind::Blob, b"", &id),
+            id_of(ObjectKind::Blob, b"", &id),
             "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
         );
     }
@@ -216,7 +216,7 @@ mod tests {
         let pack = PackWriter::new(Vec::new(), 1, &id).unwrap();
         pack.finish().unwrap_err();
         let mut pack = PackWriter::new(Vec::new(), 1, &id).unwrap();
-        pack.object(Kind::Blob, b"").unwrap();
-        pack.object(Kind::Blob, b"").unwrap_err();
+        pack.object(ObjectKind::Blob, b"").unwrap();
+        pack.object(ObjectKind::Blob, b"").unwrap_err();
     }
 }

@@ -1,7 +1,7 @@
 //! Pull requests, from a real git repository, on each forge.
 //!
 //! What comes in: `FakeGitHub` and `FakeGitLab` (see `forges/fake.rs`), and a real Gitea where the
-//! variable `OUTHAUL_GITEA` names its program (`.ci/gitea` builds it; CI must have it). What must come
+//! variable `OUTHAUL_GITEA` names its program (`.ci/programs/build gitea` builds it; CI must have it). What must come
 //! out, on all three: one pull request per environment and base, updated in place, never a second one,
 //! and nobody else's is touched.
 

@@ -2,7 +2,7 @@
 
 use outhaul_kit::completions::{self, Shell};
 
-use super::{Outcome, Result};
+use super::{CommandOutcome, Result};
 
 /// Print a script that completes commands and options in a shell.
 ///
@@ -17,6 +17,6 @@ impl Args {
     #[expect(clippy::unnecessary_wraps, reason = "every command gives a result")]
     pub fn run(self) -> Result {
         completions::print(super::command(), self.shell);
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -15,7 +15,7 @@ use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use outhaul_signer::{PublicKey, SigningKey};
 use serde_json::json;
 
-use super::{Common, Failure, Outcome, Result, root};
+use super::{CommandOutcome, Common, Failure, Result, root};
 
 /// Fewest digits of a digest that name what is signed.
 const MIN_DIGITS: usize = 16;
@@ -84,7 +84,7 @@ impl Args {
                     "review": review, "signed": value,
                 }),
             );
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         console::always(&printable_lines(&review.to_string()));
         self.confirm(&review)?;
@@ -110,7 +110,7 @@ impl Args {
             &path.display().to_string(),
             &json!({"answer": path, "key": id, "digest": review.digest()}),
         );
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 
     /// The public half of the key that is to sign, when it can be told before anything is opened.

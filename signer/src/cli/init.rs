@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use outhaul_signer::{Fleet, InitOptions};
 use serde_json::json;
 
-use super::{Common, Outcome, Result};
+use super::{CommandOutcome, Common, Result};
 
 /// Make a fleet: its keys and its first metadata.
 ///
@@ -46,6 +46,6 @@ impl Args {
         super::say(&format!(
             "keys are in {folder}/keys, encrypted; keep copies of the root keys elsewhere"
         ));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -7,7 +7,7 @@ use outhaul_signer::SigningKey;
 use outhaul_signer::durable::{self, PUBLIC_MODE};
 use serde_json::json;
 
-use super::{Common, Failure, Outcome, Result};
+use super::{CommandOutcome, Common, Failure, Result};
 
 /// Make a key that no fleet knows yet, for example a further root key on another machine.
 ///
@@ -43,6 +43,6 @@ impl Args {
             public.display(),
             private.display()
         ));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -7,7 +7,7 @@ use outhaul_signer::key::Cost;
 use outhaul_signer::{Fleet, Secret, SigningKey};
 use serde_json::json;
 
-use super::{Common, Failure, Outcome, Result};
+use super::{CommandOutcome, Common, Failure, Result};
 
 /// Encrypt keys anew: with another passphrase, and as strongly as new keys are.
 ///
@@ -65,6 +65,6 @@ impl Args {
             count => format!("{count} keys are encrypted anew"),
         };
         common.print(&text, &json!({"keys": written}));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

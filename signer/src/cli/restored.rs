@@ -7,7 +7,7 @@ use outhaul_kit::console;
 use outhaul_signer::Fleet;
 use serde_json::json;
 
-use super::{Common, Outcome, Result};
+use super::{CommandOutcome, Common, Result};
 
 /// Let a fleet that was restored from a backup sign above everything that it signed before.
 ///
@@ -42,6 +42,6 @@ impl Args {
             "next: `outhaul bundle --renew` for every stream; sites that took a newer bundle take that one",
         );
         common.print(&text, &json!({"left_out": self.by, "next": next}));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -6,7 +6,7 @@ use outhaul_signer::Fleet;
 use outhaul_signer::ceremony::StreamChange;
 use serde_json::json;
 
-use super::{Common, Outcome, Result};
+use super::{CommandOutcome, Common, Result};
 
 /// Replace a stream's stolen key, or end the stream.
 ///
@@ -42,6 +42,6 @@ impl Args {
         let what = if self.end { "ended" } else { "has a new key" };
         let text = format!("stream {} {what}", self.role);
         common.print(&text, &json!({"role": self.role, "ended": self.end}));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -9,7 +9,7 @@ use outhaul_signer::metadata::Holder;
 use outhaul_signer::{Fleet, PublicKey};
 use serde_json::json;
 
-use super::{Common, Failure, Outcome, Result};
+use super::{CommandOutcome, Common, Failure, Result};
 
 /// Change who signs the root metadata, and how many must.
 ///
@@ -138,12 +138,12 @@ pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
 }
 
 /// Says where a change of the root stands.
-pub fn print_done(common: &Common, state: &Ceremony) -> Outcome {
+pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
     match state {
         Ceremony::Done { version } => {
             let text = format!("root version {version} is published");
             common.print(&text, &json!({"state": "done", "version": version}));
-            Outcome::Done
+            CommandOutcome::Done
         }
         Ceremony::Waiting {
             request,
@@ -160,7 +160,7 @@ pub fn print_done(common: &Common, state: &Ceremony) -> Outcome {
                 "help: `outhaul-signer countersign {path} --root 1.root.json --key KEY.pem` where another \
                  key is, put the answer beside the request, then `outhaul-signer root FLEET finish`"
             ));
-            Outcome::Waiting
+            CommandOutcome::Waiting
         }
     }
 }

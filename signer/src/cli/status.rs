@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use outhaul_signer::Fleet;
 use serde_json::json;
 
-use super::{Common, Outcome, Result};
+use super::{CommandOutcome, Common, Result};
 
 /// Show roles, thresholds, which keys are here, and what expires when.
 ///
@@ -67,6 +67,6 @@ impl Args {
             );
         }
         common.print(&lines.join("\n"), &json!(status));
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

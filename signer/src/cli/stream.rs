@@ -7,7 +7,7 @@ use outhaul_signer::ceremony::StreamChange;
 use serde_json::json;
 
 use super::root::{self, Called};
-use super::{Common, Failure, Outcome, Result};
+use super::{CommandOutcome, Common, Failure, Result};
 
 /// Change whose signatures a stream needs.
 ///
@@ -64,6 +64,6 @@ impl Args {
             &format!("stream {} is changed", self.role),
             &json!({"role": self.role}),
         );
-        Ok(Outcome::Done)
+        Ok(CommandOutcome::Done)
     }
 }

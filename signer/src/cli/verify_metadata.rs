@@ -8,7 +8,7 @@ use outhaul_signer::media::{self, Media};
 use outhaul_signer::trust::{self, MetadataSource, SourceError, TrustedMetadata};
 use serde_json::json;
 
-use super::{Common, Outcome, Result};
+use super::{CommandOutcome, Common, Result};
 
 /// Check metadata as a site of a stream would.
 ///
@@ -85,9 +85,9 @@ impl Args {
             }),
         );
         Ok(if accepted.expired {
-            Outcome::Waiting
+            CommandOutcome::Waiting
         } else {
-            Outcome::Done
+            CommandOutcome::Done
         })
     }
 }

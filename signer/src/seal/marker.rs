@@ -20,7 +20,7 @@ mod binding;
 pub mod properties;
 mod yaml;
 
-pub use binding::{Binding, Place};
+pub use binding::{Binding, MarkerContext};
 
 /// How a marker begins. It ends with the next `]`.
 pub const OPENING: &str = "ENC[age,";
@@ -235,7 +235,7 @@ pub fn unseal_values(
     text: &str,
     keys: &Identities,
     syntax: Syntax,
-    here: &Place<'_>,
+    here: &MarkerContext<'_>,
 ) -> Result<Unsealed, MarkerError> {
     let too_much = |markers| MarkerError::TooMuch {
         bytes: text.len(),
@@ -314,7 +314,7 @@ fn parts(marker: &str) -> (Option<&str>, &str) {
 fn value(
     marker: &str,
     keys: &Identities,
-    here: &Place<'_>,
+    here: &MarkerContext<'_>,
 ) -> Result<Zeroizing<String>, MarkerProblem> {
     let (binding, body) = parts(marker);
     let binding = binding.ok_or(MarkerProblem::Unbound)?;

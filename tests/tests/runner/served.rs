@@ -159,7 +159,9 @@ fn crane_or_skip() -> Option<PathBuf> {
     let crane = folder.map(|folder| folder.join("crane"));
     let found = crane.filter(|crane| crane.is_file());
     if found.is_none() {
-        outhaul_tests::skipped("`crane` is not here: set OUTHAUL_OCI_CLIENTS (.ci/oci-clients)");
+        outhaul_tests::skipped(
+            "`crane` is not here: set OUTHAUL_OCI_CLIENTS (`.ci/programs/build cluster`)",
+        );
     }
     found
 }

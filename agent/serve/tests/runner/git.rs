@@ -285,7 +285,7 @@ fn a_damaged_pack_is_never_taken_for_whole() {
     assert_eq!(clone("good").code, Some(0));
 }
 
-/// The program that `.ci/oci-clients` builds on go-git; the calling test is skipped without it.
+/// The program that `.ci/programs/build cluster` builds on go-git; the calling test is skipped without it.
 #[track_caller]
 pub fn client_or_skip(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("OUTHAUL_OCI_CLIENTS").map(PathBuf::from);
@@ -294,7 +294,7 @@ pub fn client_or_skip(name: &str) -> Option<PathBuf> {
         .filter(|program| program.is_file());
     if program.is_none() {
         outhaul_tests::skipped(&format!(
-            "OUTHAUL_OCI_CLIENTS does not name a folder with {name}; `.ci/oci-clients` builds one"
+            "OUTHAUL_OCI_CLIENTS does not name a folder with {name}; `.ci/programs/build cluster` builds one"
         ));
     }
     program

@@ -23,7 +23,9 @@ impl Drop for Server {
 pub fn program() -> Option<PathBuf> {
     let found = from_environment("OUTHAUL_GITEA");
     if found.is_none() {
-        outhaul_tests::skipped("OUTHAUL_GITEA does not name a Gitea; `.ci/gitea` builds one");
+        outhaul_tests::skipped(
+            "OUTHAUL_GITEA does not name a Gitea; `.ci/programs/build gitea` builds one",
+        );
     }
     found
 }

@@ -27,7 +27,7 @@ pub struct Binding {
 
 /// Where a marker was found: what its binding must name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct MarkerContext<'a> {
     /// The fleet's id.
     pub fleet: &'a str,
     /// The environment.
@@ -77,7 +77,7 @@ impl Binding {
     ///
     /// # Errors
     /// [`MarkerProblem::Elsewhere`]
-    pub fn check(&self, place: &Place<'_>) -> Result<(), MarkerProblem> {
+    pub fn check(&self, place: &MarkerContext<'_>) -> Result<(), MarkerProblem> {
         self.check_fleet(place.fleet)?;
         self.check_names(place.environment, place.workload)
     }

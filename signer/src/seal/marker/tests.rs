@@ -17,7 +17,7 @@ fn site() -> Site {
     }
 }
 
-const HERE: Place<'static> = Place {
+const HERE: MarkerContext<'static> = MarkerContext {
     fleet: "0123456789abcdef",
     environment: "dev",
     workload: "printer",
@@ -234,7 +234,7 @@ fn attack_sealed_for_another_site() {
 fn attack_a_value_of_another_place() {
     let site = site();
     let marker = site.marker("of team A");
-    let open = |marker: &str, here: Place<'_>| {
+    let open = |marker: &str, here: MarkerContext<'_>| {
         let opened = unseal_values(marker, &site.keys, Syntax::Plain, &here);
         opened.map(|opened| opened.text.to_string())
     };
@@ -242,17 +242,20 @@ fn attack_a_value_of_another_place() {
     let (fleet, environment, workload) = ("fedcba9876543210", "prod", "scanner");
     for (place, says) in [
         (
-            Place { workload, ..HERE },
+            MarkerContext { workload, ..HERE },
             "workload `printer`, and this is workload `scanner`",
         ),
         (
-            Place {
+            MarkerContext {
                 environment,
                 ..HERE
             },
             "environment `dev`, and this is environment `prod`",
         ),
-        (Place { fleet, ..HERE }, "this is fleet `fedcba9876543210`"),
+        (
+            MarkerContext { fleet, ..HERE },
+            "this is fleet `fedcba9876543210`",
+        ),
     ] {
         let told = open(&marker, place).unwrap_err().to_string();
         assert!(told.contains(says), "{told}");

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use super::super::{SourceError, TreeLimits};
 use super::tree::{broken, damaged};
 use super::{Repository, program};
-use crate::pack::{Kind, PackWriter, id_of};
+use crate::pack::{ObjectKind, PackWriter, id_of};
 
 /// Longest line of a listing in bytes.
 const MAX_LINE: u64 = 8192;
@@ -198,14 +198,14 @@ fn write(
             .read_line(&mut header)
             .map_err(ended)?;
         let mut fields = header.trim().split(' ').skip(1);
-        let kind = fields.next().and_then(Kind::named);
+        let kind = fields.next().and_then(ObjectKind::named);
         let size: Option<u64> = fields.next().and_then(|size| size.parse().ok());
         let (Some(kind), Some(size)) = (kind, size) else {
             return Err(damaged(shown, "its object is missing or damaged"));
         };
         let most = match kind {
-            Kind::Blob => limits.max_file_bytes,
-            Kind::Commit | Kind::Tree => MAX_OBJECT,
+            ObjectKind::Blob => limits.max_file_bytes,
+            ObjectKind::Commit | ObjectKind::Tree => MAX_OBJECT,
         };
         total = total.saturating_add(size);
         for (found, limit) in [(size, most), (total, limits.max_total_bytes)] {
@@ -227,9 +227,11 @@ fn write(
             return Err(damaged(shown, "its content does not match its id"));
         }
         match kind {
-            Kind::Commit if has_parent(&bytes) => packed.shallow.push(id.clone()),
-            Kind::Blob if super::super::is_pointer(&bytes) => packed.pointers.push(path.clone()),
-            Kind::Commit | Kind::Tree | Kind::Blob => {}
+            ObjectKind::Commit if has_parent(&bytes) => packed.shallow.push(id.clone()),
+            ObjectKind::Blob if super::super::is_pointer(&bytes) => {
+                packed.pointers.push(path.clone())
+            }
+            ObjectKind::Commit | ObjectKind::Tree | ObjectKind::Blob => {}
         }
         pack.object(kind, &bytes).map_err(failed)?;
     }

@@ -43,8 +43,8 @@ impl IncompleteBundle {
             _ => ("parts", "are"),
         };
         format!(
-            "bundle {number} is not complete: {} of {parts} parts are here, {what} {} {verb} missing; nothing of it was \
-             applied",
+            "bundle {number} is not complete: {} of {parts} parts are here, {what} {} {verb} missing; it is applied when all \
+             are here",
             parts - missing.len().min(*parts),
             names.join(", ")
         )

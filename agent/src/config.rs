@@ -12,10 +12,8 @@ use outhaul_reconcilers::settings::{
 };
 use serde::Deserialize;
 
-pub mod waits;
-
+use outhaul_asking::settings::{AtDeadline, DelayConfig, HealthConfig};
 use outhaul_site::windows::MaintenanceConfig;
-use waits::{DelayConfig, HealthConfig};
 
 use crate::durable::{self, FileError};
 
@@ -85,17 +83,6 @@ pub enum Approval {
     Removals,
     /// For every bundle.
     Always,
-}
-
-/// What happens when the deadline of a hold passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AtDeadline {
-    /// What waits waits on, and says that a person has to decide.
-    #[default]
-    Ask,
-    /// It is over: what waits is applied.
-    Go,
 }
 
 /// `[repository]`

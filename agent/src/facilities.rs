@@ -12,12 +12,12 @@ use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 
-use crate::asking::Answered;
-use crate::config::waits::AskConfig;
 use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::state::clock::Clocks;
 use crate::state_folder::StateFolder;
+use outhaul_asking::Answered;
+use outhaul_asking::settings::AskConfig;
 
 /// How much of a large file is read through one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,14 +12,14 @@ use outhaul_reconcilers::{ApplyError, Reconciler};
 use outhaul_signer::clock::BootReading;
 
 use crate::apply;
-use crate::asking::{self, Answered};
-use crate::config::waits::AskConfig;
 use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server};
 use crate::http::Client;
 use crate::state::clock::Clocks;
 use crate::state_folder::StateFolder;
+use outhaul_asking::Answered;
+use outhaul_asking::settings::AskConfig;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -67,11 +67,11 @@ impl Facilities for Host {
     }
 
     fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
-        asking::ask(one, state_folder, heartbeat)
+        outhaul_asking::ask(one, &state_folder.root().join("asked"), heartbeat)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {
-        asking::files(folder)
+        outhaul_asking::files(folder)
     }
 
     fn reconciler(

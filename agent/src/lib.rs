@@ -13,7 +13,6 @@
 mod acks;
 mod agent;
 mod apply;
-mod asking;
 mod blobs;
 mod calls;
 pub mod cli;

@@ -9,6 +9,7 @@
 mod error;
 mod input;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
@@ -60,7 +61,7 @@ pub struct BundleReader<R> {
     /// A header that was read to see where what comes before it ends.
     ahead: Option<Block>,
     /// Which part it is, once somebody asked; a whole bundle is none.
-    volume: Option<Option<Volume>>,
+    volume: OnceCell<Option<Volume>>,
 }
 
 impl<R: Read> BundleReader<R> {
@@ -71,7 +72,7 @@ impl<R: Read> BundleReader<R> {
             limits,
             stage: Stage::Start,
             ahead: None,
-            volume: None,
+            volume: OnceCell::new(),
         }
     }
 
@@ -100,11 +101,11 @@ impl<R: Read> BundleReader<R> {
     /// # Errors
     /// [`ReadError`] for a part that contradicts the index.
     pub fn read_volume(&mut self, index: &Index) -> Result<Option<Volume>, ReadError> {
-        if self.volume.is_none() {
+        if self.volume.get().is_none() {
             let found = self.step(Stage::Index, Stage::Index, |reader| reader.volume(index))?;
-            self.volume = Some(found);
+            let _ = self.volume.set(found);
         }
-        Ok(self.volume.clone().flatten())
+        Ok(self.volume.get().cloned().flatten())
     }
 
     /// Reads every blob of the index, in its order, into `sink`, and sees that nothing follows. Of a part that
@@ -113,7 +114,7 @@ impl<R: Read> BundleReader<R> {
     /// # Errors
     /// [`ReadError`]; blobs that were committed before are right and may be kept.
     pub fn read_blobs(&mut self, index: &Index, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
-        let is_asked = self.volume.is_some();
+        let is_asked = self.volume.get().is_some();
         let volume = match self.stage {
             Stage::Index => self.read_volume(index)?,
             _ => None,

@@ -11,11 +11,11 @@ use outhaul_site::state::delays::{self, Asked, Delay, Delays, News};
 use serde::Deserialize;
 
 use crate::agent::Agent;
-use crate::asking::Answered;
-use crate::config::AtDeadline;
 use crate::error::AgentError;
 use crate::machine::gate::Delayed;
 use crate::state::{self, StateError, key, outbox};
+use outhaul_asking::Answered;
+use outhaul_asking::settings::AtDeadline;
 
 /// What a file or an answer may say as JSON.
 #[derive(Debug, Deserialize)]

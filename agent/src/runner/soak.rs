@@ -8,10 +8,10 @@ use outhaul_reconcilers::shortened;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
-use crate::asking::Answered;
 use crate::error::AgentError;
 use crate::state::holds::Deadline;
 use crate::state::{self, StateError, key};
+use outhaul_asking::Answered;
 
 /// A bundle whose health is looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ fn fake() -> FakeBundle {
     let contents: Vec<(String, Vec<u8>)> = (0u8..5)
         .map(|at| {
             // What does not compress keeps its size.
-            let bytes = (0..70_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 ^ at);
+            let bytes = (0..70_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] ^ at);
             (format!("{at}.gz"), bytes.collect())
         })
         .collect();

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use outhaul_bundle::index::Index;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::seal::Sealed;
+use outhaul_bundle::volume::Volume;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use serde_json::json;
@@ -99,13 +100,7 @@ impl Args {
             index.number, stream.environment, stream.cluster_type, stream.role, index.fleet
         ));
         if let Some(volume) = &found.volume {
-            let (part, parts) = (volume.part(), volume.parts());
-            let others = (1..=parts).filter(|other| *other != part);
-            let others: Vec<_> = others.map(|other| other.to_string()).collect();
-            data(&format!(
-                "  part        {part} of {parts}; a site needs part {}, too",
-                others.join(", ")
-            ));
+            print_part(volume);
         }
         let sites: Vec<_> = index.recipients.iter().map(AsRef::as_ref).collect();
         data(&format!(
@@ -196,6 +191,16 @@ impl Args {
             index.carried_bytes()
         ));
     }
+}
+
+fn print_part(volume: &Volume) {
+    let (part, parts) = (volume.part(), volume.parts());
+    let others = (1..=parts).filter(|other| *other != part);
+    let others: Vec<_> = others.map(|other| other.to_string()).collect();
+    data(&format!(
+        "  part        {part} of {parts}; a site needs part {}, too",
+        others.join(", ")
+    ));
 }
 
 /// What the site serves.

@@ -285,6 +285,21 @@ const RULES: &[Rule] = &[
         why: "who applies an assignment knows no key, no database and no machine",
     },
     Rule {
+        member: "outhaul-asking",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+                "rusqlite",
+            ],
+            PROGRAMS,
+        ],
+        why: "who asks knows no key, no database and no machine",
+    },
+    Rule {
         member: "outhaul-site",
         never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
         why: "what a site remembers is decided without a network",

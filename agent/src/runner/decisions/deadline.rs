@@ -8,11 +8,11 @@ use jiff::SignedDuration;
 
 use super::{because, decision};
 use crate::agent::Agent;
-use crate::config::AtDeadline;
 use crate::error::AgentError;
 use crate::machine::Event;
 use crate::runner;
 use crate::state::{self, Hold, key, outbox};
+use outhaul_asking::settings::AtDeadline;
 
 /// How much of the time that the machine runs may be forgotten when the power goes.
 const FORGOTTEN: SignedDuration = SignedDuration::from_secs(60);

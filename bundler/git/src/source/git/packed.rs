@@ -229,7 +229,7 @@ fn write(
         match kind {
             ObjectKind::Commit if has_parent(&bytes) => packed.shallow.push(id.clone()),
             ObjectKind::Blob if super::super::is_pointer(&bytes) => {
-                packed.pointers.push(path.clone())
+                packed.pointers.push(path.clone());
             }
             ObjectKind::Commit | ObjectKind::Tree | ObjectKind::Blob => {}
         }

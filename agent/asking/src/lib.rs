@@ -3,6 +3,8 @@
 //! What comes in: what `agent.toml` names. What goes out: yes; no, with what was answered; or that there was no answer. Each
 //! question has its time, and each answer its bound. It decides nothing: what an answer means is its caller's business.
 
+pub mod settings;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -12,8 +14,7 @@ use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::watched::{self, RunEnd, RunError, RunLimits};
 
-use crate::config::waits::AskConfig;
-use crate::state_folder::StateFolder;
+use crate::settings::AskConfig;
 
 /// Most of an answer that is read, in bytes.
 const MAX_BYTES: u64 = 4096;
@@ -33,27 +34,26 @@ pub enum Answered {
     Silent(String),
 }
 
-/// Asks a program or a URL.
-pub fn ask(one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
+/// Asks a program or a URL. Programs that run are locked in `locks`, which is made.
+pub fn ask(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
     match &one.url {
         Some(url) => ask_url(one, url),
-        None => ask_program(one, state_folder, heartbeat),
+        None => ask_program(one, locks, heartbeat),
     }
 }
 
-fn ask_program(one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
+fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
     let Some((program, arguments)) = one.program.split_first() else {
         return Answered::Silent("no program is named".to_owned());
     };
-    let folder = state_folder.root().join("asked");
-    if let Err(error) = durable::make_folder(&folder) {
+    if let Err(error) = durable::make_folder(locks) {
         return Answered::Silent(error.to_string());
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/");
     let bounds = RunLimits {
         input: b"",
-        lock: &folder.join(&one.name),
+        lock: &locks.join(&one.name),
         timeout: Duration::from_secs(one.timeout_s()),
         kept: usize::try_from(MAX_BYTES).unwrap_or(usize::MAX),
         no_more: true,
@@ -174,9 +174,8 @@ mod tests {
     #[test]
     fn a_program_answers_by_its_exit_code_within_its_time_and_bound() {
         let folder = tempfile::tempdir().unwrap();
-        let state_folder = StateFolder::new(folder.path());
         let answer =
-            |arguments: &[&str]| ask(&program(arguments), &state_folder, &Heartbeat::default());
+            |arguments: &[&str]| ask(&program(arguments), folder.path(), &Heartbeat::default());
         let shell = |text: &str| answer(&["/bin/sh", "-c", text]);
         assert_eq!(answer(&["/bin/true"]), Answered::Yes);
         assert_eq!(
@@ -223,8 +222,7 @@ mod tests {
                 write!(stream, "HTTP/1.1 {said}").unwrap();
             }
         });
-        let state_folder = StateFolder::new(folder.path());
-        let answer = |one: &AskConfig| ask(one, &state_folder, &Heartbeat::default());
+        let answer = |one: &AskConfig| ask(one, folder.path(), &Heartbeat::default());
         assert_eq!(answer(&one), Answered::Yes);
         assert_eq!(answer(&one), Answered::No("batch 7".to_owned()));
         answers.join().unwrap();

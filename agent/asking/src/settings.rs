@@ -8,7 +8,16 @@ use std::path::PathBuf;
 use outhaul_reconcilers::settings::OutOfRange;
 use serde::Deserialize;
 
-use super::AtDeadline;
+/// What happens when a deadline passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtDeadline {
+    /// What waits waits on, and says that a person has to decide.
+    #[default]
+    Ask,
+    /// It is over: what waits is applied.
+    Go,
+}
 
 /// `[delay]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -26,6 +26,9 @@ pub struct IncompleteBundle {
     pub parts: usize,
     /// Those that are missing, from 1.
     pub missing: Vec<usize>,
+    /// The bundle whose parts were here before and were given up for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<u64>,
 }
 
 impl IncompleteBundle {
@@ -35,6 +38,7 @@ impl IncompleteBundle {
             number,
             parts,
             missing,
+            replaced,
             ..
         } = self;
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -42,9 +46,16 @@ impl IncompleteBundle {
             1 => ("part", "is"),
             _ => ("parts", "are"),
         };
+        let replaced = match replaced {
+            Some(other) if other == number => {
+                format!("; the parts of another bundle {other} that were here were given up")
+            }
+            Some(other) => format!("; the parts of bundle {other} that were here were given up"),
+            None => String::new(),
+        };
         format!(
             "bundle {number} is not complete: {} of {parts} parts are here, {what} {} {verb} missing; it is applied when all \
-             are here",
+             are here{replaced}",
             parts - missing.len().min(*parts),
             names.join(", ")
         )
@@ -61,6 +72,18 @@ pub fn incomplete(
 ) -> Result<Option<IncompleteBundle>, StateError> {
     let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
     Ok(known.filter(|known| known.role == site.stream.role.as_str()))
+}
+
+/// A bundle of this number is staged, or is known to be the newest that may come: nothing older is waited for.
+///
+/// # Errors
+/// [`StateError`]
+pub(crate) fn supersede(db: &Connection, number: u64) -> Result<(), StateError> {
+    let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
+    if known.is_some_and(|known| known.number <= number) {
+        state::set_meta::<IncompleteBundle>(db, key::INCOMPLETE, None)?;
+    }
+    Ok(())
 }
 
 /// The digests of what is kept of an incomplete bundle: its index and its blobs.

@@ -260,9 +260,6 @@ fn try_accept(
     }
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let volume = source.volume(&index)?;
-    if volume.is_some() {
-        parts::refuse_older(agent, source.name(), number)?;
-    }
     let index = index.for_site(&agent.site.name);
     let kind = index.reconciler.kind.as_str();
     let ordered = !orders::orders_of(agent, &index)?.is_empty();

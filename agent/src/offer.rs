@@ -69,6 +69,8 @@ pub(crate) fn accept_metadata(
     offer: &Offer,
 ) -> Result<(), StateError> {
     floors::store(db, &offer.acceptance.versions)?;
+    // What is older than this is refused from now on.
+    crate::incomplete::supersede(db, offer.acceptance.number.saturating_sub(1))?;
     floors::store_trusted(db, &offer.acceptance.trusted)?;
     reading.clone().accept(db, &offer.acceptance)
 }

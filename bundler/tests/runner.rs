@@ -19,6 +19,7 @@ mod runner {
     pub mod defects;
     pub mod delivery;
     pub mod diff;
+    pub mod estimates;
     pub mod explain;
     pub mod forges;
     pub mod formats;

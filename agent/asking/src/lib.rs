@@ -12,6 +12,7 @@ use std::time::Duration;
 use outhaul_http::{Authority, ClientSettings, Method, TimeLimits};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_reconcilers::hook;
 use outhaul_reconcilers::watched::{self, RunEnd, RunError, RunLimits};
 
 use crate::settings::AskConfig;
@@ -48,6 +49,10 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
     };
     if let Err(error) = durable::make_folder(locks) {
         return Answered::Silent(error.to_string());
+    }
+    // Whoever may change it decides what runs on this host.
+    if let Some(problem) = hook::changeable_by_others(Path::new(program)) {
+        return Answered::Silent(format!("`{program}` is not started: {problem}"));
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/");
@@ -129,9 +134,10 @@ fn ask_url(one: &AskConfig, url: &str) -> Answered {
 /// The files of a folder, by name, without hidden ones; of each the beginning.
 ///
 /// # Errors
-/// [`FileError`]; a folder that is not there is empty.
+/// [`FileError`], also when the folder is not there: what would lie in it cannot ask for anything.
 pub fn files(folder: &Path) -> Result<Vec<(String, String)>, FileError> {
     let mut found = Vec::new();
+    std::fs::metadata(folder).map_err(durable::at("look at", folder))?;
     for path in durable::list(folder)? {
         let name = path
             .file_name()
@@ -250,6 +256,6 @@ mod tests {
         assert!(found[0].1.contains("cannot be read"), "{found:?}");
         assert_eq!(found[1].1, "it is not a plain file");
         assert_eq!(found[2].1, "batch 7\n");
-        assert!(files(&at("none")).unwrap().is_empty());
+        files(&at("none")).unwrap_err();
     }
 }

@@ -24,6 +24,8 @@ mod contract;
 mod program;
 mod question;
 
+pub use program::changeable_by_others;
+
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;
 

@@ -116,9 +116,10 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
         answer.value = json!({ "active": newer.number, "message": "" });
         return Ok(());
     }
-    if site.watched && site.candidate() == Some(number) {
-        answer.text = format!("bundle {number} is applied: {note}");
-        answer.value = json!({ "soaking": number, "message": note });
+    if let Some(candidate) = site.candidate().filter(|_| site.watched) {
+        let note = runner::note_of(agent.store.read(), candidate)?;
+        answer.text = format!("bundle {candidate} is applied: {note}");
+        answer.value = json!({ "soaking": candidate, "message": note });
         return Ok(());
     }
     if !runs(&site, number) {
@@ -138,6 +139,11 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
     let more = if note.is_empty() { "" } else { ": " };
     answer.text = format!("bundle {number} is applied and active{more}{note}");
     answer.value = json!({ "active": number, "message": note });
+    if let Some(waits) = site.candidate().filter(|waits| *waits != number) {
+        let why = runner::note_of(agent.store.read(), waits)?;
+        answer.text = format!("{}; bundle {waits} waits: {why}", answer.text);
+        answer.value["waiting"] = json!({ "number": waits, "message": why });
+    }
     Ok(())
 }
 

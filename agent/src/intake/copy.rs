@@ -237,7 +237,7 @@ pub(super) fn commit_staged(
     runner::transition_with(agent, &staged.into(), |db, author| {
         state::set_meta(db, key::SITE, Some(&site))?;
         arrived(db)?;
-        intake::parts::supersede(db, number)?;
+        crate::incomplete::supersede(db, number)?;
         accept_metadata(db, author.reading, offer)
     })?;
     agent.site = site;

@@ -2,11 +2,10 @@
 //!
 //! What comes in: a part whose metadata and index were verified, as those of a whole bundle are. What goes out: its blobs
 //! in the store, and which parts are still missing; or that nothing is missing any more. The blobs of one incomplete
-//! bundle are kept, the newest one's, and go when a bundle that is not older is staged. Until all of it is here nothing
+//! bundle are kept, that of which a part came last, and go when a bundle that is not older is staged. Until all of it is here nothing
 //! of it takes effect, and none of its metadata is remembered.
 
 use outhaul_bundle::{Index, Volume};
-use rusqlite::Connection;
 
 use super::{BundleSource, ImportOutcome, Offer};
 use crate::agent::Agent;
@@ -16,30 +15,6 @@ use crate::error::AgentError;
 use crate::incomplete::{IncompleteBundle, incomplete};
 use crate::runner::tidy;
 use crate::state::{self, StateError, key};
-
-/// A bundle of this number is staged: nothing is waited for that is not newer.
-pub(super) fn supersede(db: &Connection, number: u64) -> Result<(), StateError> {
-    let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
-    if known.is_some_and(|known| known.number <= number) {
-        state::set_meta::<IncompleteBundle>(db, key::INCOMPLETE, None)?;
-    }
-    Ok(())
-}
-
-/// Refuses a part of an older bundle than the one whose parts are kept.
-pub(super) fn refuse_older(agent: &Agent, name: &str, number: u64) -> Result<(), AgentError> {
-    match incomplete(agent.store.read(), &agent.site)? {
-        Some(known) if known.number > number => {
-            let newer = known.number;
-            let message = format!(
-                "it is a part of bundle {number}, and this site has parts of bundle {newer}, which is newer; those were \
-                 kept"
-            );
-            Err(AgentError::refused(name, "rollback", message))
-        }
-        _ => Ok(()),
-    }
-}
 
 /// What a part alone would do cannot be tried.
 pub(super) fn not_planned(name: &str, volume: &Volume) -> AgentError {
@@ -83,12 +58,19 @@ pub(super) fn collect(
         return Ok(None);
     }
     durable::write(&blobs.path(&offer.index), bytes, durable::SECRET_MODE)?;
+    let replaced = before
+        .as_ref()
+        .and_then(|before| match before.index == offer.index {
+            true => before.replaced,
+            false => Some(before.number),
+        });
     let now = IncompleteBundle {
         number,
         index: offer.index,
         role: index.stream.role.to_string(),
         parts: volume.parts(),
         missing,
+        replaced,
     };
     agent
         .commit(|db, _| state::set_meta(db, key::INCOMPLETE, Some(&now)))

@@ -34,6 +34,18 @@ fn round_at(site: &Site, clock: &str) {
     assert_told(&done, 0, &[]);
 }
 
+/// The machine was started again since a deadline was set: within one boot a clock that jumps ends none.
+fn reboot(site: &Site) {
+    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let (from, to) = ("\"trusted_in\":\"", "00000000-0000-4000-8000-000000000000");
+    let changed = db.execute(
+        "UPDATE meta SET value = replace(value, ?1 || ?2, ?1 || ?3) WHERE name IN ('delays', 'soak')",
+        [from, boot.trim(), to],
+    );
+    assert_ne!(changed.unwrap(), 0);
+}
+
 /// A program that says no, with the reason in a file beside it, while that file is there.
 fn asked(folder: &Path) -> (PathBuf, PathBuf) {
     let (program, reason) = (folder.join("busy"), folder.join("reason"));
@@ -153,6 +165,9 @@ fn at_the_deadline_of_a_delay_it_goes_on_unless_a_person_is_to_be_asked() {
         )
         .unwrap();
         round_at(&site, "+73h");
+        assert_eq!(site.active(), Some(1), "the clock jumped");
+        reboot(&site);
+        round_at(&site, "+73h");
         assert_eq!(site.active(), Some(runs), "{policy}");
         let told = decisions(&site);
         let passed = told.iter().find(|told| told.0 == "delay-over").unwrap();
@@ -247,6 +262,9 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     assert_eq!(site.state_of(2), "soaking");
     let applied = site.ok(&["apply", "--who", "ann"]);
     assert_eq!(applied["soaking"], 2, "{applied}");
+    round_at(&site, "+70m");
+    assert_eq!(site.active(), Some(1), "the clock jumped");
+    reboot(&site);
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(2));
     // Reported once that it is looked at, and once that it runs.

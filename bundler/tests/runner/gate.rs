@@ -131,7 +131,7 @@ fn nothing_but_the_first_environment_moves_without_a_gate() {
     made.open.lock().unwrap().extend(["dev", "stage"]);
     let (_, _, err) = made.ends(1, &format!("{promote} --from dev --to prod --hub {hub}"));
     assert!(err.contains("may only be promoted from `stage`"), "{err}");
-    let (_, _, err) = made.ends(3, &format!("{promote} --watch --first prod --interval 0"));
+    let (_, _, err) = made.ends(1, &format!("{promote} --watch --first prod --interval 0"));
     assert!(
         err.contains("`prod` is not the first of the chain: `stage`"),
         "{err}"

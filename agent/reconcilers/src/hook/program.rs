@@ -79,20 +79,22 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
             "`chmod 755` it, or name another under `[hook]`",
         ));
     }
-    // The link that leads to it, too.
-    let both = set.ancestors().skip(1).chain(program.ancestors());
-    for path in both.filter(|path| !path.as_os_str().is_empty()) {
-        if let Some(problem) = of_others(path) {
-            return Err(unusable(
-                format!(
-                    "the hook program `{told}` is not started: `{}` {problem}",
-                    path.display()
-                ),
-                "whoever may change it decides what runs on this host: `chown root` it and `chmod go-w` it",
-            ));
-        }
+    if let Some(problem) = changeable_by_others(set) {
+        return Err(unusable(
+            format!("the hook program `{told}` is not started: {problem}"),
+            "whoever may change it decides what runs on this host: `chown root` it and `chmod go-w` it",
+        ));
     }
     Ok(program)
+}
+
+/// What lets somebody else than root and this user change the program at `path`, a link or folder on the way to it
+/// included.
+pub fn changeable_by_others(path: &Path) -> Option<String> {
+    let program = fs::canonicalize(path).ok()?;
+    let both = path.ancestors().skip(1).chain(program.ancestors());
+    both.filter(|path| !path.as_os_str().is_empty())
+        .find_map(|path| Some(format!("`{}` {}", path.display(), of_others(path)?)))
 }
 
 /// What lets somebody else than root and this user change `path`.

@@ -249,14 +249,28 @@ mod tests {
             (sum(&gone, true), news),
             (Delayed::No, vec![News::Gone("press".to_owned())])
         );
-        // A trusted clock is taken at its word.
-        let (over, _) = look(
-            &one,
-            &asks("batch", Some("8h")),
-            &reading("a", 2, "2026-11-23T20:00:00Z", true),
-            DAY,
-        );
-        assert_eq!(sum(&over, true), Delayed::Over);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_while_something_is_delayed_ends_nothing_early() {
+        let noon = "2026-11-23T12:00:00Z";
+        let evening = "2026-11-23T20:00:00Z";
+        let begun = |trusted| {
+            let start = reading("a", 1, noon, trusted);
+            look(&Delays::new(), &asks("batch", Some("8h")), &start, DAY).0
+        };
+        let later = |known: &Delays, boot: &str, trusted| {
+            let now = reading(boot, 2, evening, trusted);
+            let (now, _) = look(known, &asks("batch", Some("8h")), &now, DAY);
+            sum(&now, true)
+        };
+        // It was not trusted when it began: then it is set, in this boot or the next.
+        assert_eq!(later(&begun(false), "a", true), Delayed::Until);
+        assert_eq!(later(&begun(false), "b", true), Delayed::Until);
+        // It was trusted and is: what it jumped within one boot did not pass; what passed over a reboot did.
+        assert_eq!(later(&begun(true), "a", true), Delayed::Until);
+        assert_eq!(later(&begun(true), "b", true), Delayed::Over);
+        assert_eq!(later(&begun(true), "b", false), Delayed::Until);
     }
 
     #[test]

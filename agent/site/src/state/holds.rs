@@ -41,8 +41,9 @@ impl Hold {
     }
 }
 
-/// When a hold ends: by the wall clock where that is trusted, else when the machine has run for so long. A machine that
-/// was switched off meanwhile, with a clock that nothing vouches for, ends it late, never early.
+/// When a hold ends: when the machine has run for so long. Over a reboot the wall clock may end it as well, where it was
+/// trusted when it began and is trusted now: within one boot, or from a reading that nothing vouched for, it tells
+/// nothing of the time that passed. A machine that was switched off meanwhile ends it late, never early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// The instant, as this machine's clock counted when the hold began.
@@ -51,13 +52,18 @@ pub struct Deadline {
     after_ms: i64,
     /// How long it has run since, counted from 1970.
     ran: LowerBound,
+    /// The boot in which it began, when the wall clock was trusted then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trusted_in: Option<String>,
 }
 
 impl Deadline {
     /// `after` from now.
     pub fn new(reading: &ClockReading, after: SignedDuration) -> Option<Self> {
         let mut ran = LowerBound::new(Timestamp::UNIX_EPOCH);
-        ran.advance(reading.boot.clone()?);
+        let boot = reading.boot.clone()?;
+        let trusted_in = reading.wall_trusted.then(|| boot.boot_id.clone());
+        ran.advance(boot);
         let at = reading.wall.checked_add(after).ok()?;
         // For people: a fraction of a second later, never earlier.
         let whole = Timestamp::from_second(at.as_second()).ok()?;
@@ -69,6 +75,7 @@ impl Deadline {
             at,
             after_ms: i64::try_from(after.as_millis()).ok()?,
             ran,
+            trusted_in,
         })
     }
 
@@ -82,8 +89,10 @@ impl Deadline {
         if let Some(boot) = reading.boot.clone() {
             self.ran.advance(boot);
         }
-        let trusted = reading.wall_trusted && reading.wall >= self.at;
-        trusted || self.ran.at().as_millisecond() >= self.after_ms
+        let boot = reading.boot.as_ref().map(|boot| boot.boot_id.as_str());
+        let rebooted = self.trusted_in.is_some() && boot != self.trusted_in.as_deref();
+        let by_wall = rebooted && reading.wall_trusted && reading.wall >= self.at;
+        by_wall || self.ran.at().as_millisecond() >= self.after_ms
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::repository::{cargo, root};
+use crate::repository::{cargo_build, root};
 
 /// Builds the programs, and shows the whole loop on an example.
 #[derive(Debug, clap::Args)]
@@ -26,9 +26,8 @@ pub struct Args {
 impl Args {
     /// Builds and runs.
     pub fn run(&self) -> Result<Vec<String>> {
-        let built = Command::new(cargo())
-            .args(["build", "--locked", "--workspace", "--bins"])
-            .current_dir(root())
+        let built = cargo_build()
+            .args(["--locked", "--workspace", "--bins"])
             .status()
             .context("cannot run cargo")?;
         if !built.success() {

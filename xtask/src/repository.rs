@@ -70,6 +70,22 @@ pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// `cargo build` at the root. What cargo told this program of its own package is kept from it: build scripts that look
+/// at it (ring's does) would run again.
+pub fn cargo_build() -> Command {
+    let mut build = Command::new(cargo());
+    build.arg("build").current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let of_package = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if of_package {
+            build.env_remove(name);
+        }
+    }
+    build
+}
+
 /// Names of the crates that `package` is built from, itself included; development tools are not.
 pub fn normal_dependencies(package: &str) -> Result<std::collections::BTreeSet<String>> {
     let arguments = [

@@ -6,7 +6,7 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
-use crate::clocks::{faketime_is_missing, under};
+use crate::clocks::{faketime_is_missing, reboot, under};
 use crate::site::{Site, assert_told, stdout};
 
 /// A site on which bundle 2 waits under a hold of eight hours.
@@ -46,6 +46,11 @@ fn at_the_deadline_it_goes_on_by_itself_where_that_is_set_and_not_before() {
     round_at(&site, "+7h");
     assert_eq!(site.active(), Some(1));
     round_at(&site, "+9h");
+    assert_eq!(site.active(), Some(1), "the clock jumped");
+    reboot(&site);
+    round_at(&site, "+7h");
+    assert_eq!(site.active(), Some(1));
+    round_at(&site, "+9h");
     assert_eq!(site.active(), Some(2));
     assert!(site.status().get("hold").is_none());
     let told: Vec<_> = site
@@ -72,6 +77,7 @@ fn at_the_deadline_a_person_is_asked_unless_something_else_is_set() {
         return;
     }
     let (_centre, site) = held("", true);
+    reboot(&site);
     round_at(&site, "+9h");
     assert_eq!(site.active(), Some(1));
     let told = stdout(&site.run(&["status"]));

@@ -11,7 +11,7 @@ use outhaul_bundle::report::{GenerationState, ReportEvent};
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
-use crate::clocks::{faketime_is_missing, greeting, under};
+use crate::clocks::{faketime_is_missing, greeting, reboot, under};
 use crate::site::{Site, assert_told, code, stderr, stdout};
 
 /// A site on which bundle 1 runs, with `settings`; something vouches for its clock.
@@ -32,18 +32,6 @@ fn import(site: &Site, bundle: &Path) -> serde_json::Value {
 fn round_at(site: &Site, clock: &str) {
     let done = under(clock, site, &["run", "--once"]).checked().unwrap();
     assert_told(&done, 0, &[]);
-}
-
-/// The machine was started again since a deadline was set: within one boot a clock that jumps ends none.
-fn reboot(site: &Site) {
-    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let (from, to) = ("\"trusted_in\":\"", "00000000-0000-4000-8000-000000000000");
-    let changed = db.execute(
-        "UPDATE meta SET value = replace(value, ?1 || ?2, ?1 || ?3) WHERE name IN ('delays', 'soak')",
-        [from, boot.trim(), to],
-    );
-    assert_ne!(changed.unwrap(), 0);
 }
 
 /// A program that says no, with the reason in a file beside it, while that file is there.

@@ -105,6 +105,11 @@ fn what_an_agent_left_behind_is_waited_for() {
     let mut left = command.spawn().unwrap();
     // The agent that was killed has nothing open any more.
     drop(command);
+    // A process that another test is starting has this test's files open until its program is loaded.
+    let started = Instant::now();
+    while holders(&fixture.lock()) != [left.id()] && started.elapsed() < Duration::from_secs(60) {
+        thread::yield_now();
+    }
     assert_eq!(holders(&fixture.lock()), [left.id()]);
     let told = waits_for(&holders(&fixture.lock()), Duration::from_secs(1800));
     let id = left.id();

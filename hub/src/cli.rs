@@ -8,6 +8,7 @@ mod acks;
 mod acts;
 mod audit;
 mod caller;
+mod choose;
 mod completions;
 mod decisions;
 mod gate;
@@ -87,6 +88,7 @@ enum Command {
     Import(import::Args),
     Acks(acks::Args),
     Caller(caller::Args),
+    Choose(choose::Args),
     Gate(gate::Args),
     Decisions(decisions::Args),
     Approve(acts::Approve),
@@ -132,6 +134,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),
+        Command::Choose(args) => choose::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),
         Command::Approve(args) => acts::approve(&common, &args),

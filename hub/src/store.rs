@@ -8,6 +8,7 @@
 mod acts;
 mod audit;
 mod callers;
+mod conflicts;
 mod current;
 mod decisions;
 mod desired;
@@ -30,13 +31,14 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
 pub use callers::Caller;
+pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
 pub use current::SitePage;
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
 pub use outhaul_gate::facts::{
-    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Running,
-    Signed, SiteState,
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Restored,
+    Running, Signed, SiteState,
 };
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
@@ -62,6 +64,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0010_gate_records.sql"),
     include_str!("store/migrations/0011_refused_files.sql"),
     include_str!("store/migrations/0012_audit.sql"),
+    include_str!("store/migrations/0013_conflicts_and_restores.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
@@ -308,17 +311,18 @@ impl Store {
                 if at == READS_OLDER_REFUSALS {
                     session.read_older_refusals()?;
                 }
-                if at == KEEPS_CURRENT_STATES {
-                    session.keep_all_current()?;
-                }
-                if at == RECORDS_GATE_ACTS {
-                    session.carry_waivers_over()?;
-                }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(
                     "INSERT INTO migrations (version) VALUES ($1)",
                     params![number],
                 )?;
+            }
+            // With all tables as they are now.
+            if done <= KEEPS_CURRENT_STATES {
+                session.keep_all_current()?;
+            }
+            if done <= RECORDS_GATE_ACTS {
+                session.carry_waivers_over()?;
             }
             Ok(())
         })

@@ -5,7 +5,7 @@
 //! well"; only a site that passes all of them confirms.
 
 use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
-use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
+use crate::facts::{ActKind, DesiredBundle, Restored, Running, SiteState};
 use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
@@ -15,7 +15,8 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = assess(question, facts, site, needed);
-    if standing != SiteStatus::Confirmed
+    // A waiver is no evidence: also where the site confirms, it does not count.
+    if (standing != SiteStatus::Confirmed || question.edition >= 2)
         && let Some((status, text)) = excused(question, facts, site, standing, &message)
     {
         (standing, message) = (status, text);
@@ -64,7 +65,7 @@ fn excused(
     };
     let would_be = format!("it would be `{}`: it {message}", standing.word());
     let waiver = of_site(ActKind::Waive)
-        .filter(|act| act.until_ms() > question.now_ms)
+        .filter(|act| act.until_ms() > question.now_ms && facts.counts(act))
         .max_by_key(|act| act.until_ms());
     if let Some(waiver) = waiver {
         let (until, by, reason) = (time::rfc3339(waiver.until_ms()), &waiver.by, &waiver.reason);
@@ -83,6 +84,9 @@ fn excused(
         &deferral.by,
         &deferral.reason,
     );
+    if deferral.until_ms() > question.now_ms && !facts.counts(deferral) {
+        return None;
+    }
     if deferral.until_ms() > question.now_ms {
         let text = format!("is deferred until {until} by {by} ({reason}); {would_be}");
         return Some((SiteStatus::Deferred, text));
@@ -114,6 +118,9 @@ fn assess(
     needed: Option<&DesiredBundle>,
 ) -> (SiteStatus, String) {
     let now_ms = question.now_ms;
+    if let Some(conflict) = &site.conflict {
+        return (SiteStatus::Conflict, conflict.sentence(&site.site));
+    }
     let Some(newest) = &site.newest else {
         let since = time::ago(site.enrolled_ms, now_ms);
         return (
@@ -172,6 +179,14 @@ fn assess(
             "has not reported yet what it runs".to_owned(),
         );
     };
+    if let Some(restored) = facts.restored
+        && !restored.counts(running.received_ms, running.made_ms)
+    {
+        return (
+            SiteStatus::BeforeRestore,
+            before_restore(running, &restored),
+        );
+    }
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
             "has reports {first} to {last} missing, which may tell of a failure; the next export or \
@@ -208,6 +223,24 @@ fn assess(
     (
         SiteStatus::Confirmed,
         format!("runs bundle {} and all is as desired", running.bundle),
+    )
+}
+
+/// Why a report does not count after a restore: it came before, or was made before the backup.
+fn before_restore(running: &Running, restored: &Restored) -> String {
+    let (backup, made) = (
+        time::rfc3339(restored.backup_ms),
+        time::rfc3339(running.made_ms),
+    );
+    if running.received_ms <= restored.at_ms {
+        return format!(
+            "has not reported what it runs since this hub was restored at {}; its next report counts",
+            time::rfc3339(restored.at_ms)
+        );
+    }
+    format!(
+        "reported what it runs at {made} by its own time, before the backup of {backup} that this hub was restored from; \
+         a report that it makes now counts, where its clock is right"
     )
 }
 

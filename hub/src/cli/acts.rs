@@ -187,6 +187,12 @@ pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError>
             Some((found, _)) if found.kind == ActKind::Withdraw => {
                 format!("{} is a withdrawal, which stays", args.id)
             }
+            Some((found, _)) if found.kind == ActKind::Choose => {
+                format!(
+                    "{} is a choice between machines: another choice replaces it",
+                    args.id
+                )
+            }
             Some((_, true)) => format!("{} was withdrawn before", args.id),
             Some((_, false)) => return Ok(session.add_act(&act)?),
         };
@@ -238,6 +244,10 @@ fn sentence(act: &Act) -> String {
             "base {} of `{}` is approved{until}",
             gate::short(act.commit.as_deref().unwrap_or_default()),
             act.environment.as_deref().unwrap_or_default()
+        ),
+        ActKind::Choose => format!(
+            "the machine of report {} is site `{site}`",
+            gate::short(act.chosen.as_deref().unwrap_or_default())
         ),
         ActKind::Defer => format!("site `{site}` is deferred{until}"),
         ActKind::Waive => format!("site `{site}` is waived{until}"),

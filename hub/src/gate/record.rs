@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, GateQuestion, decide, fingerprint, kept, standing, wanted_by};
+use super::{EDITION, Facts, GateQuestion, decide, fingerprint, kept, standing, wanted_by};
 use crate::store::{
-    Act, DesiredAssignment, DesiredBundle, PastDecision, Session, SitePage, SiteState, StepRules,
-    StoreError,
+    Act, DesiredAssignment, DesiredBundle, PastDecision, Restored, Session, SitePage, SiteState,
+    StepRules, StoreError,
 };
 use outhaul_bundle::hub_api::{Decision, GateRules};
 
@@ -73,6 +73,7 @@ impl Asked {
             to,
             now_ms,
             rules,
+            edition: EDITION,
         })
     }
 
@@ -121,6 +122,7 @@ pub struct Known {
     wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
     acts: Vec<Act>,
     well_since: BTreeMap<String, i64>,
+    restored: Option<Restored>,
 }
 
 impl Known {
@@ -144,6 +146,7 @@ impl Known {
             bundles,
             wanted,
             well_since,
+            restored: session.last_restore()?,
         })
     }
 
@@ -166,6 +169,7 @@ impl Known {
                 wanted: &self.wanted,
                 acts: &self.acts,
                 well_since: &self.well_since,
+                restored: self.restored,
             },
         )
     }

@@ -89,7 +89,12 @@ pub(super) async fn gate(
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // somebody may later take for evidence.
     let recorded = caller.is_some() && known;
-    let answer = GateAnswer { decision, recorded };
+    let answer = GateAnswer {
+        decision,
+        recorded,
+        rules_on_record: None,
+        what_if: false,
+    };
     let json = sorted(&answer);
     if let Some(caller) = caller.filter(|_| known) {
         let decision = answer.decision;

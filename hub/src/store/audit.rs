@@ -86,6 +86,26 @@ impl Session<'_> {
         for sites in [SITES, SITE_KEYS, METADATA, REPORTS] {
             self.each(sites, take)?;
         }
+        for site in self.site_states()? {
+            let Some(newest) = site.newest.filter(|_| !site.missing.is_empty()) else {
+                continue;
+            };
+            take(AuditLine::Missing {
+                site: site.site,
+                epoch: newest.epoch,
+                reports: site.missing,
+            })?;
+        }
+        for (site, conflict, envelope) in self.all_conflicts()? {
+            take(AuditLine::Conflict {
+                site,
+                conflict,
+                envelope,
+            })?;
+        }
+        for (restored, digest) in self.restores()? {
+            take(AuditLine::Restore { restored, digest })?;
+        }
         for (act, previous, digest) in self.act_chain()? {
             take(AuditLine::Act {
                 act,

@@ -46,6 +46,14 @@ pub enum HubError {
     /// A file failed.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Some of several paths cannot be imported, so none was.
+    #[error("not every path can be imported, so none of them was:{lines}")]
+    Paths {
+        /// One line per path.
+        lines: String,
+        /// The exit code.
+        code: u8,
+    },
     /// Reports could not be read or kept.
     #[error(transparent)]
     Ingest(#[from] IngestError),
@@ -87,6 +95,7 @@ impl HubError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Refused { .. } => 1,
+            Self::Paths { code, .. } => *code,
             Self::Usage { .. } | Self::Tls { .. } => 2,
             Self::Bundle { source, .. } if !source.is_environment() => 4,
             Self::Enrol { source, .. } => match source.as_ref() {
@@ -115,6 +124,9 @@ impl HubError {
     pub fn help(&self) -> Option<String> {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
+            Self::Paths { .. } => {
+                "correct or leave out the paths that cannot be read, and repeat the command"
+            }
             Self::Tls { .. } => {
                 "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key"
             }
@@ -132,12 +144,24 @@ impl HubError {
                     "enrol the machine again with its kit and this version of the agent, and bring the \
                      new request; nothing was changed"
                 }
+                EnrolError::KeyOfOther { .. } => {
+                    "every machine makes a key of its own: the state folder of that site's machine was copied. Set this \
+                     machine up anew with a kit of its own, and see which of the two is to stay"
+                }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return store_help(error),
                 _ => "make a new request on the site; nothing was changed",
             },
             Self::State(StateError::Locked { .. }) => {
                 "other commands work beside it; stop it first to serve from here"
+            }
+            Self::State(StateError::Lost { .. }) => {
+                "bring the database back: `outhaul-hub restore BACKUP --state DIR` (docs/runbooks/hub-lost.md). To begin with \
+                 nothing, `outhaul-hub init … --begin-empty`: every site has to be registered again"
+            }
+            Self::State(StateError::Replaced { .. }) => {
+                "sites keep what was not acknowledged and send it again. See what is at that path now, bring the database \
+                 back where it is gone (`outhaul-hub restore`), and start the hub again"
             }
             Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
             Self::State(StateError::OtherKey { .. }) => {
@@ -169,8 +193,10 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::Clock { .. }
         | StateError::File(_)
         | StateError::Lock { .. }
+        | StateError::Replaced { .. }
         | StateError::Locked { .. } => 3,
         StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
+        | StateError::Lost { .. }
         | StateError::NotFirstRoot { .. }
         | StateError::Unfinished { .. } => 2,
         StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,

@@ -6,7 +6,7 @@ pub mod record;
 
 pub use outhaul_gate::{
     DEFAULT_MAX_AGE_HOURS, Decision, EDITION, Facts, GateQuestion, GateRules, GateVerdict, commit,
-    decide, fingerprint, kept, short, standing, wanted_by,
+    decide, fingerprint, kept, short, standing, tighter, wanted_by,
 };
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod soak;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,6 +79,8 @@ const RECORDS_GATE_ACTS: usize = 9;
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Device and number of the file that is open; `None` in memory.
+    file: Option<(u64, u64)>,
 }
 
 /// What can be asked of an open store; inside [`Store::write`], all of it in one transaction.
@@ -257,6 +259,11 @@ impl Store {
         Ok(self.connection.query_row(&text, [], |_| Ok(()))?)
     }
 
+    /// Whether the file that is open is still the one at its path: not removed, and not replaced by another.
+    pub fn is_in_place(&self) -> bool {
+        self.file.is_none() || file_of(&self.path) == self.file
+    }
+
     /// Where the database lies.
     pub fn path(&self) -> &Path {
         &self.path
@@ -288,7 +295,12 @@ impl Store {
             )
             .map_err(open("be prepared"))?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self { connection, path })
+        let file = file_of(&path);
+        Ok(Self {
+            connection,
+            path,
+            file,
+        })
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -361,6 +373,12 @@ impl Session<'_> {
         let text = format!("SELECT COALESCE(MAX(id), 0) + 1 FROM {table}");
         Ok(self.db.query_row(&text, [], |row| row.get(0))?)
     }
+}
+
+/// Device and number of the file at a path.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// The file, for its owner only; what `SQLite` puts beside it gets the same mode.

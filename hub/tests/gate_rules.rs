@@ -54,6 +54,7 @@ pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
         NEW,
         "--rules",
         rules,
+        "--record",
     ];
     let output = hub.run(&[&asked[..], &["--output", "json"]].concat());
     let text = String::from_utf8(output.stdout.clone()).unwrap();

@@ -15,6 +15,7 @@ pub mod fold;
 mod kept;
 mod rules;
 pub mod standing;
+pub mod tighter;
 pub mod time;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate;
+use crate::gate::record::known_environment;
 use crate::state::Hub;
 use crate::store::{Act, ActKind};
 use crate::time::{self, DAY_MS};
@@ -129,6 +130,10 @@ pub(super) fn approve(common: &Common, args: &Approve) -> Result<u8, HubError> {
     };
     let mut hub = Hub::open(&common.state)?;
     let (id, known) = hub.store.write(|session| {
+        if !session.environments()?.is_empty() {
+            known_environment(session, &args.environment)
+                .map_err(|error| usage(error.to_string(), error.help()))?;
+        }
         let bundles = session.bundles()?;
         let known = bundles
             .iter()

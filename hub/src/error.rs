@@ -9,6 +9,7 @@ use std::io;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
+use crate::backup::BackupError;
 use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;
@@ -19,6 +20,9 @@ use crate::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
+    /// A backup is none, or is not restored.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// A bundle could not be read.
     #[error("bundle `{file}`")]
     Bundle {
@@ -96,6 +100,7 @@ impl HubError {
         match self {
             Self::Refused { .. } => 1,
             Self::Paths { code, .. } => *code,
+            Self::Backup(error) => error.exit_code(),
             Self::Usage { .. } | Self::Tls { .. } => 2,
             Self::Bundle { source, .. } if !source.is_environment() => 4,
             Self::Enrol { source, .. } => match source.as_ref() {
@@ -124,6 +129,7 @@ impl HubError {
     pub fn help(&self) -> Option<String> {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
+            Self::Backup(error) => error.help(),
             Self::Paths { .. } => {
                 "correct or leave out the paths that cannot be read, and repeat the command"
             }
@@ -208,6 +214,7 @@ fn state_code(error: &StateError) -> u8 {
 fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Exists { .. } | StoreError::Missing { .. } | StoreError::Newer { .. } => 2,
+        StoreError::Unsound { .. } => 4,
         StoreError::Corrupt { .. } => 5,
         StoreError::Open { .. } | StoreError::Private { .. } | StoreError::Sql { .. } => 3,
     }
@@ -221,7 +228,7 @@ fn store_help(error: &StoreError) -> Option<String> {
         }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
-            "the database is damaged: bring the hub's state folder back from a backup; its next \
+            "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \
              acknowledgements make the sites report again what runs"
         }
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_busy() => {
@@ -233,6 +240,7 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Private { .. } => {
             "run the command as the user who owns the hub's state folder; nothing was changed"
         }
+        StoreError::Unsound { .. } => "take another backup; nothing of this one is used",
         StoreError::Corrupt { .. } => return None,
     };
     Some(text.to_owned())

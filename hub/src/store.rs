@@ -9,6 +9,7 @@ mod acts;
 mod audit;
 mod callers;
 mod conflicts;
+mod copies;
 mod current;
 mod decisions;
 mod desired;
@@ -32,6 +33,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
+pub use copies::Expected;
 pub use current::SitePage;
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;
@@ -110,6 +112,12 @@ pub enum StoreError {
     Missing {
         /// The database.
         path: PathBuf,
+    },
+    /// A file that is to become a hub's database is none.
+    #[error("the database in the backup is not one that this program wrote: {what}")]
+    Unsound {
+        /// What is wrong with it.
+        what: String,
     },
     /// Written by a newer hub.
     #[error("the store has version {found}, this program knows versions up to {known}")]
@@ -271,7 +279,7 @@ impl Store {
 
     fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
         let mut store = Self::prepared(path, flags)?;
-        store.migrate()?;
+        store.migrate_to(MIGRATIONS.len())?;
         Ok(store)
     }
 
@@ -303,7 +311,7 @@ impl Store {
         })
     }
 
-    fn migrate(&mut self) -> Result<(), StoreError> {
+    fn migrate_to(&mut self, newest: usize) -> Result<(), StoreError> {
         let version = |db: &Connection| -> Result<i64, StoreError> {
             db.execute_batch("CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)")?;
             let newest = "SELECT COALESCE(MAX(version), 0) FROM migrations";
@@ -318,7 +326,7 @@ impl Store {
                     known: MIGRATIONS.len(),
                 });
             }
-            for (at, text) in MIGRATIONS.iter().enumerate().skip(done) {
+            for (at, text) in MIGRATIONS.iter().enumerate().take(newest).skip(done) {
                 session.db.execute_batch(text)?;
                 if at == READS_OLDER_REFUSALS {
                     session.read_older_refusals()?;
@@ -330,10 +338,10 @@ impl Store {
                 )?;
             }
             // With all tables as they are now.
-            if done <= KEEPS_CURRENT_STATES {
+            if (done..newest).contains(&KEEPS_CURRENT_STATES) {
                 session.keep_all_current()?;
             }
-            if done <= RECORDS_GATE_ACTS {
+            if (done..newest).contains(&RECORDS_GATE_ACTS) {
                 session.carry_waivers_over()?;
             }
             Ok(())

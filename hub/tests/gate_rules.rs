@@ -62,7 +62,7 @@ pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
 }
 
 /// The entry of one rule.
-fn rule<'a>(decision: &'a Value, name: &str) -> &'a Value {
+pub fn rule<'a>(decision: &'a Value, name: &str) -> &'a Value {
     let rules = decision["rules"].as_array().unwrap();
     rules.iter().find(|rule| rule["rule"] == name).unwrap()
 }

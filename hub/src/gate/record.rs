@@ -108,7 +108,19 @@ impl Asked {
     /// # Errors
     /// [`AskError`].
     pub fn check_names(&self, session: &Session<'_>, strict: bool) -> Result<(), AskError> {
-        let mut known = known_environment(session, &self.environment)?;
+        let found = known_environment(session, &self.environment);
+        let mut known = match found {
+            // A control plane's names come as they are written there: of an environment of which nothing came in yet the
+            // answer is a closed gate.
+            Err(AskError::NoEnvironment { .. }) if !strict => {
+                let known = session.environments()?;
+                if nearest(&self.environment, &known).is_some() {
+                    return found.map(drop);
+                }
+                known
+            }
+            found => found?,
+        };
         let Some(to) = &self.to else {
             return Ok(());
         };

@@ -154,13 +154,13 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn named_reports(&self, site: &str, hex: &str) -> Result<Vec<NamedReport>, StoreError> {
         let mut query = self.db.prepare(
-            "SELECT digest, epoch FROM reports WHERE site = $1 AND SUBSTR(digest, 8, $3) = $2
+            "SELECT digest, epoch FROM reports WHERE site = $1 AND SUBSTR(digest, 8, $2) = $3
              UNION
-             SELECT digest, NULL FROM site_conflicts c WHERE site = $1 AND SUBSTR(digest, 8, $3) = $2
+             SELECT digest, NULL FROM site_conflicts c WHERE site = $1 AND SUBSTR(digest, 8, $2) = $3
                 AND NOT EXISTS (SELECT 1 FROM reports r WHERE r.site = c.site AND r.digest = c.digest)
               ORDER BY 1",
         )?;
-        let rows = query.query_map(params![site, hex, to_sql(hex.len() as u64)], |row| {
+        let rows = query.query_map(params![site, to_sql(hex.len() as u64), hex], |row| {
             Ok(NamedReport {
                 digest: row.get(0)?,
                 epoch: row.get(1)?,
@@ -196,13 +196,13 @@ impl Session<'_> {
     pub fn later_epochs(&self, report: &Report) -> Result<Vec<LaterEpoch>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT e.epoch, r.wall_ms, r.digest FROM epochs e
-               JOIN epochs o ON o.site = e.site AND o.epoch = $2
+               JOIN epochs o ON o.site = e.site AND o.epoch = $1
                JOIN reports r ON r.site = e.site AND r.epoch = e.epoch AND r.number = 1
-              WHERE e.site = $1 AND e.ordinal > o.ordinal AND e.set_aside_ms IS NULL
+              WHERE e.site = $2 AND e.ordinal > o.ordinal AND e.set_aside_ms IS NULL
                 AND o.set_aside_ms IS NULL AND e.key_generation = o.key_generation
               ORDER BY e.ordinal",
         )?;
-        let key = params![report.site.as_str(), report.epoch.as_str()];
+        let key = params![report.epoch.as_str(), report.site.as_str()];
         let rows = query.query_map(key, |row| {
             Ok(LaterEpoch {
                 epoch: row.get(0)?,

@@ -182,13 +182,13 @@ fn schema(db: &Connection) -> Result<Vec<Entry>, StoreError> {
 
 fn same_schema(found: &[Entry], known: &[Entry]) -> Result<(), StoreError> {
     let of = |(kind, name, ..): &Entry| format!("{kind} `{name}`");
-    if let Some(foreign) = found.iter().find(|one| !known.contains(one)) {
+    if let Some(foreign) = found.iter().rev().find(|one| !known.contains(one)) {
         return Err(unsound(format!(
             "its {} is none that this program makes",
             of(foreign)
         )));
     }
-    match known.iter().find(|one| !found.contains(one)) {
+    match known.iter().rev().find(|one| !found.contains(one)) {
         None => Ok(()),
         Some(missing) => Err(unsound(format!("its {} is missing", of(missing)))),
     }

@@ -70,6 +70,9 @@ pub struct Fleet {
     /// When the hub was restored last, and from a backup of when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored: Option<RestoredHub>,
+    /// The same, milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_ms: Option<i64>,
     /// Counts over all sites.
     pub summary: Summary,
     /// Every site, those that need attention first.
@@ -226,6 +229,7 @@ impl Reading {
                 at: time::rfc3339(restored.at_ms),
                 backup_at: time::rfc3339(restored.backup_ms),
             }),
+            restored_ms: self.restored.map(|restored| restored.at_ms),
             summary: summary(&sites, &assignments),
             sites,
             assignments,

@@ -262,6 +262,11 @@ pub struct Restored {
 }
 
 impl Restored {
+    /// Whether what a person decided holds at gates: choices and withdrawals stay, anything else is given again.
+    pub fn holds(&self, act: &Act) -> bool {
+        act.at_ms > self.at_ms || matches!(act.kind, ActKind::Choose | ActKind::Withdraw)
+    }
+
     /// Whether a report counts: it came after the restore, and was made not before the backup.
     pub fn counts(&self, received_ms: i64, made_ms: i64) -> bool {
         received_ms > self.at_ms && made_ms >= self.backup_ms

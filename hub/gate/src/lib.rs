@@ -100,8 +100,7 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// Whether what a person decided counts: nothing from before a restore does.
     fn counts(&self, act: &Act) -> bool {
-        self.restored
-            .is_none_or(|restored| act.at_ms > restored.at_ms)
+        self.restored.is_none_or(|restored| restored.holds(act))
     }
 }
 
@@ -177,17 +176,18 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     } else {
         GateVerdict::Closed
     };
-    // The report of a waived site is no evidence.
-    let waived: BTreeSet<&str> = sites
+    // What a waived site reported is no evidence, and neither is what was reported before a restore.
+    let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
+    let without: BTreeSet<&str> = sites
         .iter()
-        .filter(|site| site.standing == SiteStatus::Waived)
+        .filter(|site| no_evidence.contains(&site.standing))
         .map(|site| site.site.as_str())
         .collect();
     let evidence = facts
         .sites
         .iter()
         .filter(in_scope)
-        .filter(|site| question.edition < 2 || !waived.contains(site.site.as_str()))
+        .filter(|site| question.edition < 2 || !without.contains(site.site.as_str()))
         .filter_map(evidence_of)
         .collect();
     Decision {

@@ -11,7 +11,7 @@ use crate::error::HubError;
 use crate::gate;
 use crate::gate::record::known_environment;
 use crate::state::Hub;
-use crate::store::{Act, ActKind};
+use crate::store::{Act, ActKind, StoreError};
 use crate::time::{self, DAY_MS};
 
 /// Nothing is let be for longer; whoever needs longer should revoke the site.
@@ -213,12 +213,13 @@ pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError>
 pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
-    let acts = hub.store.read(|session| {
-        if args.all {
+    let (acts, restored) = hub.store.read(|session| {
+        let acts = if args.all {
             session.acts(LISTED)
         } else {
             session.acts_in_force(now_ms)
-        }
+        };
+        Ok::<_, StoreError>((acts?, session.last_restore()?))
     })?;
     match common.output {
         Output::Json => print::json(&acts),
@@ -226,11 +227,15 @@ pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
             for act in &acts {
                 let at = time::rfc3339(act.at_ms);
                 print::data(&format!(
-                    "{}: {} by {}, {at}: {}",
+                    "{}: {} by {}, {at}: {}{}",
                     act.id,
                     sentence(act),
                     act.by,
-                    act.reason
+                    act.reason,
+                    match restored.is_some_and(|restored| !restored.holds(act)) {
+                        true => " (from before the restore: does not count)",
+                        false => "",
+                    }
                 ));
             }
         }

@@ -109,7 +109,9 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
         shown.everything()
     );
     // The copy begins a numbering of its own by the hub's answer: that ends nothing.
-    hold(&fixture, "copy", "once more");
+    for why in ["once more", "and once more"] {
+        hold(&fixture, "copy", why);
+    }
     let taken = there_and_back(&fixture, "copy");
     assert_eq!(taken.code, Some(0), "{}", taken.everything());
     assert_eq!(at_gate(&fixture), "conflict");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpStream;
 
+use outhaul_bundle::hub_api::GateQuery;
 use outhaul_bundle::report::ComplianceStatus as C;
 use serde_json::{Value, json};
 
@@ -86,8 +87,15 @@ fn rules_in_a_question_are_a_what_if_until_they_are_put_on_record() {
     let token = made["token"].as_str().unwrap();
     let server = hub.serve(&[]);
     let over_http = |rules: &str| {
-        let rules: String = rules.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let head = format!("GET /api/v1/gate?environment=dev&commit={NEW}&rules={rules}");
+        let query = GateQuery {
+            environment: "dev".to_owned(),
+            commit: NEW.to_owned(),
+            max_age_hours: None,
+            quorum_percent: None,
+            to: None,
+            rules: Some(rules.to_owned()),
+        };
+        let head = format!("GET {}", query.path());
         let stream = TcpStream::connect(server.address()).unwrap();
         let more = format!("Authorization: Bearer {token}\r\n");
         let (status, text) = exchange(stream, &head, &more, b"");

@@ -293,6 +293,36 @@ impl Export {
                 };
                 self.reports.push((at, found));
             }
+            line @ (AuditLine::Missing { .. }
+            | AuditLine::Conflict { .. }
+            | AuditLine::Restore { .. }) => self.take_beside(at, line),
+            AuditLine::Act {
+                act,
+                previous,
+                digest,
+            } => self.take_act(at, act, &previous, digest),
+            AuditLine::Decision { content, chain } => {
+                self.take_decision(at, content, chain.as_ref());
+            }
+            AuditLine::Forgotten {
+                id,
+                verdict,
+                content,
+                chain,
+            } => {
+                self.link(at, id, &verdict, &content, &chain);
+                if verdict == "open" {
+                    let what = format!("decision {id} opened a gate, and its content is missing");
+                    self.problem(at, what);
+                }
+                self.decisions.push(Entry::Forgotten { id, verdict });
+            }
+        }
+    }
+
+    /// What closes gates beside what sites report.
+    fn take_beside(&mut self, at: u64, line: AuditLine) {
+        match line {
             AuditLine::Missing {
                 site,
                 epoch,
@@ -318,27 +348,7 @@ impl Export {
                 self.conflicts.push((at, found));
             }
             AuditLine::Restore { restored, .. } => self.restores.push(restored),
-            AuditLine::Act {
-                act,
-                previous,
-                digest,
-            } => self.take_act(at, act, &previous, digest),
-            AuditLine::Decision { content, chain } => {
-                self.take_decision(at, content, chain.as_ref());
-            }
-            AuditLine::Forgotten {
-                id,
-                verdict,
-                content,
-                chain,
-            } => {
-                self.link(at, id, &verdict, &content, &chain);
-                if verdict == "open" {
-                    let what = format!("decision {id} opened a gate, and its content is missing");
-                    self.problem(at, what);
-                }
-                self.decisions.push(Entry::Forgotten { id, verdict });
-            }
+            _ => {}
         }
     }
 

@@ -306,8 +306,8 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
 
 /// The last restore by then.
 fn restored_at(export: &Export, at_ms: i64) -> Option<Restored> {
-    let by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);
-    by_then.last().copied()
+    let mut by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);
+    by_then.next_back().copied()
 }
 
 /// The reports that each site's present epoch misses, as the file states them and as they follow from its reports.

@@ -176,20 +176,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     } else {
         GateVerdict::Closed
     };
-    // What a waived site reported is no evidence, and neither is what was reported before a restore.
-    let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
-    let without: BTreeSet<&str> = sites
-        .iter()
-        .filter(|site| no_evidence.contains(&site.standing))
-        .map(|site| site.site.as_str())
-        .collect();
-    let evidence = facts
-        .sites
-        .iter()
-        .filter(in_scope)
-        .filter(|site| question.edition < 2 || !without.contains(site.site.as_str()))
-        .filter_map(evidence_of)
-        .collect();
+    let evidence = evidence(question, facts, &sites);
     Decision {
         verdict,
         environment: environment.clone(),
@@ -211,6 +198,23 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
         sites,
         evidence,
     }
+}
+
+/// The reports that a decision rests on. What a waived site reported is no evidence, and neither is what was reported before
+/// a restore.
+fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteStanding]) -> Vec<Evidence> {
+    let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
+    let of_sites: BTreeSet<&str> = sites
+        .iter()
+        .filter(|site| question.edition < 2 || !no_evidence.contains(&site.standing))
+        .map(|site| site.site.as_str())
+        .collect();
+    facts
+        .sites
+        .iter()
+        .filter(|site| of_sites.contains(site.site.as_str()))
+        .filter_map(evidence_of)
+        .collect()
 }
 
 /// What a decision after a restore states, where it counts anything or nothing.

@@ -5,7 +5,7 @@
 //! well"; only a site that passes all of them confirms.
 
 use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
-use crate::facts::{ActKind, DesiredBundle, Restored, Running, SiteState};
+use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
@@ -14,7 +14,10 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 /// Where `site`, which is in the question's environment and not revoked, stands.
 pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = needed(&question.commit, facts.bundles, site);
-    let (mut standing, mut message) = assess(question, facts, site, needed);
+    let (mut standing, mut message) = match &site.conflict {
+        Some(conflict) => (SiteStatus::Conflict, conflict.sentence(&site.site)),
+        None => assess(question, facts, site, needed),
+    };
     // A waiver is no evidence: also where the site confirms, it does not count.
     if (standing != SiteStatus::Confirmed || question.edition >= 2)
         && let Some((status, text)) = excused(question, facts, site, standing, &message)
@@ -118,9 +121,6 @@ fn assess(
     needed: Option<&DesiredBundle>,
 ) -> (SiteStatus, String) {
     let now_ms = question.now_ms;
-    if let Some(conflict) = &site.conflict {
-        return (SiteStatus::Conflict, conflict.sentence(&site.site));
-    }
     let Some(newest) = &site.newest else {
         let since = time::ago(site.enrolled_ms, now_ms);
         return (
@@ -179,13 +179,8 @@ fn assess(
             "has not reported yet what it runs".to_owned(),
         );
     };
-    if let Some(restored) = facts.restored
-        && !restored.counts(running.received_ms, running.made_ms)
-    {
-        return (
-            SiteStatus::BeforeRestore,
-            before_restore(running, &restored),
-        );
+    if let Some(void) = before_restore(facts, running) {
+        return void;
     }
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
@@ -227,21 +222,25 @@ fn assess(
 }
 
 /// Why a report does not count after a restore: it came before, or was made before the backup.
-fn before_restore(running: &Running, restored: &Restored) -> String {
-    let (backup, made) = (
-        time::rfc3339(restored.backup_ms),
-        time::rfc3339(running.made_ms),
-    );
-    if running.received_ms <= restored.at_ms {
-        return format!(
+fn before_restore(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, String)> {
+    let restored = facts.restored?;
+    if restored.counts(running.received_ms, running.made_ms) {
+        return None;
+    }
+    let text = if running.received_ms <= restored.at_ms {
+        format!(
             "has not reported what it runs since this hub was restored at {}; its next report counts",
             time::rfc3339(restored.at_ms)
-        );
-    }
-    format!(
-        "reported what it runs at {made} by its own time, before the backup of {backup} that this hub was restored from; \
-         a report that it makes now counts, where its clock is right"
-    )
+        )
+    } else {
+        format!(
+            "reported what it runs at {} by its own time, before the backup of {} that this hub was restored from; a report \
+             that it makes now counts, where its clock is right",
+            time::rfc3339(running.made_ms),
+            time::rfc3339(restored.backup_ms)
+        )
+    };
+    Some((SiteStatus::BeforeRestore, text))
 }
 
 /// What the site itself says is wrong.

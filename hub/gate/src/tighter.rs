@@ -135,11 +135,11 @@ fn parts(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) 
 mod tests {
     use super::*;
 
-    fn approved(needed: u32, by: &[&str]) -> Option<ApprovalRule> {
-        Some(ApprovalRule {
+    fn approved(needed: u32, by: &[&str]) -> ApprovalRule {
+        ApprovalRule {
             needed,
             by: by.iter().map(|name| (*name).to_owned()).collect(),
-        })
+        }
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             quorum_percent: Some(80),
             min_sites: Some(3),
             soak_hours: Some(12),
-            approvals: approved(2, &["ann", "bob", "cid"]),
+            approvals: Some(approved(2, &["ann", "bob", "cid"])),
             windows: vec![Window {
                 days: [].into(),
                 from: "08:00".into(),
@@ -178,7 +178,7 @@ mod tests {
             max_age_hours: Some(12),
             quorum_percent: Some(100),
             soak_hours: Some(24),
-            approvals: approved(2, &["ann", "bob"]),
+            approvals: Some(approved(2, &["ann", "bob"])),
             windows: vec![Window {
                 days: [].into(),
                 from: "09:00".into(),

@@ -131,6 +131,12 @@ pub struct Decision {
     pub commit: String,
     /// When it was decided.
     pub decided_at: String,
+    /// The edition of the rules by which it was decided; 1 where nothing is written.
+    #[serde(default = "first_edition", skip_serializing_if = "is_first_edition")]
+    pub edition: u32,
+    /// The hub was restored from a backup: nothing from before that counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoredHub>,
     /// The oldest report that counted, in hours.
     pub max_age_hours: i64,
     /// The share of counted sites that had to confirm.
@@ -155,6 +161,24 @@ pub struct Decision {
     pub evidence: Vec<Evidence>,
 }
 
+fn first_edition() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_first_edition(edition: &u32) -> bool {
+    *edition == 1
+}
+
+/// When a hub was restored, and from a backup of when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredHub {
+    /// When it was restored.
+    pub at: String,
+    /// When the backup was made.
+    pub backup_at: String,
+}
+
 /// A decision as the hub answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateAnswer {
@@ -163,6 +187,12 @@ pub struct GateAnswer {
     pub decision: Decision,
     /// Whether the hub recorded it.
     pub recorded: bool,
+    /// Where rules of the question are looser than those on record, which then count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_on_record: Option<String>,
+    /// An answer to a question only, which lets nothing be promoted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub what_if: bool,
 }
 
 /// One report that a decision rests on.
@@ -190,6 +220,10 @@ pub struct Evidence {
 pub enum SiteStatus {
     /// It runs a bundle before the one asked about.
     Behind,
+    /// What it runs was reported before the hub was restored from a backup.
+    BeforeRestore,
+    /// Two machines report with its key, and nobody chose which of them it is.
+    Conflict,
     /// It runs the commit or a later one, and all is as desired.
     Confirmed,
     /// Somebody expects it later, by a deadline that is not over.
@@ -232,7 +266,12 @@ impl SiteStatus {
     pub fn always_closes(self) -> bool {
         matches!(
             self,
-            Self::Failed | Self::Drifted | Self::OtherContent | Self::OtherStream | Self::Overdue
+            Self::Conflict
+                | Self::Failed
+                | Self::Drifted
+                | Self::OtherContent
+                | Self::OtherStream
+                | Self::Overdue
         )
     }
 
@@ -250,6 +289,8 @@ impl SiteStatus {
     pub fn word(self) -> &'static str {
         match self {
             Self::Behind => "behind",
+            Self::BeforeRestore => "before-restore",
+            Self::Conflict => "conflict",
             Self::Confirmed => "confirmed",
             Self::Deferred => "deferred",
             Self::Drifted => "drifted",

@@ -7,7 +7,9 @@
 mod acks;
 mod acts;
 mod audit;
+mod backup;
 mod caller;
+mod choose;
 mod completions;
 mod decisions;
 mod gate;
@@ -87,6 +89,7 @@ enum Command {
     Import(import::Args),
     Acks(acks::Args),
     Caller(caller::Args),
+    Choose(choose::Args),
     Gate(gate::Args),
     Decisions(decisions::Args),
     Approve(acts::Approve),
@@ -95,9 +98,11 @@ enum Command {
     Withdraw(acts::Withdraw),
     Approvals(acts::List),
     Audit(audit::Args),
+    Backup(backup::Backup),
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
+    Restore(backup::Restore),
     Completions(completions::Args),
 }
 
@@ -131,7 +136,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(args) => init::run(&common, &args),
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
+        Command::Backup(args) => backup::write(&common, &args),
+        Command::Restore(args) => backup::restore(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),
+        Command::Choose(args) => choose::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),
         Command::Approve(args) => acts::approve(&common, &args),

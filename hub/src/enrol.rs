@@ -14,7 +14,7 @@ pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, select};
 pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, check};
 
 use crate::orders;
-use crate::registration::{is_revoked, known_key};
+use crate::registration::{is_revoked, known_key, refuse_key_of_other};
 use crate::store::{Origin, Registration, Session};
 
 /// Approves a request because a person says so: never a second key for a kit that was used.
@@ -68,6 +68,7 @@ pub fn receive(
         let site = site.to_owned();
         return Err(EnrolError::Revoked { site });
     }
+    refuse_key_of_other(session, checked)?;
     let known = session.site(site)?;
     if let Some(known) = &known
         && orders::is_old(session, checked, known, now_ms)?

@@ -9,6 +9,7 @@ use std::io;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
+use crate::backup::BackupError;
 use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;
@@ -19,6 +20,9 @@ use crate::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
+    /// A backup is none, or is not restored.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// A bundle could not be read.
     #[error("bundle `{file}`")]
     Bundle {
@@ -46,6 +50,14 @@ pub enum HubError {
     /// A file failed.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Some of several paths cannot be imported, so none was.
+    #[error("not every path can be imported, so none of them was:{lines}")]
+    Paths {
+        /// One line per path.
+        lines: String,
+        /// The exit code.
+        code: u8,
+    },
     /// Reports could not be read or kept.
     #[error(transparent)]
     Ingest(#[from] IngestError),
@@ -87,6 +99,8 @@ impl HubError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Refused { .. } => 1,
+            Self::Paths { code, .. } => *code,
+            Self::Backup(error) => error.exit_code(),
             Self::Usage { .. } | Self::Tls { .. } => 2,
             Self::Bundle { source, .. } if !source.is_environment() => 4,
             Self::Enrol { source, .. } => match source.as_ref() {
@@ -115,6 +129,10 @@ impl HubError {
     pub fn help(&self) -> Option<String> {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
+            Self::Backup(error) => error.help(),
+            Self::Paths { .. } => {
+                "correct or leave out the paths that cannot be read, and repeat the command"
+            }
             Self::Tls { .. } => {
                 "`--tls-cert` is a PEM file with the chain, `--tls-key` its PEM key"
             }
@@ -132,12 +150,24 @@ impl HubError {
                     "enrol the machine again with its kit and this version of the agent, and bring the \
                      new request; nothing was changed"
                 }
+                EnrolError::KeyOfOther { .. } => {
+                    "every machine makes a key of its own: the state folder of that site's machine was copied. Set this \
+                     machine up anew with a kit of its own, and see which of the two is to stay"
+                }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return store_help(error),
                 _ => "make a new request on the site; nothing was changed",
             },
             Self::State(StateError::Locked { .. }) => {
                 "other commands work beside it; stop it first to serve from here"
+            }
+            Self::State(StateError::Lost { .. }) => {
+                "bring the database back: `outhaul-hub restore BACKUP --state DIR` (docs/runbooks/hub-lost.md). To begin with \
+                 nothing, `outhaul-hub init … --begin-empty`: every site has to be registered again"
+            }
+            Self::State(StateError::Replaced { .. }) => {
+                "sites keep what was not acknowledged and send it again. See what is at that path now, bring the database \
+                 back where it is gone (`outhaul-hub restore`), and start the hub again"
             }
             Self::State(StateError::Unfinished { .. }) => "run `outhaul-hub init` again",
             Self::State(StateError::OtherKey { .. }) => {
@@ -169,8 +199,10 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::Clock { .. }
         | StateError::File(_)
         | StateError::Lock { .. }
+        | StateError::Replaced { .. }
         | StateError::Locked { .. } => 3,
         StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
+        | StateError::Lost { .. }
         | StateError::NotFirstRoot { .. }
         | StateError::Unfinished { .. } => 2,
         StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,
@@ -182,6 +214,7 @@ fn state_code(error: &StateError) -> u8 {
 fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Exists { .. } | StoreError::Missing { .. } | StoreError::Newer { .. } => 2,
+        StoreError::Unsound { .. } => 4,
         StoreError::Corrupt { .. } => 5,
         StoreError::Open { .. } | StoreError::Private { .. } | StoreError::Sql { .. } => 3,
     }
@@ -195,7 +228,7 @@ fn store_help(error: &StoreError) -> Option<String> {
         }
         StoreError::Newer { .. } => "use the newer `outhaul-hub` that wrote it",
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_damage() => {
-            "the database is damaged: bring the hub's state folder back from a backup; its next \
+            "the database is damaged: move it away, and bring the hub back from a backup (`outhaul-hub restore`); its next \
              acknowledgements make the sites report again what runs"
         }
         StoreError::Open { .. } | StoreError::Sql { .. } if error.is_busy() => {
@@ -207,6 +240,7 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Private { .. } => {
             "run the command as the user who owns the hub's state folder; nothing was changed"
         }
+        StoreError::Unsound { .. } => "take another backup; nothing of this one is used",
         StoreError::Corrupt { .. } => return None,
     };
     Some(text.to_owned())

@@ -5,8 +5,8 @@
 pub mod record;
 
 pub use outhaul_gate::{
-    DEFAULT_MAX_AGE_HOURS, Decision, Facts, GateQuestion, GateRules, GateVerdict, commit, decide,
-    fingerprint, kept, short, standing, wanted_by,
+    DEFAULT_MAX_AGE_HOURS, Decision, EDITION, Facts, GateQuestion, GateRules, GateVerdict, commit,
+    decide, fingerprint, kept, short, standing, tighter, wanted_by,
 };
 
 #[cfg(test)]

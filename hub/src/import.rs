@@ -39,6 +39,10 @@ const BOUNDS: Bounds = Bounds {
 /// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
 const MAX_REPORTS_BYTES: u64 = 1 << 30;
 
+/// What a file is that is none of the three kinds.
+const NO_SORT: &str =
+    "not a bundle, request or report file (`*.outhaul`, `*.request`, `*.reports`)";
+
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
@@ -140,6 +144,7 @@ pub fn import(
     write_acks: bool,
     now_ms: i64,
 ) -> Result<Imported, HubError> {
+    refuse_unusable(paths)?;
     let mut done = Imported::default();
     for path in paths {
         let from = done.refused.len();
@@ -149,6 +154,36 @@ pub fn import(
         imported?;
     }
     Ok(done)
+}
+
+/// Looks at every path before anything is taken in: a name that was mistyped must not leave half of them imported.
+fn refuse_unusable(paths: &[PathBuf]) -> Result<(), HubError> {
+    let looked = |path: &PathBuf| match FileOrFolder::open(path) {
+        Err(error) => Err((error.to_string(), 3)),
+        Ok(FileOrFolder::Folder(_)) => Ok("a folder, can be read"),
+        Ok(FileOrFolder::File(_)) if Sort::of(path).is_some() => Ok("a file, can be read"),
+        Ok(FileOrFolder::File(_)) => Err((NO_SORT.to_owned(), 2)),
+    };
+    let found: Vec<_> = paths.iter().map(|path| (path, looked(path))).collect();
+    let code = found.iter().filter_map(|(_, one)| one.as_ref().err());
+    let Some(code) = code.map(|(_, code)| *code).max() else {
+        return Ok(());
+    };
+    // With one path its own error has more to help with.
+    if paths.len() == 1 {
+        return Ok(());
+    }
+    let lines = found.iter().map(|(path, one)| {
+        let text = match one {
+            Ok(text) => text,
+            Err((text, _)) => text.as_str(),
+        };
+        format!("\n  - `{}`: {text}", text::path(path))
+    });
+    Err(HubError::Paths {
+        lines: lines.collect(),
+        code,
+    })
 }
 
 fn import_place(

@@ -7,6 +7,7 @@
 //! is written, and apart from writing. It never replaces what is on record.
 
 mod chain;
+mod conflicts;
 mod line;
 
 use std::borrow::Cow;

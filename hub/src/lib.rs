@@ -17,6 +17,7 @@
 )]
 
 mod audit;
+mod backup;
 pub mod cli;
 mod clock;
 mod desired;

@@ -43,6 +43,18 @@ pub enum EnrolError {
         /// Id of the key in the request.
         requested: String,
     },
+    /// Another site has the key.
+    #[error(
+        "the key {key} of this request is site `{other}`'s: it cannot be site `{site}`'s as well"
+    )]
+    KeyOfOther {
+        /// The site of the request.
+        site: String,
+        /// The site that has it.
+        other: String,
+        /// Id of the key.
+        key: String,
+    },
     /// The kit was used for another key.
     #[error(
         "the kit of this request was used: site `{site}` is registered with it and key {registered}, the \
@@ -126,6 +138,7 @@ impl EnrolError {
             Self::OtherKey { .. } => "other-key",
             Self::Fleet { .. } => "fleet",
             Self::Key(_) | Self::Malformed { .. } => "malformed",
+            Self::KeyOfOther { .. } => "key-of-other",
             Self::KitUsed { .. } => "kit-used",
             Self::NotExpected { .. } => "not-expected",
             Self::OtherStream { .. } => "other-stream",
@@ -199,6 +212,7 @@ pub fn approve(
         let site = site.to_owned();
         return Err(EnrolError::Revoked { site });
     }
+    refuse_key_of_other(session, checked)?;
     let mut registration = Registration {
         site: site.to_owned(),
         role: request.stream.role.to_string(),
@@ -228,6 +242,25 @@ pub fn approve(
     session.register_site(&registration, &checked.key.id(), &checked.key.to_pem())?;
     remember_enrolment(session, checked)?;
     Ok(outcome)
+}
+
+/// One key is one site's: two sites with one are two copies of a machine.
+///
+/// # Errors
+/// [`EnrolError::KeyOfOther`].
+pub(crate) fn refuse_key_of_other(
+    session: &Session<'_>,
+    checked: &CheckedRequest,
+) -> Result<(), EnrolError> {
+    let (site, key) = (checked.request.site.as_str(), checked.key.id());
+    match session.other_site_of_key(&key, site)? {
+        None => Ok(()),
+        Some(other) => Err(EnrolError::KeyOfOther {
+            site: site.to_owned(),
+            other,
+            key,
+        }),
+    }
 }
 
 /// By what the site was enrolled; and where it went since, which an older request does not know.

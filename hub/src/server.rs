@@ -33,7 +33,8 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::services::ServeDir;
 
 use crate::error::HubError;
-use crate::state::Hub;
+use crate::state::{Hub, StateError};
+use crate::store;
 use shared::Shared;
 
 /// Where and how to listen.
@@ -76,16 +77,24 @@ pub fn serve(
         tls,
         limits: LIMITS,
     };
-    outhaul_listen::run(
+    let watched = Arc::clone(&shared);
+    let database = Arc::clone(&shared);
+    outhaul_listen::run_until(
         listening,
         move |peer| service(&router, peer),
-        feed_watchdog(shared),
+        feed_watchdog(watched),
+        database.replaced(),
         |address| {
             ready(address, if is_tls { "https" } else { "http" });
             tracing::info!(%address, tls = is_tls, "serving");
         },
     )
-    .map_err(|StartError { doing, source }| HubError::Serve { doing, source })
+    .map_err(|StartError { doing, source }| HubError::Serve { doing, source })?;
+    if shared.in_place() {
+        return Ok(());
+    }
+    let path = state.join(store::FILE_NAME);
+    Err(StateError::Replaced { path }.into())
 }
 
 /// The routes for one connection.

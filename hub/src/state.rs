@@ -6,6 +6,7 @@
 //! only. The key is opened only where something is signed. It never makes a state that exists anew.
 
 mod keys;
+pub(crate) mod lost;
 
 use std::fs::File;
 use std::io;
@@ -56,6 +57,23 @@ pub enum StateError {
     /// A file or folder failed.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The database is gone, or holds nothing.
+    #[error("the folder `{}` is a hub's ({beside}), and its database `hub.db` is gone or empty", folder.display())]
+    Lost {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there.
+        beside: String,
+    },
+    /// Another file is where the database was, or none: nothing that is written to it would be found again.
+    #[error(
+        "the database `{}` was removed or replaced while this program had it open; nothing more is taken in or \
+         acknowledged", path.display()
+    )]
+    Replaced {
+        /// The database.
+        path: PathBuf,
+    },
     /// Something has to be signed, and the key was not opened: a defect of this program.
     #[error("the hub's key is not open")]
     KeyNotOpen,
@@ -125,14 +143,31 @@ pub enum StateError {
 impl Hub {
     /// Makes a hub's state in `folder` for the fleet of `root`, its first root metadata. A set-up
     /// that was interrupted is completed. The key is that of the systemd credential where there is one;
-    /// else it is made, and with a passphrase rests encrypted.
+    /// else it is made, and with a passphrase rests encrypted. Where the database of a hub is gone, only `begin_empty`
+    /// (the time, milliseconds since 1970) makes another one, beside the key that is there.
     ///
     /// # Errors
     /// [`StateError`] when the metadata does not hold, the folder cannot be written, or a hub is there.
-    pub fn init(folder: &Path, root: &[u8], secret: Option<&Secret>) -> Result<Self, StateError> {
+    pub fn init(
+        folder: &Path,
+        root: &[u8],
+        secret: Option<&Secret>,
+        begin_empty: Option<i64>,
+    ) -> Result<Self, StateError> {
         let trusted = TrustedMetadata::enrol(root).map_err(StateError::Root)?;
         let fleet = fleet_id(root)?;
+        if begin_empty.is_none() {
+            refuse_lost(folder)?;
+        }
+        let was_begun = folder.join(lost::BEGUN).exists();
+        let had_database = lost::has_database(folder);
         durable::create_private_folder(folder)?;
+        if !had_database {
+            durable::write(&folder.join(lost::BEGUN), b"", 0o600)?;
+        }
+        if let Some(now_ms) = begin_empty {
+            lost::put_aside(folder, now_ms)?;
+        }
         let key_path = folder.join(KEY_FILE);
         let key = if let Some(credential) = keys::credential() {
             SigningKey::load_plain(&credential)?
@@ -148,6 +183,14 @@ impl Hub {
             made => made?,
         };
         let path = folder.join(store::FILE_NAME);
+        // Without its journal a small database holds nothing: that is a lost one as well.
+        let is_lost = had_database && !was_begun && begin_empty.is_none();
+        if is_lost && store.read(|session| session.setting(FLEET))?.is_none() {
+            return Err(StateError::Lost {
+                folder: folder.to_owned(),
+                beside: "`hub.db` without a fleet".to_owned(),
+            });
+        }
         store.write(|session| {
             if session.setting(FLEET)?.is_some() {
                 return Err(StoreError::Exists { path });
@@ -156,6 +199,7 @@ impl Hub {
             session.set_setting(PUBLIC_KEY, &key.public().to_pem())?;
             session.set_setting(FLEET, &fleet)
         })?;
+        durable::remove_file(&folder.join(lost::BEGUN))?;
         Ok(Self {
             store,
             folder: folder.to_owned(),
@@ -169,6 +213,7 @@ impl Hub {
     /// # Errors
     /// [`StateError`] when there is none or it cannot be read.
     pub fn open(folder: &Path) -> Result<Self, StateError> {
+        refuse_lost(folder)?;
         let mut store = Store::open(folder)?;
         let fleet = store.read(|session| session.setting(FLEET))?;
         let Some(fleet) = fleet else {
@@ -177,6 +222,7 @@ impl Hub {
             });
         };
         keys::refuse_open_to_others(&folder.join(KEY_FILE))?;
+        lost::set_up(folder)?;
         Ok(Self {
             store,
             folder: folder.to_owned(),
@@ -272,6 +318,7 @@ impl Hub {
         complete: &[Complete],
         now_ms: i64,
     ) -> Result<Vec<Envelope>, StateError> {
+        self.refuse_replaced()?;
         if complete.is_empty() {
             return Ok(Vec::new());
         }
@@ -279,6 +326,19 @@ impl Hub {
             return Err(StateError::Clock { problem });
         }
         complete.iter().map(|one| self.sign(one, now_ms)).collect()
+    }
+
+    /// Whether the database is still the file that was opened.
+    ///
+    /// # Errors
+    /// [`StateError::Replaced`] when it is not: a site would forget reports that nobody finds again.
+    pub fn refuse_replaced(&self) -> Result<(), StateError> {
+        if self.store.is_in_place() {
+            return Ok(());
+        }
+        Err(StateError::Replaced {
+            path: self.store.path().to_owned(),
+        })
     }
 
     fn sign(&self, complete: &Complete, now_ms: i64) -> Result<Envelope, StateError> {
@@ -332,6 +392,18 @@ impl Hub {
                 folder: self.folder.clone(),
             })
     }
+}
+
+/// A folder with a hub's files and no database is no empty folder.
+fn refuse_lost(folder: &Path) -> Result<(), StateError> {
+    let remains = lost::remains(folder)?;
+    if remains.is_empty() {
+        return Ok(());
+    }
+    Err(StateError::Lost {
+        folder: folder.to_owned(),
+        beside: lost::named(&remains),
+    })
 }
 
 /// The first 16 hexadecimal digits of the digest of a fleet's first root metadata.

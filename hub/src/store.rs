@@ -8,6 +8,8 @@
 mod acts;
 mod audit;
 mod callers;
+mod conflicts;
+mod copies;
 mod current;
 mod decisions;
 mod desired;
@@ -23,20 +25,22 @@ mod soak;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
 pub use callers::Caller;
+pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
+pub use copies::Expected;
 pub use current::SitePage;
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
 pub use outhaul_gate::facts::{
-    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Running,
-    Signed, SiteState,
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Restored,
+    Running, Signed, SiteState,
 };
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
@@ -62,6 +66,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("store/migrations/0010_gate_records.sql"),
     include_str!("store/migrations/0011_refused_files.sql"),
     include_str!("store/migrations/0012_audit.sql"),
+    include_str!("store/migrations/0013_conflicts_and_restores.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
@@ -76,6 +81,8 @@ const RECORDS_GATE_ACTS: usize = 9;
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Device and number of the file that is open; `None` in memory.
+    file: Option<(u64, u64)>,
 }
 
 /// What can be asked of an open store; inside [`Store::write`], all of it in one transaction.
@@ -105,6 +112,12 @@ pub enum StoreError {
     Missing {
         /// The database.
         path: PathBuf,
+    },
+    /// A file that is to become a hub's database is none.
+    #[error("the database in the backup is not one that this program wrote: {what}")]
+    Unsound {
+        /// What is wrong with it.
+        what: String,
     },
     /// Written by a newer hub.
     #[error("the store has version {found}, this program knows versions up to {known}")]
@@ -254,6 +267,11 @@ impl Store {
         Ok(self.connection.query_row(&text, [], |_| Ok(()))?)
     }
 
+    /// Whether the file that is open is still the one at its path: not removed, and not replaced by another.
+    pub fn is_in_place(&self) -> bool {
+        self.file.is_none() || file_of(&self.path) == self.file
+    }
+
     /// Where the database lies.
     pub fn path(&self) -> &Path {
         &self.path
@@ -261,7 +279,7 @@ impl Store {
 
     fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
         let mut store = Self::prepared(path, flags)?;
-        store.migrate()?;
+        store.migrate_to(MIGRATIONS.len())?;
         Ok(store)
     }
 
@@ -285,10 +303,15 @@ impl Store {
             )
             .map_err(open("be prepared"))?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self { connection, path })
+        let file = file_of(&path);
+        Ok(Self {
+            connection,
+            path,
+            file,
+        })
     }
 
-    fn migrate(&mut self) -> Result<(), StoreError> {
+    fn migrate_to(&mut self, newest: usize) -> Result<(), StoreError> {
         let version = |db: &Connection| -> Result<i64, StoreError> {
             db.execute_batch("CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)")?;
             let newest = "SELECT COALESCE(MAX(version), 0) FROM migrations";
@@ -303,22 +326,23 @@ impl Store {
                     known: MIGRATIONS.len(),
                 });
             }
-            for (at, text) in MIGRATIONS.iter().enumerate().skip(done) {
+            for (at, text) in MIGRATIONS.iter().enumerate().take(newest).skip(done) {
                 session.db.execute_batch(text)?;
                 if at == READS_OLDER_REFUSALS {
                     session.read_older_refusals()?;
-                }
-                if at == KEEPS_CURRENT_STATES {
-                    session.keep_all_current()?;
-                }
-                if at == RECORDS_GATE_ACTS {
-                    session.carry_waivers_over()?;
                 }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(
                     "INSERT INTO migrations (version) VALUES ($1)",
                     params![number],
                 )?;
+            }
+            // With all tables as they are now.
+            if (done..newest).contains(&KEEPS_CURRENT_STATES) {
+                session.keep_all_current()?;
+            }
+            if (done..newest).contains(&RECORDS_GATE_ACTS) {
+                session.carry_waivers_over()?;
             }
             Ok(())
         })
@@ -357,6 +381,12 @@ impl Session<'_> {
         let text = format!("SELECT COALESCE(MAX(id), 0) + 1 FROM {table}");
         Ok(self.db.query_row(&text, [], |row| row.get(0))?)
     }
+}
+
+/// Device and number of the file at a path.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// The file, for its owner only; what `SQLite` puts beside it gets the same mode.

@@ -11,6 +11,7 @@ mod rows;
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::hub_api::RestoredHub;
 use serde::Serialize;
 
 pub use orders::{OrderRow, SlipRow};
@@ -20,8 +21,8 @@ pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 use crate::gate::Decision;
 use crate::gate::record::{AskError, Asked, Known};
 use crate::store::{
-    Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Session, SiteOrder,
-    SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
+    Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
+    SiteOrder, SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
 };
 use crate::time;
 
@@ -45,6 +46,8 @@ pub struct Reading {
     pub slips: BTreeMap<String, TakenSlip>,
     /// Approvals, waivers and deferrals that were not withdrawn.
     pub acts: Vec<Act>,
+    /// When the hub was restored last.
+    pub restored: Option<Restored>,
     /// The gates of the environments, when all sites were read.
     pub gates: Vec<Decision>,
     /// The newest refusals.
@@ -64,6 +67,12 @@ pub struct Fleet {
     pub fleet: String,
     /// When this was read, RFC 3339.
     pub read_at: String,
+    /// When the hub was restored last, and from a backup of when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoredHub>,
+    /// The same, milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_ms: Option<i64>,
     /// Counts over all sites.
     pub summary: Summary,
     /// Every site, those that need attention first.
@@ -154,6 +163,7 @@ impl Reading {
             orders: session.site_orders(page)?,
             slips: session.last_slips(page)?,
             acts: session.acts_in_force(now_ms)?,
+            restored: session.last_restore()?,
             gates: Vec::new(),
             refusals: session.refusals(REFUSALS_SHOWN)?,
             site_refusals: session.site_refusals(page)?,
@@ -215,6 +225,11 @@ impl Reading {
         Fleet {
             fleet: fleet.to_owned(),
             read_at: time::rfc3339(now_ms),
+            restored: self.restored.map(|restored| RestoredHub {
+                at: time::rfc3339(restored.at_ms),
+                backup_at: time::rfc3339(restored.backup_ms),
+            }),
+            restored_ms: self.restored.map(|restored| restored.at_ms),
             summary: summary(&sites, &assignments),
             sites,
             assignments,

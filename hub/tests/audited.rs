@@ -22,7 +22,7 @@ fn exported(hub: &Hub, name: &str) -> Vec<String> {
 
 fn audited(centre: &Centre, lines: &[String]) -> Audit {
     let root = fs::read(centre.root()).unwrap();
-    outhaul_audit::audit(lines.concat().as_bytes(), &root, None, None).unwrap()
+    outhaul_audit::audit(lines.concat().as_bytes(), &root, None, &[]).unwrap()
 }
 
 /// The lines as the hub would sign them: whoever has its key can do that much.
@@ -118,9 +118,10 @@ fn every_decision_is_recomputed_as_recorded_from_the_root_alone() {
     assert_eq!(gate(&hub, "{}").0, 0);
     let later = exported(&hub, "three.audit").concat();
     let root = fs::read(centre.root()).unwrap();
-    let with_head = |head: &str| outhaul_audit::audit(later.as_bytes(), &root, None, Some(head));
+    let with_head =
+        |head: &str| outhaul_audit::audit(later.as_bytes(), &root, None, &[head.to_owned()]);
     assert_eq!(with_head(&audit.head).unwrap().exit_code(), 0);
-    says(&with_head("sha256:00").unwrap(), "is not in the chain");
+    says(&with_head("sha256:00").unwrap(), "is not in the chains");
 }
 
 #[test]
@@ -263,4 +264,84 @@ fn a_bundle_that_another_fleet_signed() {
     let other = Centre::new(other.path());
     let lines = exported(&hub, "a");
     says(&audited(&other, &lines), "does not hold under the root");
+}
+
+/// The decisions with another text, and the chain made anew: whoever has the hub's key can do that much.
+fn rewritten(lines: &mut [String], change: impl Fn(i64, String) -> String) {
+    let mut previous = String::new();
+    for at in at(lines, "decision") {
+        let Ok(AuditLine::Decision { mut content, .. }) = serde_json::from_str(&lines[at]) else {
+            continue;
+        };
+        content.decision = change(content.id, content.decision);
+        let digest = Link::digest_of(&previous, content.id, &content.verdict, &content.digest());
+        let chain = Some(Link {
+            previous: std::mem::replace(&mut previous, digest.clone()),
+            digest,
+        });
+        lines[at] = serde_json::to_string(&AuditLine::Decision { content, chain }).unwrap() + "\n";
+    }
+}
+
+#[test]
+fn an_export_of_before_is_read_and_an_edition_of_before_is_no_way_back() {
+    let (hub, centre) = decided();
+    let lines = exported(&hub, "a");
+    assert!(lines[0].contains("outhaul-audit/2"), "{}", lines[0]);
+    let mut before = lines.clone();
+    before[0] = before[0].replace("outhaul-audit/2", "outhaul-audit/1");
+    let audit = audited(&centre, &sealed(&hub, before));
+    assert_eq!((audit.exit_code(), &audit.problems), (0, &vec![]));
+    let first = |text: String| text.replacen("\"edition\":2,", "", 1);
+    // Made by edition 1, as far as the file states: the words of a rule differ, so it was not.
+    let mut all = lines.clone();
+    rewritten(&mut all, |_, text| first(text));
+    let audit = audited(&centre, &sealed(&hub, all));
+    assert_eq!(audit.problems, []);
+    let Recomputed::Differs(differences) = &audit.decisions[3].outcome else {
+        panic!("{:?}", audit.decisions[3]);
+    };
+    assert!(differences[0].starts_with("`rules` is "), "{differences:?}");
+    let mut last = lines.clone();
+    rewritten(
+        &mut last,
+        |id, text| if id == 4 { first(text) } else { text },
+    );
+    says(
+        &audited(&centre, &sealed(&hub, last)),
+        "decision 4 states edition 1 of the rules, and one before it edition 2",
+    );
+    let mut unknown = lines;
+    rewritten(&mut unknown, |_, text| {
+        text.replacen("\"edition\":2,", "\"edition\":3,", 1)
+    });
+    let audit = audited(&centre, &sealed(&hub, unknown));
+    assert!(
+        matches!(&audit.decisions[0].outcome, Recomputed::Missing(what) if what.contains("another edition")),
+        "{:?}",
+        audit.decisions[0]
+    );
+}
+
+#[test]
+fn an_export_that_was_cut_by_whoever_has_the_hubs_key() {
+    let (hub, centre) = decided();
+    let lines = exported(&hub, "a");
+    let root = fs::read(centre.root()).unwrap();
+    let whole = audited(&centre, &lines);
+    for (kind, head) in [("decision", &whole.head), ("act", &whole.acts_head)] {
+        let mut cut = lines.clone();
+        cut.remove(*at(&cut, kind).last().unwrap());
+        let cut = sealed(&hub, cut).concat();
+        let audit = outhaul_audit::audit(cut.as_bytes(), &root, None, &[]).unwrap();
+        assert_eq!(audit.problems, [], "{kind}: nothing in the file shows it");
+        let heads = [head.clone()];
+        let audit = outhaul_audit::audit(cut.as_bytes(), &root, None, &heads).unwrap();
+        says(&audit, "is not in the chains of this file: it was cut");
+    }
+    // A report that is left out is missed in its site's numbers.
+    let mut left_out = lines;
+    let reports = at(&left_out, "report");
+    left_out.remove(reports[1]);
+    says(&audited(&centre, &sealed(&hub, left_out)), "never arrived");
 }

@@ -54,6 +54,7 @@ pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
         NEW,
         "--rules",
         rules,
+        "--record",
     ];
     let output = hub.run(&[&asked[..], &["--output", "json"]].concat());
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -61,7 +62,7 @@ pub fn gate(hub: &Hub, rules: &str) -> (i32, Value) {
 }
 
 /// The entry of one rule.
-fn rule<'a>(decision: &'a Value, name: &str) -> &'a Value {
+pub fn rule<'a>(decision: &'a Value, name: &str) -> &'a Value {
     let rules = decision["rules"].as_array().unwrap();
     rules.iter().find(|rule| rule["rule"] == name).unwrap()
 }

@@ -136,6 +136,11 @@ impl Server {
         self.url.split("//").nth(1).unwrap().trim_end_matches('/')
     }
 
+    /// Waits until it ends by itself.
+    pub fn wait(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
+    }
+
     /// Sends SIGTERM and waits for the end.
     pub fn stop(mut self) -> i32 {
         let id = self.child.id().to_string();

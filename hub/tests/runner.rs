@@ -1,6 +1,7 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod asked;
 mod audited;
 mod bad_input;
 mod centre;
@@ -11,6 +12,7 @@ mod gate_rules;
 mod hostile;
 mod hostile_media;
 mod http;
+mod lost;
 mod program;
 mod secrecy;
 

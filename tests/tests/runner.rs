@@ -13,6 +13,8 @@ mod clocks;
 mod cluster;
 #[path = "runner/completions.rs"]
 mod completions;
+#[path = "runner/conflicts.rs"]
+mod conflicts;
 #[path = "runner/countersigned.rs"]
 mod countersigned;
 #[path = "runner/damaged.rs"]

@@ -47,7 +47,7 @@ pub enum Promoted {
         /// The commit.
         commit: String,
         /// What the hub decided.
-        decision: Decision,
+        decision: Box<Decision>,
     },
     /// It was moved.
     Moved {
@@ -96,7 +96,7 @@ impl Chain<'_> {
                     },
                 };
                 let rule = rule.no_older_than(asked.max_age_hours);
-                let decision = hub.ask(&from, &commit, &rule)?;
+                let decision = Box::new(hub.ask(&from, &commit, &rule)?);
                 if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
                         from,
@@ -104,7 +104,6 @@ impl Chain<'_> {
                         decision,
                     });
                 }
-                let decision = Box::new(decision);
                 Basis::Open { from, decision }
             }
         };

@@ -64,9 +64,10 @@ struct Verify {
     /// compared
     #[arg(long, value_name = "FILE")]
     hub_key: Option<PathBuf>,
-    /// The digest with which an earlier export ended: the chain must hold it, so that nothing was rewritten since
+    /// A digest with which a chain of an earlier export ended: it must still be there, so that nothing was cut or
+    /// rewritten since; may be given twice, for decisions and for what people decided
     #[arg(long, value_name = "DIGEST")]
-    head: Option<String>,
+    head: Vec<String>,
     /// Form of the data on stdout
     #[arg(long, value_name = "FORM", default_value = "text")]
     output: Output,
@@ -131,13 +132,8 @@ fn audited(cli: &Verify) -> Result<Audit, (u8, String)> {
     let export = File::open(&cli.file)
         .map_err(durable::at("open", &cli.file))
         .map_err(file)?;
-    audit(
-        BufReader::new(export),
-        &root,
-        hub_key.as_ref(),
-        cli.head.as_deref(),
-    )
-    .map_err(|error| (error.exit_code(), chain(&error)))
+    audit(BufReader::new(export), &root, hub_key.as_ref(), &cli.head)
+        .map_err(|error| (error.exit_code(), chain(&error)))
 }
 
 fn print(output: Output, audit: &Audit) {
@@ -203,10 +199,19 @@ fn print(output: Output, audit: &Audit) {
         audit.problems.len()
     ));
     console::data(&format!("written by the hub with key {}", audit.hub_key));
+    for one in &audit.missing {
+        console::data(&printable(&one.to_string()));
+    }
     if !audit.head.is_empty() {
         console::data(&format!(
             "the chain ends with {}; keep it for `--head`",
             audit.head
+        ));
+    }
+    if !audit.acts_head.is_empty() {
+        console::data(&format!(
+            "the chain of what people decided ends with {}; keep it for `--head`",
+            audit.acts_head
         ));
     }
     for what in &audit.taken_from_the_hub {

@@ -13,7 +13,7 @@ mod recompute;
 mod signed;
 
 pub use error::AuditError;
-pub use outcome::{Audit, CheckedDecision, Problem, Recomputed};
+pub use outcome::{Audit, CheckedDecision, MissingReports, Problem, Recomputed};
 use outhaul_signer::key::PublicKey;
 
 /// Audits an export.
@@ -24,18 +24,23 @@ pub fn audit(
     lines: impl std::io::BufRead,
     root: &[u8],
     hub_key: Option<&PublicKey>,
-    head: Option<&str>,
+    heads: &[String],
 ) -> Result<Audit, AuditError> {
-    let export = read::read(lines, hub_key, head)?;
+    let mut export = read::read(lines, hub_key, heads)?;
     let mut problems = export.problems.clone();
     let bundles = signed::bundles(&export, root, &mut problems)?;
     let reports = signed::reports(&export, &mut problems);
+    signed::conflicts(&mut export, &mut problems);
+    recompute::editions(&export, &mut problems);
+    let missing = recompute::missing_reports(&export, &reports, &mut problems);
     let decisions = recompute::all(&export, &bundles, &reports);
     problems.sort();
     Ok(Audit {
         fleet: export.fleet.clone(),
         hub_key: export.hub_key.id(),
         head: export.head.clone(),
+        acts_head: export.acts_head.clone(),
+        missing,
         problems,
         decisions,
         taken_from_the_hub: export.taken_from_the_hub(),

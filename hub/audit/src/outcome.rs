@@ -16,6 +16,10 @@ pub struct Audit {
     pub head: String,
     /// What is wrong with signatures, chains and the file.
     pub problems: Vec<Problem>,
+    /// The digest of the newest entry of what people decided.
+    pub acts_head: String,
+    /// Reports that never arrived.
+    pub missing: Vec<MissingReports>,
     /// Each decision, in the order in which it was made.
     pub decisions: Vec<CheckedDecision>,
     /// What the file says and nobody but the hub signed.
@@ -29,6 +33,33 @@ pub struct Problem {
     pub line: u64,
     /// What is wrong there.
     pub what: String,
+}
+
+/// Reports of a site that never arrived.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct MissingReports {
+    /// The site.
+    pub site: String,
+    /// The epoch.
+    pub epoch: String,
+    /// First and last number of each run.
+    pub reports: Vec<(u64, u64)>,
+}
+
+impl std::fmt::Display for MissingReports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let run = |(first, last): &(u64, u64)| match first == last {
+            true => first.to_string(),
+            false => format!("{first} to {last}"),
+        };
+        let runs: Vec<_> = self.reports.iter().map(run).collect();
+        write!(
+            f,
+            "site `{}`: reports {} never arrived",
+            self.site,
+            runs.join(", ")
+        )
+    }
 }
 
 /// A decision, recomputed.

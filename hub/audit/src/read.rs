@@ -9,8 +9,11 @@ use std::io::BufRead;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
-use outhaul_gate::audit::{AuditLine, END_TYPE, End, FORMAT, Link, MAX_LINE_BYTES, Recorded};
-use outhaul_gate::facts::Act;
+use outhaul_gate::audit::{
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, Link, MAX_LINE_BYTES, Recorded,
+};
+use outhaul_gate::conflict::Conflict;
+use outhaul_gate::facts::{Act, Restored};
 use outhaul_signer::Envelope;
 use outhaul_signer::key::PublicKey;
 
@@ -51,6 +54,22 @@ pub struct ClaimedReport {
     pub envelope: String,
 }
 
+/// A report that contradicts what is on record, as the hub states it.
+#[derive(Debug, Clone)]
+pub struct ClaimedConflict {
+    pub site: String,
+    pub conflict: Conflict,
+    pub envelope: String,
+}
+
+/// The reports of a site that never arrived, as the hub states it.
+#[derive(Debug, Clone)]
+pub struct ClaimedMissing {
+    pub site: String,
+    pub epoch: String,
+    pub reports: Vec<(u64, u64)>,
+}
+
 /// A decision, or its place alone.
 #[derive(Debug, Clone)]
 pub enum Entry {
@@ -68,10 +87,15 @@ pub struct Export {
     pub site_keys: BTreeMap<String, Vec<PublicKey>>,
     pub metadata: Vec<Numbered<Metadata>>,
     pub reports: Vec<Numbered<ClaimedReport>>,
+    pub conflicts: Vec<Numbered<ClaimedConflict>>,
+    pub missing: Vec<Numbered<ClaimedMissing>>,
+    pub restores: Vec<Restored>,
+    /// Whether the file states which reports are missing.
+    pub states_missing: bool,
     pub acts: Vec<Act>,
     pub decisions: Vec<Entry>,
     pub problems: Vec<Problem>,
-    acts_head: String,
+    pub acts_head: String,
     heads: Vec<String>,
 }
 
@@ -91,8 +115,12 @@ impl Export {
             ),
             format!("when each of {} reports was received", self.reports.len()),
             format!(
-                "who entered each of {} approvals, waivers, deferrals and withdrawals",
+                "who entered each of {} approvals, choices, waivers, deferrals and withdrawals",
                 self.acts.len()
+            ),
+            format!(
+                "when it was restored from a backup: {} times",
+                self.restores.len()
             ),
         ]
     }
@@ -102,7 +130,7 @@ impl Export {
 pub fn read(
     mut lines: impl BufRead,
     hub_key: Option<&PublicKey>,
-    expected_head: Option<&str>,
+    expected_heads: &[String],
 ) -> Result<Export, AuditError> {
     let first = next(&mut lines, 1)?.unwrap_or_default();
     let mut export = header(&first)?;
@@ -130,11 +158,16 @@ pub fn read(
     }
     let digest = hasher.finish().0.to_string();
     export.end(at, &digest, end.as_deref());
-    if let Some(expected) = expected_head.filter(|head| !export.heads.iter().any(|one| one == head))
-    {
+    for expected in expected_heads {
+        if export.heads.contains(expected) {
+            continue;
+        }
         export.problem(
             0,
-            format!("the decision with digest {expected}, which an earlier export ended with, is not in the chain"),
+            format!(
+                "the entry with digest {expected}, which an earlier export ended with, is not in the chains of this file: it \
+                 was cut or rewritten since, or is older than that export"
+            ),
         );
     }
     Ok(export)
@@ -167,9 +200,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is no header".to_owned()));
     };
-    if format != FORMAT {
+    if format != FORMAT && format != FORMAT_1 {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT}`",
+            "its format is `{}`, this program reads `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -181,6 +214,10 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
         site_keys: BTreeMap::new(),
         metadata: Vec::new(),
         reports: Vec::new(),
+        conflicts: Vec::new(),
+        missing: Vec::new(),
+        restores: Vec::new(),
+        states_missing: format == FORMAT,
         acts: Vec::new(),
         decisions: Vec::new(),
         problems: Vec::new(),
@@ -256,6 +293,9 @@ impl Export {
                 };
                 self.reports.push((at, found));
             }
+            line @ (AuditLine::Missing { .. }
+            | AuditLine::Conflict { .. }
+            | AuditLine::Restore { .. }) => self.take_beside(at, line),
             AuditLine::Act {
                 act,
                 previous,
@@ -280,6 +320,38 @@ impl Export {
         }
     }
 
+    /// What closes gates beside what sites report.
+    fn take_beside(&mut self, at: u64, line: AuditLine) {
+        match line {
+            AuditLine::Missing {
+                site,
+                epoch,
+                reports,
+            } => {
+                let found = ClaimedMissing {
+                    site,
+                    epoch,
+                    reports,
+                };
+                self.missing.push((at, found));
+            }
+            AuditLine::Conflict {
+                site,
+                conflict,
+                envelope,
+            } => {
+                let found = ClaimedConflict {
+                    site,
+                    conflict,
+                    envelope,
+                };
+                self.conflicts.push((at, found));
+            }
+            AuditLine::Restore { restored, .. } => self.restores.push(restored),
+            _ => {}
+        }
+    }
+
     fn take_act(&mut self, at: u64, act: Act, previous: &str, digest: String) {
         if previous != self.acts_head {
             let what = format!(
@@ -297,7 +369,8 @@ impl Export {
             );
             self.problem(at, what);
         }
-        self.acts_head = digest;
+        self.acts_head.clone_from(&digest);
+        self.heads.push(digest);
         self.acts.push(act);
     }
 

@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_gate::audit::Recorded;
-use outhaul_gate::facts::{Act, ActKind, DesiredAssignment, DesiredBundle, SiteState};
+use outhaul_gate::conflict::{self, Conflict};
+use outhaul_gate::facts::{Act, ActKind, DesiredAssignment, DesiredBundle, Restored, SiteState};
 use outhaul_gate::fold::{self, SeenReport};
 use outhaul_gate::time::rfc3339;
-use outhaul_gate::{Facts, GateQuestion, GateRules, decide, kept, standing, wanted_by};
+use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, standing, wanted_by};
 use serde_json::Value;
 
-use crate::outcome::{CheckedDecision, Recomputed};
-use crate::read::{Entry, Export};
+use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
+use crate::read::{ClaimedMissing, Entry, Export, Numbered, Site};
 use crate::signed::Accepted;
 
 /// Differences that are named of one decision.
@@ -53,15 +54,44 @@ pub fn all(
     export.decisions.iter().map(one).collect()
 }
 
+/// A hub that decides by an edition of the rules never goes back to one before it.
+pub fn editions(export: &Export, problems: &mut Vec<Problem>) {
+    let mut newest = 1;
+    for entry in &export.decisions {
+        let Entry::Whole(recorded) = entry else {
+            continue;
+        };
+        let Ok((_, _, edition)) = content(recorded) else {
+            continue;
+        };
+        if edition < newest {
+            let what = format!(
+                "decision {} states edition {edition} of the rules, and one before it edition {newest}",
+                recorded.id
+            );
+            problems.push(Problem { line: 0, what });
+        }
+        newest = newest.max(edition);
+    }
+}
+
 /// The rules that the decision was asked with, and its content.
-fn content(recorded: &Recorded) -> Result<(Value, GateRules), String> {
+fn content(recorded: &Recorded) -> Result<(Value, GateRules, u32), String> {
     let text: Value = serde_json::from_str(&recorded.decision)
         .map_err(|error| format!("its content cannot be read: {error}"))?;
     let question = text.get("question").cloned();
     let question = question.ok_or("a hub made it that did not keep what was asked")?;
     let rules = serde_json::from_value(question)
         .map_err(|error| format!("the rules that it was asked with cannot be read: {error}"))?;
-    Ok((text, rules))
+    // The decisions of before name no edition.
+    let edition = text.get("edition").map_or(Some(1), Value::as_u64);
+    match edition.and_then(|edition| u32::try_from(edition).ok()) {
+        Some(edition) if (1..=EDITION).contains(&edition) => Ok((text, rules, edition)),
+        _ => Err(format!(
+            "it was made by another edition of the rules than 1 to {EDITION}, which this program knows: take the \
+             `outhaul-audit` of a later release"
+        )),
+    }
 }
 
 fn check(
@@ -70,7 +100,7 @@ fn check(
     reports: &BTreeMap<String, Vec<SeenReport>>,
     recorded: &Recorded,
 ) -> Recomputed {
-    let (text, rules) = match content(recorded) {
+    let (text, rules, edition) = match content(recorded) {
         Ok(found) => found,
         Err(missing) => return Recomputed::Missing(missing),
     };
@@ -83,6 +113,7 @@ fn check(
         to: text["to"].as_str().map(str::to_owned),
         now_ms: recorded.at_ms,
         rules,
+        edition,
     };
     let at_ms = recorded.at_ms;
     let known = known_at(bundles, &recorded.environment, at_ms);
@@ -101,7 +132,8 @@ fn check(
             wanted.insert(key, assignments.clone());
         }
     }
-    let well_since = well_since(&question, &sites, &desired, reports);
+    let restored = restored_at(export, at_ms);
+    let well_since = well_since(&question, &sites, &desired, reports, restored);
     let decision = decide(
         &question,
         &Facts {
@@ -110,6 +142,7 @@ fn check(
             wanted: &wanted,
             acts: &acts_at(&export.acts, at_ms),
             well_since: &well_since,
+            restored,
         },
     );
     let (mut again, lines) = kept(&decision, &question.rules);
@@ -213,25 +246,115 @@ fn sites_at(
     });
     asked
         .map(|(name, site)| {
-            let mut state = SiteState {
-                site: name.clone(),
-                role: site.role.clone(),
-                environment: site.environment.clone(),
-                cluster_type: site.cluster_type.clone(),
-                key_id: String::new(),
-                enrolled_ms: site.enrolled_ms,
-                revoked_ms: None,
-                newest: None,
-                running: None,
-                attempt: None,
-                missing: Vec::new(),
-                declared_lost: Vec::new(),
-            };
+            let mut state = unknown(name, site);
             let known = reports.get(name).map_or(&[][..], Vec::as_slice);
-            fold::present(&mut state, known, at_ms);
+            settle(export, &mut state, known, at_ms);
             state
         })
         .collect()
+}
+
+/// A site of which nothing was reported.
+fn unknown(name: &str, site: &Site) -> SiteState {
+    SiteState {
+        site: name.to_owned(),
+        role: site.role.clone(),
+        environment: site.environment.clone(),
+        cluster_type: site.cluster_type.clone(),
+        key_id: String::new(),
+        enrolled_ms: site.enrolled_ms,
+        revoked_ms: None,
+        newest: None,
+        running: None,
+        attempt: None,
+        missing: Vec::new(),
+        declared_lost: Vec::new(),
+        conflict: None,
+    }
+}
+
+/// What the reports that had come by then state, of the epoch that was the site's, and whether a conflict was open.
+fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i64) {
+    let acts = export.acts.iter().filter(|act| act.at_ms <= at_ms);
+    let choice = conflict::choice(acts, &state.site, state.enrolled_ms);
+    let mut began: BTreeMap<&str, i64> = BTreeMap::new();
+    for one in known.iter().filter(|one| one.received_ms <= at_ms) {
+        let at = began
+            .entry(one.report.epoch.as_str())
+            .or_insert(one.received_ms);
+        *at = one.received_ms.min(*at);
+    }
+    let aside = conflict::set_aside(began.iter().map(|(name, ms)| (*name, *ms)), choice);
+    // Where all of them are, the newest still tells what was seen last.
+    let some_left = began.keys().any(|epoch| !aside.contains(*epoch));
+    let is_left = |one: &&SeenReport| !some_left || !aside.contains(one.report.epoch.as_str());
+    let left: Vec<SeenReport> = known.iter().filter(is_left).cloned().collect();
+    fold::present(state, &left, at_ms);
+    let seen: Vec<Conflict> = export
+        .conflicts
+        .iter()
+        .filter(|(_, one)| one.site == state.site && one.conflict.received_ms <= at_ms)
+        .map(|(_, one)| one.conflict.clone())
+        .collect();
+    state.conflict = conflict::open(
+        &seen,
+        state.enrolled_ms,
+        choice,
+        began.values().max().copied(),
+    );
+}
+
+/// The last restore by then.
+fn restored_at(export: &Export, at_ms: i64) -> Option<Restored> {
+    let mut by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);
+    by_then.next_back().copied()
+}
+
+/// The reports that each site's present epoch misses, as the file states them and as they follow from its reports.
+pub fn missing_reports(
+    export: &Export,
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+    problems: &mut Vec<Problem>,
+) -> Vec<MissingReports> {
+    let mut found = Vec::new();
+    for (name, site) in &export.sites {
+        let mut state = unknown(name, site);
+        let known = reports.get(name).map_or(&[][..], Vec::as_slice);
+        settle(export, &mut state, known, i64::MAX);
+        if let Some(newest) = state.newest.filter(|_| !state.missing.is_empty()) {
+            found.push(MissingReports {
+                site: name.clone(),
+                epoch: newest.epoch,
+                reports: state.missing,
+            });
+        }
+    }
+    if !export.states_missing {
+        return found;
+    }
+    let is_same = |(_, stated): &Numbered<ClaimedMissing>, one: &MissingReports| {
+        (&stated.site, &stated.epoch, &stated.reports) == (&one.site, &one.epoch, &one.reports)
+    };
+    for one in &found {
+        if !export.missing.iter().any(|stated| is_same(stated, one)) {
+            let what =
+                format!("{one}, and the file does not state that: reports were taken out of it");
+            problems.push(Problem { line: 0, what });
+        }
+    }
+    for stated in &export.missing {
+        if !found.iter().any(|one| is_same(stated, one)) {
+            let what = format!(
+                "the file states that reports of site `{}` are missing, and they are in it",
+                stated.1.site
+            );
+            problems.push(Problem {
+                line: stated.0,
+                what,
+            });
+        }
+    }
+    found
 }
 
 /// What people decided that held then.
@@ -239,7 +362,7 @@ fn acts_at(acts: &[Act], at_ms: i64) -> Vec<Act> {
     let by_then = || acts.iter().filter(|act| act.at_ms <= at_ms);
     let withdrawn: BTreeSet<i64> = by_then().filter_map(|act| act.withdraws).collect();
     let holds = |act: &&Act| {
-        act.kind != ActKind::Withdraw
+        !matches!(act.kind, ActKind::Withdraw | ActKind::Choose)
             && !withdrawn.contains(&act.id)
             && (act.kind == ActKind::Defer || act.until_ms.is_none_or(|until| until > at_ms))
     };
@@ -251,6 +374,7 @@ fn well_since(
     sites: &[SiteState],
     bundles: &[DesiredBundle],
     reports: &BTreeMap<String, Vec<SeenReport>>,
+    restored: Option<Restored>,
 ) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
     if !question.asks_for_soak() {
@@ -260,8 +384,13 @@ fn well_since(
     for site in sites {
         let known = reports.get(&site.site).map_or(&[][..], Vec::as_slice);
         if let Some(first) = standing::needed(&question.commit, bundles, site)
-            && let Some(since) =
-                fold::well_since(site, known, first.number, enough_ms, question.now_ms)
+            && let Some(since) = fold::well_since(
+                site,
+                known,
+                first.number,
+                (enough_ms, question.now_ms),
+                restored,
+            )
         {
             found.insert(site.site.clone(), since);
         }

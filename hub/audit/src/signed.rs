@@ -137,6 +137,45 @@ pub fn reports(export: &Export, problems: &mut Vec<Problem>) -> BTreeMap<String,
     found
 }
 
+/// Leaves out the conflicts whose report does not hold: nothing but the site's key makes one.
+pub fn conflicts(export: &mut Export, problems: &mut Vec<Problem>) {
+    let keys = &export.site_keys;
+    export.conflicts.retain(|(line, claimed)| {
+        let (site, conflict) = (&claimed.site, &claimed.conflict);
+        let place = format!(
+            "report {} of a second machine of site `{site}`",
+            conflict.number
+        );
+        let keys = keys.get(site).map_or(&[][..], Vec::as_slice);
+        let found = Envelope::from_json(claimed.envelope.as_bytes())
+            .map_err(|error| error.to_string())
+            .and_then(|envelope| {
+                envelope
+                    .verify(PAYLOAD_TYPE, keys)
+                    .map(<[u8]>::to_vec)
+                    .map_err(|error| error.to_string())
+            });
+        let holds = found.and_then(|payload| {
+            let report = Report::from_bytes(&payload).map_err(|error| error.to_string())?;
+            let is_it = report.site.as_str() == site
+                && report.epoch.as_str() == conflict.epoch
+                && report.number == conflict.number
+                && Digest::of(&payload).to_string() == conflict.digest;
+            is_it
+                .then_some(())
+                .ok_or_else(|| "it is another report".to_owned())
+        });
+        match holds {
+            Ok(()) => true,
+            Err(what) => {
+                let what = format!("{place}: {what}");
+                problems.push(Problem { line: *line, what });
+                false
+            }
+        }
+    });
+}
+
 /// The report, and why its signature does not hold by itself.
 fn report(
     export: &Export,

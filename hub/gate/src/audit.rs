@@ -10,10 +10,13 @@ use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::facts::Act;
+use crate::conflict::Conflict;
+use crate::facts::{Act, Restored};
 
 /// The format of the file, in its first line.
-pub const FORMAT: &str = "outhaul-audit/1";
+pub const FORMAT: &str = "outhaul-audit/2";
+/// The format before it, which is still read: without conflicts, restores and missing reports.
+pub const FORMAT_1: &str = "outhaul-audit/1";
 /// The payload type of its last line, an envelope of [`End`].
 pub const END_TYPE: &str = "application/vnd.outhaul.audit+json";
 /// Longest line, in bytes: an index of the largest size, as text in JSON.
@@ -86,7 +89,32 @@ pub enum AuditLine {
         /// The envelope.
         envelope: String,
     },
-    /// An approval, waiver, deferral or withdrawal.
+    /// The reports that never arrived, of the present epoch of a site that has some.
+    Missing {
+        /// The site.
+        site: String,
+        /// Its epoch.
+        epoch: String,
+        /// First and last number of each run.
+        reports: Vec<(u64, u64)>,
+    },
+    /// A report that cannot come from the machine whose reports are on record.
+    Conflict {
+        /// The site.
+        site: String,
+        /// The report, and what it contradicts.
+        conflict: Conflict,
+        /// The envelope.
+        envelope: String,
+    },
+    /// A restore of the hub from a backup.
+    Restore {
+        /// When, and from when the backup was.
+        restored: Restored,
+        /// The digest of the backup's file.
+        digest: String,
+    },
+    /// An approval, choice, waiver, deferral or withdrawal.
     Act {
         /// What was decided.
         act: Act,

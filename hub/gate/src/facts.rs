@@ -9,6 +9,8 @@ use outhaul_bundle::{Digest, Index};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::conflict::Conflict;
+
 /// What the hub knows of one site now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SiteState {
@@ -36,6 +38,9 @@ pub struct SiteState {
     pub missing: Vec<(u64, u64)>,
     /// Reports of the newest epoch that the site declared lost.
     pub declared_lost: Vec<(u64, u64)>,
+    /// Two machines report with its key, and nobody chose which of them it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<Conflict>,
 }
 
 /// The newest report of a site.
@@ -68,6 +73,8 @@ pub struct Running {
     pub digest: String,
     /// When the hub received it, milliseconds since 1970.
     pub received_ms: i64,
+    /// When it was made, by the site's own time: its clock, or what it knows to be past where that is later.
+    pub made_ms: i64,
     /// The stream's role.
     pub role: String,
     /// The bundle's number.
@@ -244,12 +251,36 @@ impl DesiredAssignment {
     }
 }
 
+/// When a hub was restored from a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restored {
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// When the backup was made.
+    pub backup_ms: i64,
+}
+
+impl Restored {
+    /// Whether what a person decided holds at gates: choices and withdrawals stay, anything else is given again.
+    pub fn holds(&self, act: &Act) -> bool {
+        act.at_ms > self.at_ms || matches!(act.kind, ActKind::Choose | ActKind::Withdraw)
+    }
+
+    /// Whether a report counts: it came after the restore, and was made not before the backup.
+    pub fn counts(&self, received_ms: i64, made_ms: i64) -> bool {
+        received_ms > self.at_ms && made_ms >= self.backup_ms
+    }
+}
+
 /// What kind of decision it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActKind {
     /// A person approves the promotion of a commit.
     Approve,
+    /// A person chooses which of two machines with one key is the site.
+    Choose,
     /// A site is expected later, by a deadline.
     Defer,
     /// Gates go on without a site, until a moment.
@@ -260,12 +291,19 @@ pub enum ActKind {
 
 impl ActKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Approve, Self::Defer, Self::Waive, Self::Withdraw];
+    pub const ALL: [Self; 5] = [
+        Self::Approve,
+        Self::Choose,
+        Self::Defer,
+        Self::Waive,
+        Self::Withdraw,
+    ];
 
-    /// `approve`, `defer`, `waive` or `withdraw`.
+    /// `approve`, `choose`, `defer`, `waive` or `withdraw`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Approve => "approve",
+            Self::Choose => "choose",
             Self::Defer => "defer",
             Self::Waive => "waive",
             Self::Withdraw => "withdraw",
@@ -287,7 +325,7 @@ pub struct Act {
     /// The base commit, of an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The site, of a waiver or deferral.
+    /// The site, of a waiver, deferral or choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// When it ends, milliseconds since 1970.
@@ -296,6 +334,12 @@ pub struct Act {
     /// The number of the entry that it withdraws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdraws: Option<i64>,
+    /// The report of the machine that is the site, of a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// The numbering that is the site's from then on, of a choice; absent where that machine has yet to begin one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
     /// Why.
     pub reason: String,
     /// Who decided.
@@ -315,6 +359,8 @@ impl Act {
             site: None,
             until_ms: None,
             withdraws: None,
+            chosen: None,
+            epoch: None,
             reason: reason.to_owned(),
             by: by.to_owned(),
             at_ms,

@@ -10,7 +10,7 @@ use outhaul_bundle::report::{
     ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
 };
 
-use crate::facts::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+use crate::facts::{Attempt, Newest, ObservedAssignment, Restored, Running, SiteState};
 
 /// A verified report.
 #[derive(Debug, Clone)]
@@ -69,6 +69,7 @@ pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
         report: one.report.number,
         digest: one.digest.clone(),
         received_ms: one.received_ms,
+        made_ms: made_ms(&one.report),
         role: event.stream.role.to_string(),
         bundle: event.number,
         index: event.index.to_string(),
@@ -79,14 +80,19 @@ pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
     });
 }
 
+/// When a report was made, by the site's own time: its clock, or what it knows to be past where that is later.
+pub fn made_ms(report: &Report) -> i64 {
+    report.at.wall_ms.max(report.at.lower_bound_ms)
+}
+
 /// Since when the hub has had reports without a break that a bundle from `first` on is well, as far back as `enough_ms`;
-/// `None` when the newest do not say so.
+/// `None` when the newest do not say so. A report that a restore of the hub made void ends the run.
 pub fn well_since(
     site: &SiteState,
     reports: &[SeenReport],
     first: u64,
-    enough_ms: i64,
-    at_ms: i64,
+    (enough_ms, at_ms): (i64, i64),
+    restored: Option<Restored>,
 ) -> Option<i64> {
     let (newest, running) = (site.newest.as_ref()?, site.running.as_ref()?);
     let mut told: Vec<(&SeenReport, &GenerationEvent)> = reports
@@ -110,7 +116,9 @@ pub fn well_since(
                 .values()
                 .all(|result| result.status == status_name(ComplianceStatus::Compliant));
         let mut lost = site.missing.iter().chain(&site.declared_lost);
-        if !is_well || lost.any(|(from, to)| *from < above && *to > number) {
+        let counts =
+            restored.is_none_or(|restored| restored.counts(one.received_ms, made_ms(&one.report)));
+        if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
             break;
         }
         since = Some(since.map_or(one.received_ms, |known| known.min(one.received_ms)));

@@ -37,6 +37,8 @@ pub fn kept(decision: &Decision, rules: &GateRules) -> (Value, Vec<String>) {
         environment: decision.environment.clone(),
         commit: decision.commit.clone(),
         decided_at: decision.decided_at.clone(),
+        edition: decision.edition,
+        restored: decision.restored.clone(),
         max_age_hours: decision.max_age_hours,
         quorum_percent: decision.quorum_percent,
         to: decision.to.clone(),

@@ -9,22 +9,30 @@
 //! that a site reports of a failure ever opens it. A rule can only close it. It reads no store and no clock.
 
 pub mod audit;
+pub mod conflict;
 pub mod facts;
 pub mod fold;
 mod kept;
 mod rules;
 pub mod standing;
+pub mod tighter;
 pub mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::{
-    Decision, Evidence, GateRules, GateVerdict, SiteStanding, SiteStatus,
+    Decision, Evidence, GateRules, GateVerdict, RestoredHub, SiteStanding, SiteStatus,
 };
 
-use facts::{Act, DesiredAssignment, DesiredBundle, SiteState};
+use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
 pub use kept::kept;
+
+/// The edition of the rules by which gates decide now. Decisions of an earlier one are made again by that one:
+///
+/// 1. A waived site that confirms counts, and a commit without a bundle is only refused where a site is registered.
+/// 2. A waived site never counts, and a commit without a bundle is refused always; after a restore only what is new counts.
+pub const EDITION: u32 = 2;
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
@@ -42,6 +50,8 @@ pub struct GateQuestion {
     pub now_ms: i64,
     /// What is asked for.
     pub rules: GateRules,
+    /// The edition of the rules: [`EDITION`], or an earlier one for a decision of before.
+    pub edition: u32,
 }
 
 impl GateQuestion {
@@ -83,6 +93,15 @@ pub struct Facts<'a> {
     /// Since when each site has reported without a break that what it runs is well, milliseconds since 1970, by when
     /// the hub received the reports; needed only where a rule asks for it. A site that is not in it has not.
     pub well_since: &'a BTreeMap<String, i64>,
+    /// When the hub was restored last; `None` when it never was.
+    pub restored: Option<Restored>,
+}
+
+impl Facts<'_> {
+    /// Whether what a person decided counts: nothing from before a restore does.
+    fn counts(&self, act: &Act) -> bool {
+        self.restored.is_none_or(|restored| restored.holds(act))
+    }
 }
 
 /// Decides.
@@ -149,6 +168,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
         notes.push(site.sentence());
     }
     notes.extend(streams_without_sites(question, facts));
+    notes.extend(facts.restored.map(restored_note));
 
     // `enough` is asked again so that no way of building `reasons` can open the gate by itself.
     let verdict = if reasons.is_empty() && enough && rules.iter().all(|rule| rule.met) {
@@ -156,17 +176,17 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     } else {
         GateVerdict::Closed
     };
-    let evidence = facts
-        .sites
-        .iter()
-        .filter(in_scope)
-        .filter_map(evidence_of)
-        .collect();
+    let evidence = evidence(question, facts, &sites);
     Decision {
         verdict,
         environment: environment.clone(),
         commit: question.commit.clone(),
         decided_at: time::rfc3339(question.now_ms),
+        edition: question.edition,
+        restored: facts.restored.map(|restored| RestoredHub {
+            at: time::rfc3339(restored.at_ms),
+            backup_at: time::rfc3339(restored.backup_ms),
+        }),
         max_age_hours: question.max_age_ms() / time::HOUR_MS,
         quorum_percent,
         to: question.to.clone(),
@@ -178,6 +198,33 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
         sites,
         evidence,
     }
+}
+
+/// The reports that a decision rests on. What a waived site reported is no evidence, and neither is what was reported before
+/// a restore.
+fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteStanding]) -> Vec<Evidence> {
+    let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
+    let of_sites: BTreeSet<&str> = sites
+        .iter()
+        .filter(|site| question.edition < 2 || !no_evidence.contains(&site.standing))
+        .map(|site| site.site.as_str())
+        .collect();
+    facts
+        .sites
+        .iter()
+        .filter(|site| of_sites.contains(site.site.as_str()))
+        .filter_map(evidence_of)
+        .collect()
+}
+
+/// What a decision after a restore states, where it counts anything or nothing.
+fn restored_note(restored: Restored) -> String {
+    format!(
+        "restored: this hub was restored at {} from a backup of {}: reports, approvals, waivers and deferrals from before \
+         do not count; reports that are made and received now do",
+        time::rfc3339(restored.at_ms),
+        time::rfc3339(restored.backup_ms)
+    )
 }
 
 /// The bundles whose assignments a decision needs: what sites run, and the newest of their streams.
@@ -221,9 +268,11 @@ pub fn fingerprint(decision: &Decision) -> String {
         .map(|rule| (&rule.rule, &rule.needs, rule.met, &rule.evidence))
         .collect();
     let rule = (decision.max_age_hours, decision.quorum_percent);
+    let edition = (decision.edition, &decision.restored);
     let text = serde_json::json!([
         decision.verdict,
         decision.to,
+        edition,
         rule,
         rules,
         standings,
@@ -254,7 +303,8 @@ fn unknown(question: &GateQuestion, facts: &Facts<'_>) -> Option<String> {
             && bundle.base_commit == question.commit
             && !bundle.taken_back
     };
-    if facts.sites.is_empty() || facts.bundles.iter().any(of_it) {
+    let nobody = question.edition < 2 && facts.sites.is_empty();
+    if nobody || facts.bundles.iter().any(of_it) {
         return None;
     }
     Some(format!(

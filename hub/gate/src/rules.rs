@@ -48,7 +48,13 @@ pub(super) fn base(
         ),
         verdict(
             "no-failures",
-            "no site that counts failed, drifted, runs other content or is overdue".into(),
+            match question.edition {
+                1 => "no site that counts failed, drifted, runs other content or is overdue",
+                _ => {
+                    "no site that counts failed, drifted, runs other content, is in conflict or is overdue"
+                }
+            }
+            .into(),
             wrong.is_empty(),
             match wrong.len() {
                 0 => "none".to_owned(),
@@ -283,6 +289,7 @@ fn is_in(question: &GateQuestion, facts: &Facts<'_>, rule: &PartRule, site: &Sit
 fn approvals(question: &GateQuestion, facts: &Facts<'_>, rule: &ApprovalRule) -> RuleVerdict {
     let is_of = |act: &&Act| {
         act.kind == ActKind::Approve
+            && facts.counts(act)
             && act.environment.as_deref() == Some(question.environment.as_str())
             && act.commit.as_deref() == Some(question.commit.as_str())
             && act

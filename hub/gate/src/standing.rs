@@ -14,8 +14,12 @@ const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 /// Where `site`, which is in the question's environment and not revoked, stands.
 pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
     let needed = needed(&question.commit, facts.bundles, site);
-    let (mut standing, mut message) = assess(question, facts, site, needed);
-    if standing != SiteStatus::Confirmed
+    let (mut standing, mut message) = match &site.conflict {
+        Some(conflict) => (SiteStatus::Conflict, conflict.sentence(&site.site)),
+        None => assess(question, facts, site, needed),
+    };
+    // A waiver is no evidence: also where the site confirms, it does not count.
+    if (standing != SiteStatus::Confirmed || question.edition >= 2)
         && let Some((status, text)) = excused(question, facts, site, standing, &message)
     {
         (standing, message) = (status, text);
@@ -64,7 +68,7 @@ fn excused(
     };
     let would_be = format!("it would be `{}`: it {message}", standing.word());
     let waiver = of_site(ActKind::Waive)
-        .filter(|act| act.until_ms() > question.now_ms)
+        .filter(|act| act.until_ms() > question.now_ms && facts.counts(act))
         .max_by_key(|act| act.until_ms());
     if let Some(waiver) = waiver {
         let (until, by, reason) = (time::rfc3339(waiver.until_ms()), &waiver.by, &waiver.reason);
@@ -83,6 +87,9 @@ fn excused(
         &deferral.by,
         &deferral.reason,
     );
+    if deferral.until_ms() > question.now_ms && !facts.counts(deferral) {
+        return None;
+    }
     if deferral.until_ms() > question.now_ms {
         let text = format!("is deferred until {until} by {by} ({reason}); {would_be}");
         return Some((SiteStatus::Deferred, text));
@@ -172,6 +179,9 @@ fn assess(
             "has not reported yet what it runs".to_owned(),
         );
     };
+    if let Some(void) = before_restore(facts, running) {
+        return void;
+    }
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
             "has reports {first} to {last} missing, which may tell of a failure; the next export or \
@@ -209,6 +219,28 @@ fn assess(
         SiteStatus::Confirmed,
         format!("runs bundle {} and all is as desired", running.bundle),
     )
+}
+
+/// Why a report does not count after a restore: it came before, or was made before the backup.
+fn before_restore(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, String)> {
+    let restored = facts.restored?;
+    if restored.counts(running.received_ms, running.made_ms) {
+        return None;
+    }
+    let text = if running.received_ms <= restored.at_ms {
+        format!(
+            "has not reported what it runs since this hub was restored at {}; its next report counts",
+            time::rfc3339(restored.at_ms)
+        )
+    } else {
+        format!(
+            "reported what it runs at {} by its own time, before the backup of {} that this hub was restored from; a report \
+             that it makes now counts, where its clock is right",
+            time::rfc3339(running.made_ms),
+            time::rfc3339(restored.backup_ms)
+        )
+    };
+    Some((SiteStatus::BeforeRestore, text))
 }
 
 /// What the site itself says is wrong.

@@ -9,8 +9,9 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate;
+use crate::gate::record::known_environment;
 use crate::state::Hub;
-use crate::store::{Act, ActKind};
+use crate::store::{Act, ActKind, StoreError};
 use crate::time::{self, DAY_MS};
 
 /// Nothing is let be for longer; whoever needs longer should revoke the site.
@@ -129,6 +130,10 @@ pub(super) fn approve(common: &Common, args: &Approve) -> Result<u8, HubError> {
     };
     let mut hub = Hub::open(&common.state)?;
     let (id, known) = hub.store.write(|session| {
+        if !session.environments()?.is_empty() {
+            known_environment(session, &args.environment)
+                .map_err(|error| usage(error.to_string(), error.help()))?;
+        }
         let bundles = session.bundles()?;
         let known = bundles
             .iter()
@@ -187,6 +192,12 @@ pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError>
             Some((found, _)) if found.kind == ActKind::Withdraw => {
                 format!("{} is a withdrawal, which stays", args.id)
             }
+            Some((found, _)) if found.kind == ActKind::Choose => {
+                format!(
+                    "{} is a choice between machines: another choice replaces it",
+                    args.id
+                )
+            }
             Some((_, true)) => format!("{} was withdrawn before", args.id),
             Some((_, false)) => return Ok(session.add_act(&act)?),
         };
@@ -202,12 +213,13 @@ pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError>
 pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
-    let acts = hub.store.read(|session| {
-        if args.all {
+    let (acts, restored) = hub.store.read(|session| {
+        let acts = if args.all {
             session.acts(LISTED)
         } else {
             session.acts_in_force(now_ms)
-        }
+        };
+        Ok::<_, StoreError>((acts?, session.last_restore()?))
     })?;
     match common.output {
         Output::Json => print::json(&acts),
@@ -215,11 +227,15 @@ pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
             for act in &acts {
                 let at = time::rfc3339(act.at_ms);
                 print::data(&format!(
-                    "{}: {} by {}, {at}: {}",
+                    "{}: {} by {}, {at}: {}{}",
                     act.id,
                     sentence(act),
                     act.by,
-                    act.reason
+                    act.reason,
+                    match restored.is_some_and(|restored| !restored.holds(act)) {
+                        true => " (from before the restore: does not count)",
+                        false => "",
+                    }
                 ));
             }
         }
@@ -238,6 +254,10 @@ fn sentence(act: &Act) -> String {
             "base {} of `{}` is approved{until}",
             gate::short(act.commit.as_deref().unwrap_or_default()),
             act.environment.as_deref().unwrap_or_default()
+        ),
+        ActKind::Choose => format!(
+            "the machine of report {} is site `{site}`",
+            gate::short(act.chosen.as_deref().unwrap_or_default())
         ),
         ActKind::Defer => format!("site `{site}` is deferred{until}"),
         ActKind::Waive => format!("site `{site}` is waived{until}"),

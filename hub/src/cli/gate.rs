@@ -1,7 +1,9 @@
 //! `outhaul-hub gate`: may what an environment runs go on?
 
-use outhaul_bundle::hub_api::{MAX_AGE_HOURS, QUORUM_PERCENT};
-use outhaul_kit::console;
+use std::path::Path;
+
+use outhaul_bundle::hub_api::{GateAnswer, MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_kit::{console, media};
 
 use super::{Common, Output, print};
 use crate::error::HubError;
@@ -11,6 +13,8 @@ use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
+/// Largest file of rules, in bytes.
+const MAX_RULES_BYTES: u64 = 64 * 1024;
 /// Who asks, on record.
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
@@ -46,9 +50,13 @@ pub(crate) struct Args {
     /// close the gate at any share [default: 100%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     quorum: Option<u8>,
-    /// Rules as JSON, instead of those on record, such as `{"soak_hours": 24}`
-    #[arg(long, value_name = "JSON", value_parser = rules)]
+    /// What if these were the rules: a file with JSON, or JSON such as `{"soak_hours": 24}`, instead of those on record. The
+    /// answer is not recorded
+    #[arg(long, value_name = "FILE|JSON", value_parser = rules)]
     rules: Option<GateRules>,
+    /// Put the rules on record for the step, also where they are looser than those before, and the decision with them
+    #[arg(long, requires = "rules")]
+    record: bool,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
@@ -62,17 +70,21 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         quorum_percent: args.quorum,
         rules: args.rules.clone(),
     };
+    let what_if = args.rules.is_some() && !args.record;
     let decision = hub.store.write(|session| {
-        let question = asked
-            .question(session, now_ms)
-            .map_err(|error| match error {
-                AskError::Store(error) => HubError::from(error),
-                problem => HubError::Usage {
-                    problem: problem.to_string(),
-                    help: "name the step with `--to`".to_owned(),
-                },
-            })?;
+        let refused = |error| match error {
+            AskError::Store(error) => HubError::from(error),
+            problem => HubError::Usage {
+                problem: problem.to_string(),
+                help: problem.help().to_owned(),
+            },
+        };
+        asked.check_names(session, true).map_err(refused)?;
+        let question = asked.question(session, now_ms).map_err(refused)?;
         let decision = Known::read(session, &question)?.decide(&question);
+        if what_if {
+            return Ok::<_, HubError>(decision);
+        }
         let step = asked.step(ASKED_BY, now_ms);
         keep(
             session,
@@ -85,12 +97,23 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     })?;
     match common.output {
         Output::Json => {
-            print::json(&decision);
+            print::json(&GateAnswer {
+                decision: decision.clone(),
+                recorded: !what_if,
+                rules_on_record: None,
+                what_if,
+            });
             if decision.verdict == GateVerdict::Closed {
                 console::fail(REFUSED, &visible::lines(&refusal(&decision)));
             }
         }
         Output::Text => text(&decision),
+    }
+    if what_if {
+        print::talk(
+            "note: what if: decided by the rules that you gave, which are not on record, and not recorded; `--record` puts \
+             both on record",
+        );
     }
     Ok(match decision.verdict {
         GateVerdict::Open => 0,
@@ -162,6 +185,15 @@ fn commit(text: &str) -> Result<String, String> {
 }
 
 fn rules(text: &str) -> Result<GateRules, String> {
+    let read;
+    let text = if text.trim_start().starts_with('{') {
+        text
+    } else {
+        let bytes = media::read_file(Path::new(text), MAX_RULES_BYTES)
+            .map_err(|error| format!("{error}; give a file with JSON, or the JSON itself"))?;
+        read = String::from_utf8_lossy(&bytes).into_owned();
+        &read
+    };
     let rules: GateRules = serde_json::from_str(text).map_err(|error| error.to_string())?;
     rules.check().map(|()| rules)
 }

@@ -11,6 +11,7 @@ use crate::error::HubError;
 use crate::state::{
     Hub, KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, key_credential,
 };
+use crate::time;
 
 /// Far more than root metadata has.
 const MAX_ROOT_BYTES: u64 = 512 * 1024;
@@ -34,12 +35,17 @@ pub(crate) struct Args {
     /// Leave the private key unencrypted in the state folder, for this reason, which is put on record
     #[arg(long, value_name = "REASON", value_parser = reason)]
     plain_key: Option<String>,
+    /// Begin with nothing where a hub's database is gone: every site has to be registered again, and sites number their
+    /// reports anew
+    #[arg(long)]
+    begin_empty: bool,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let root = media::read_file(&args.root, MAX_ROOT_BYTES)?;
     let secret = secret(common, args)?;
-    let mut hub = Hub::init(&common.state, &root, secret.as_ref())?;
+    let begin_empty = args.begin_empty.then(time::now_ms);
+    let mut hub = Hub::init(&common.state, &root, secret.as_ref(), begin_empty)?;
     if let Some(reason) = &args.plain_key {
         hub.note_plain_key(reason)?;
     }

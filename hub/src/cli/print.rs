@@ -71,6 +71,18 @@ pub(super) fn count(number: u64, what: &str) -> String {
     }
 }
 
+/// `report 2`, `reports 2, 4–6`.
+pub(super) fn reports(runs: &[(u64, u64)]) -> String {
+    let run = |(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}–{last}"),
+    };
+    let one = matches!(runs, [(first, last)] if first == last);
+    let word = if one { "report" } else { "reports" };
+    let runs: Vec<_> = runs.iter().map(run).collect();
+    format!("{word} {}", runs.join(", "))
+}
+
 /// `1 request waits`, `2 requests wait`.
 pub(super) fn waits(number: u64) -> String {
     let verb = if number == 1 { "waits" } else { "wait" };

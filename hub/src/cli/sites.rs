@@ -32,7 +32,28 @@ pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {
                 "KEY",
             ];
             print::table(&heading, &rows);
+            if let Some(restored) = &view.restored {
+                print::talk(&format!(
+                    "note: this hub was restored at {} from a backup of {}: reports, approvals, waivers and deferrals from \
+                     before do not count at a gate; reports that are made and received now do",
+                    restored.at, restored.backup_at
+                ));
+            }
             for site in &view.sites {
+                if let Some(conflict) = &site.conflict {
+                    print::talk(&format!(
+                        "{}: CONFLICT: {}",
+                        site.site,
+                        visible::line(conflict)
+                    ));
+                }
+                if !site.missing.is_empty() {
+                    print::talk(&format!(
+                        "{}: {} never arrived",
+                        site.site,
+                        print::reports(&site.missing)
+                    ));
+                }
                 if let Some(attempt) = &site.attempt {
                     print::talk(&format!("{}: {}", site.site, visible::line(attempt)));
                 }

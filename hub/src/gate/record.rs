@@ -6,12 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, GateQuestion, decide, fingerprint, kept, standing, wanted_by};
+use super::{
+    EDITION, Facts, GateQuestion, decide, fingerprint, kept, standing, tighter, wanted_by,
+};
 use crate::store::{
-    Act, DesiredAssignment, DesiredBundle, PastDecision, Session, SitePage, SiteState, StepRules,
-    StoreError,
+    Act, DesiredAssignment, DesiredBundle, PastDecision, Restored, Session, SitePage, SiteState,
+    StepRules, StoreError,
 };
 use outhaul_bundle::hub_api::{Decision, GateRules};
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// A question as somebody asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,12 +47,105 @@ pub enum AskError {
         /// Where the steps lead.
         known: String,
     },
+    /// An environment of that name is not known.
+    #[error("this hub knows no environment `{name}`")]
+    NoEnvironment {
+        /// The name.
+        name: String,
+        /// What it could have been.
+        help: String,
+    },
+    /// No rules are on record for that step, and rules are for another one.
+    #[error("no rules are on record for the step from `{environment}` to `{to}`")]
+    NoStep {
+        /// The environment.
+        environment: String,
+        /// Where the step leads.
+        to: String,
+        /// What it could have been.
+        help: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
+impl AskError {
+    /// What to do.
+    pub fn help(&self) -> &str {
+        match self {
+            Self::WhichStep { .. } => "name the step with `--to`",
+            Self::NoEnvironment { help, .. } | Self::NoStep { help, .. } => help,
+            Self::Store(_) => "",
+        }
+    }
+}
+
+/// Refuses an environment that no site and no bundle of this hub is of, with what was meant.
+///
+/// # Errors
+/// [`AskError::NoEnvironment`].
+pub fn known_environment(session: &Session<'_>, name: &str) -> Result<Vec<String>, AskError> {
+    let known = session.environments()?;
+    if known.iter().any(|one| one == name) {
+        return Ok(known);
+    }
+    let help = match known.is_empty() {
+        true => {
+            "it knows none yet: bring the bundles and the sites' requests in (`outhaul-hub import`)"
+                .to_owned()
+        }
+        false => did_you_mean(name, &known),
+    };
+    let name = name.to_owned();
+    Err(AskError::NoEnvironment { name, help })
+}
+
 impl Asked {
+    /// Refuses names that were mistyped. A step to an environment that this hub has heard nothing of is one where the
+    /// question brings the rules of it, and the name is near no other; `strict` takes known ones only.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn check_names(&self, session: &Session<'_>, strict: bool) -> Result<(), AskError> {
+        let found = known_environment(session, &self.environment);
+        let mut known = match found {
+            // A control plane's names come as they are written there: of an environment of which nothing came in yet the
+            // answer is a closed gate.
+            Err(AskError::NoEnvironment { .. }) if !strict => {
+                let known = session.environments()?;
+                if nearest(&self.environment, &known).is_some() {
+                    return found.map(drop);
+                }
+                known
+            }
+            found => found?,
+        };
+        let Some(to) = &self.to else {
+            return Ok(());
+        };
+        let steps = session.step_rules(&self.environment)?;
+        let steps: Vec<String> = steps.into_iter().map(|step| step.to).collect();
+        if strict && self.rules.is_none() && !steps.is_empty() && !steps.contains(to) {
+            return Err(AskError::NoStep {
+                environment: self.environment.clone(),
+                to: to.clone(),
+                help: did_you_mean(to, &steps),
+            });
+        }
+        known.extend(steps);
+        known.sort();
+        known.dedup();
+        let is_known = known.contains(to);
+        if is_known || (!strict && nearest(to, &known).is_none()) {
+            return Ok(());
+        }
+        Err(AskError::NoEnvironment {
+            name: to.clone(),
+            help: did_you_mean(to, &known),
+        })
+    }
+
     /// The question with the rules that count: its own, or those with which the step was last asked about on record.
     ///
     /// # Errors
@@ -73,7 +169,32 @@ impl Asked {
             to,
             now_ms,
             rules,
+            edition: EDITION,
         })
+    }
+
+    /// Makes the rules of the question as tight as those on record for the step, where some are; returns what they asked
+    /// less for.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_to_record(
+        &mut self,
+        session: &Session<'_>,
+    ) -> Result<Vec<&'static str>, StoreError> {
+        let Some(rules) = &self.rules else {
+            return Ok(Vec::new());
+        };
+        let to = self.to.clone().unwrap_or_default();
+        let steps = session.step_rules(&self.environment)?;
+        let is_of_step = |step: &&StepRules| step.to == to && step.rules != GateRules::default();
+        // Rules that ask for nothing of their own are nobody's decision yet.
+        let Some(step) = steps.iter().find(is_of_step) else {
+            return Ok(Vec::new());
+        };
+        let (rules, less) = tighter::of(&step.rules, rules);
+        self.rules = Some(rules);
+        Ok(less)
     }
 
     /// The age and share that were asked for, where they are stricter.
@@ -121,6 +242,7 @@ pub struct Known {
     wanted: BTreeMap<(String, u64), Vec<DesiredAssignment>>,
     acts: Vec<Act>,
     well_since: BTreeMap<String, i64>,
+    restored: Option<Restored>,
 }
 
 impl Known {
@@ -144,6 +266,7 @@ impl Known {
             bundles,
             wanted,
             well_since,
+            restored: session.last_restore()?,
         })
     }
 
@@ -166,6 +289,7 @@ impl Known {
                 wanted: &self.wanted,
                 acts: &self.acts,
                 well_since: &self.well_since,
+                restored: self.restored,
             },
         )
     }

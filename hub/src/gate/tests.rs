@@ -7,10 +7,12 @@ use outhaul_bundle::Digest;
 use outhaul_gate::*;
 
 use super::GateVerdict::{Closed, Open};
+use outhaul_gate::conflict::Conflict;
+
 use crate::fake::{self, NEW, OLD};
 use crate::store::{
-    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Running,
-    Signed, SiteState,
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Restored,
+    Running, Signed, SiteState,
 };
 use crate::time::{self, HOUR_MS};
 
@@ -27,6 +29,8 @@ struct World {
     bundles: Vec<DesiredBundle>,
     acts: Vec<Act>,
     well_since: BTreeMap<String, i64>,
+    edition: Option<u32>,
+    restored: Option<Restored>,
 }
 
 impl World {
@@ -78,6 +82,7 @@ impl World {
             to: None,
             now_ms: NOW,
             rules,
+            edition: self.edition.unwrap_or(EDITION),
         };
         decide(
             &question,
@@ -87,6 +92,7 @@ impl World {
                 wanted: &wanted,
                 acts: &self.acts,
                 well_since: &self.well_since,
+                restored: self.restored,
             },
         )
     }
@@ -174,6 +180,7 @@ fn silent(name: &str) -> SiteState {
         attempt: None,
         missing: Vec::new(),
         declared_lost: Vec::new(),
+        conflict: None,
     }
 }
 
@@ -209,6 +216,7 @@ fn well(name: &str, number: u64) -> SiteState {
             report: 7,
             digest: format!("sha256:{name}"),
             received_ms,
+            made_ms: received_ms,
             role: ROLE.into(),
             bundle: number,
             index: digest(number),

@@ -55,23 +55,37 @@ pub(super) fn is_covered(
     Ok(after.is_some_and(|after| after.previous.as_deref() == Some(digest)))
 }
 
+/// What a report contradicts.
+#[derive(Debug)]
+pub(super) struct Contradiction {
+    /// Digest of the report on record.
+    pub on_record: String,
+    /// What was expected and found.
+    pub reason: String,
+}
+
 /// Whether the report is new, or why it contradicts what is on record around its place.
 pub(super) fn fits(
     session: &Session<'_>,
     report: &Report,
     digest: &str,
-) -> Result<Result<bool, String>, StoreError> {
+) -> Result<Result<bool, Contradiction>, StoreError> {
+    let other = |on_record: &str, reason: String| {
+        let on_record = on_record.to_owned();
+        Ok(Err(Contradiction { on_record, reason }))
+    };
     let at = |number| place(report, number);
     let number = report.number;
     if let Some(stored) = session.stored_report(&at(number))? {
         if stored.digest == digest {
             return Ok(Ok(false));
         }
-        return Ok(Err(format!(
+        let reason = format!(
             "report {number} is on record with other content (expected {}, found {digest}): the \
              site's store was restored from a copy, or two machines use one key",
             stored.digest
-        )));
+        );
+        return other(&stored.digest, reason);
     }
     if number > 1
         && let Some(before) = session.stored_report(&at(number - 1))?
@@ -81,23 +95,25 @@ pub(super) fn fits(
             .map(|digest| digest.to_string())
             .unwrap_or_default();
         if claimed != before.digest {
-            return Ok(Err(format!(
+            let reason = format!(
                 "report {number} follows another report {} than the one on record (expected {}, \
                  found {claimed})",
                 number - 1,
                 before.digest
-            )));
+            );
+            return other(&before.digest, reason);
         }
     }
     if let Some(after) = session.stored_report(&at(number + 1))?
         && after.previous.as_deref() != Some(digest)
     {
-        return Ok(Err(format!(
+        let reason = format!(
             "report {} on record follows another report {number} than this one (expected {}, found \
              {digest})",
             number + 1,
             after.previous.unwrap_or_default()
-        )));
+        );
+        return other(&after.digest, reason);
     }
     Ok(Ok(true))
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::Batch;
 use super::chain::{fits, is_covered, out_of_range, place};
+use super::conflicts;
 use crate::orders;
 use crate::store::{NewReport, Registration, Session, StoreError};
 
@@ -62,9 +63,9 @@ enum Signed {
 /// A report that its site's key signed, that is on record already, or that another may vouch for.
 #[derive(Debug)]
 pub(super) struct SignedReport {
-    report: Report,
-    digest: String,
-    line: Vec<u8>,
+    pub(super) report: Report,
+    pub(super) digest: String,
+    pub(super) line: Vec<u8>,
     signed: Signed,
 }
 
@@ -253,6 +254,7 @@ pub(super) fn record_report(
         Signed::By(generation) => Some(generation),
         Signed::OnRecord | Signed::ByNobody(_) => None,
     };
+    let mut begins = false;
     let present = generation == Some(known.key_generation);
     match (generation, session.epoch_key(&site, epoch)?) {
         // The newest key goes on where the one before stopped; that one still signs what came before.
@@ -260,7 +262,10 @@ pub(super) fn record_report(
         (Some(generation), Some((of_epoch, Some(first))))
             if generation < of_epoch && report.number < first => {}
         (Some(generation), Some((of_epoch, _))) if of_epoch == generation => {}
-        (Some(generation), None) if present => session.start_epoch(report, generation)?,
+        (Some(generation), None) if present => {
+            session.start_epoch(report, generation)?;
+            begins = true;
+        }
         _ if is_covered(session, report, &checked.digest)? => {}
         (Some(_), Some(_)) => {
             let text = format!("epoch `{epoch}` is signed by another key of this site");
@@ -279,7 +284,12 @@ pub(super) fn record_report(
     }
     let new = match fits(session, report, &checked.digest)? {
         Ok(new) => new,
-        Err(reason) => {
+        Err(contradiction) => {
+            if present {
+                let conflict = conflicts::found(batch, checked, &contradiction);
+                session.add_conflict(&conflict)?;
+            }
+            let reason = contradiction.reason;
             return Ok(Err(LineRefusal {
                 site: Some(site.clone()),
                 exchanged: generation.map(|_| (site, epoch.to_owned())),
@@ -297,6 +307,9 @@ pub(super) fn record_report(
         })?;
         if let Some(generation) = generation.filter(|generation| present && *generation > 1) {
             session.rekey_epoch(report, generation)?;
+        }
+        if present {
+            conflicts::look(session, batch, checked, (&known, begins))?;
         }
         orders::reported(session, report)?;
     }

@@ -32,6 +32,9 @@ use crate::state::StateError;
 use crate::store::{NETWORK, Origin};
 use crate::time;
 
+/// What is answered when the database is no longer where it was.
+pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is taken in or acknowledged; keep \
+                               what you have and send it again later";
 /// Largest body of reports, in bytes.
 const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
 /// Largest enrolment request, in bytes.
@@ -83,7 +86,10 @@ async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     shared.alive().await?;
     let clock = shared.clock().await?.map(|problem| problem.to_string());
-    let unwritable = shared.unwritable().await?;
+    let unwritable = match shared.in_place() {
+        true => shared.unwritable().await?,
+        false => Some(GONE.to_owned()),
+    };
     let status = match unwritable {
         // It answers questions; what it does not do is take reports in.
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -65,14 +65,18 @@ pub(super) async fn gate(
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let now_ms = time::now_ms();
-    let asked = asked(query)?;
+    let mut asked = asked(query)?;
     let caller = caller(&shared, &headers).await?;
-    let step = caller
-        .as_ref()
-        .and_then(|caller| asked.step(caller, now_ms));
+    let asked_by = caller.clone();
     let decided = shared
         .look(move |store, _| {
             store.read(|session| {
+                let less = match asked.check_names(session, false) {
+                    Ok(()) => asked.keep_to_record(session)?,
+                    Err(AskError::Store(error)) => return Err(error.into()),
+                    Err(problem) => return Ok(Err(format!("{problem}; {}", problem.help()))),
+                };
+                let step = asked_by.and_then(|caller| asked.step(&caller, now_ms));
                 let question = match asked.question(session, now_ms) {
                     Ok(question) => question,
                     Err(AskError::Store(error)) => return Err(error.into()),
@@ -81,15 +85,20 @@ pub(super) async fn gate(
                 let known = Known::read(session, &question)?;
                 let decision = known.decide(&question);
                 let is_known = known.knows_commit(&question);
-                Ok(Ok((question, decision, is_known)))
+                Ok(Ok((question, decision, is_known, (step, less))))
             })
         })
         .await?;
-    let (question, decision, known) = decided.map_err(bad)?;
+    let (question, decision, known, (step, less)) = decided.map_err(bad)?;
     // Only for a caller with a token, and of commits that a signed bundle names: nobody else writes what
     // somebody may later take for evidence.
     let recorded = caller.is_some() && known;
-    let answer = GateAnswer { decision, recorded };
+    let answer = GateAnswer {
+        decision,
+        recorded,
+        rules_on_record: looser(&less),
+        what_if: false,
+    };
     let json = sorted(&answer);
     if let Some(caller) = caller.filter(|_| known) {
         let decision = answer.decision;
@@ -108,6 +117,18 @@ pub(super) async fn gate(
             .await?;
     }
     Ok(json)
+}
+
+/// What a caller is answered that asks with looser rules than those on record.
+fn looser(less: &[&str]) -> Option<String> {
+    if less.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them \
+         looser with `outhaul-hub gate --rules FILE --record`",
+        less.join(", ")
+    ))
 }
 
 /// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.

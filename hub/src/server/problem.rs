@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::shown::Json;
 use crate::error::HubError;
+use crate::state::StateError;
 use crate::store::StoreError;
 
 /// An answer that says what went wrong.
@@ -115,6 +116,9 @@ impl From<HubError> for Problem {
     fn from(error: HubError) -> Self {
         // The whole chain goes to the journal; the peer is told only that this hub has a problem.
         tracing::error!(error = chain(&error), "a request failed");
+        if matches!(&error, HubError::State(StateError::Replaced { .. })) {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, super::api::GONE);
+        }
         let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
         let message = if full {
             "the hub's store failed; send again later"

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use outhaul_kit::durable;
 use outhaul_signer::clock::Implausible;
@@ -30,6 +31,9 @@ const LEAST_FREE_BYTES: u64 = 256 * 1024;
 /// What is written to see whether the store can be written again, and its size.
 const TRIAL: &str = "write-trial";
 const TRIAL_BYTES: usize = 64 * 1024;
+/// How often it is looked whether the database is still there, and for how long requests are answered when it is not.
+const LOOKED_AT: Duration = Duration::from_secs(2);
+const ANSWERED_FOR: Duration = Duration::from_secs(5);
 /// Refusals recorded in one second of what the network sends.
 const REFUSALS_A_SECOND: u32 = 20;
 
@@ -98,6 +102,29 @@ impl Shared {
             state: state.to_owned(),
             counters: Counters::default(),
         })
+    }
+
+    /// Whether the database is still the file that was opened. Waits for nothing.
+    pub(super) fn in_place(&self) -> bool {
+        self.liveness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_in_place()
+    }
+
+    /// Ends when the database is no longer the file that was opened, and whoever asked in the meantime got the answer.
+    pub(super) async fn replaced(self: Arc<Self>) {
+        let mut tick = tokio::time::interval(LOOKED_AT);
+        loop {
+            tick.tick().await;
+            if !self.in_place() {
+                tracing::error!(
+                    "the hub's database was removed or replaced: nothing more is taken in or acknowledged, and the hub ends"
+                );
+                tokio::time::sleep(ANSWERED_FOR).await;
+                return;
+            }
+        }
     }
 
     /// Whether the store answers. No query is waited for.
@@ -170,7 +197,11 @@ impl Shared {
     ) -> Result<T, HubError> {
         let shared = Arc::clone(self);
         off_the_loop(move || {
-            let done = work(&mut shared.hub.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut hub = shared.hub.lock().unwrap_or_else(PoisonError::into_inner);
+            // What is written into a file that is gone would be acknowledged and found by nobody.
+            hub.refuse_replaced()?;
+            let done = work(&mut hub);
+            drop(hub);
             let failed = matches!(&done, Err(error) if error.is_unwritable());
             if failed || done.is_ok() {
                 shared.write_failed.store(failed, Ordering::Relaxed);

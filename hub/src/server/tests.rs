@@ -29,7 +29,13 @@ fn hub(folder: &Path) -> Hub {
     let secret = Secret::new("a passphrase of the tests".to_owned());
     let options = InitOptions::new(secret, Timestamp::now());
     let fleet = Fleet::init(&folder.join("fleet"), options).unwrap();
-    Hub::init(&folder.join("hub"), &fleet.root_bytes().unwrap(), None).unwrap()
+    Hub::init(
+        &folder.join("hub"),
+        &fleet.root_bytes().unwrap(),
+        None,
+        None,
+    )
+    .unwrap()
 }
 
 /// What is answered to `path`: the status line and the body.

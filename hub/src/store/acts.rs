@@ -9,8 +9,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError};
 
-const COLUMNS: &str =
-    "id, kind, environment, base_commit, site, until_ms, withdraws, reason, by_name, at_ms";
+const COLUMNS: &str = "id, kind, environment, base_commit, site, until_ms, withdraws, reason, by_name, at_ms, chosen, epoch";
 
 impl Session<'_> {
     /// Records an entry and returns its number.
@@ -31,7 +30,7 @@ impl Session<'_> {
         let digest = Act { id, ..act.clone() }.digest(&previous);
         let text = format!(
             "INSERT INTO gate_acts ({COLUMNS}, previous, digest)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
         );
         self.db.execute(
             &text,
@@ -46,6 +45,8 @@ impl Session<'_> {
                 act.reason,
                 act.by,
                 act.at_ms,
+                act.chosen,
+                act.epoch,
                 previous,
                 digest
             ],
@@ -62,12 +63,12 @@ impl Session<'_> {
             "SELECT {COLUMNS}, EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
                FROM gate_acts a WHERE id = $1"
         );
-        let row = |row: &Row<'_>| Ok((read(row)?, row.get(10)?));
+        let row = |row: &Row<'_>| Ok((read(row)?, row.get(12)?));
         let found = self.db.query_row(&text, params![id], row).optional()?;
         found.map(|(act, is)| Ok((act?, is))).transpose()
     }
 
-    /// What was not withdrawn, but for withdrawals and for what ended by itself before `now_ms`. Deferrals stay: after
+    /// What was not withdrawn, but for withdrawals, choices and for what ended by itself before `now_ms`. Deferrals stay: after
     /// their deadline they close a gate.
     ///
     /// # Errors
@@ -75,7 +76,7 @@ impl Session<'_> {
     pub fn acts_in_force(&self, now_ms: i64) -> Result<Vec<Act>, StoreError> {
         let text = format!(
             "SELECT {COLUMNS} FROM gate_acts a
-              WHERE kind <> 'withdraw' AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
+              WHERE kind NOT IN ('withdraw', 'choose') AND (kind = 'defer' OR until_ms IS NULL OR until_ms > $1)
                 AND NOT EXISTS (SELECT 1 FROM gate_acts w WHERE w.withdraws = a.id)
               ORDER BY id"
         );
@@ -101,9 +102,18 @@ impl Session<'_> {
         let mut rows = query.query([])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push((read(row)??, row.get(10)?, row.get(11)?));
+            found.push((read(row)??, row.get(12)?, row.get(13)?));
         }
         Ok(found)
+    }
+
+    /// The entries of one kind, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub(super) fn acts_of(&self, kind: ActKind) -> Result<Vec<Act>, StoreError> {
+        let text = format!("SELECT {COLUMNS} FROM gate_acts WHERE kind = $1 ORDER BY id");
+        self.acts_by(&text, params![kind.word()])
     }
 
     fn acts_by(&self, text: &str, bounds: impl rusqlite::Params) -> Result<Vec<Act>, StoreError> {
@@ -152,5 +162,7 @@ fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, rusqlite::Error> {
         reason: row.get(7)?,
         by: row.get(8)?,
         at_ms: row.get(9)?,
+        chosen: row.get(10)?,
+        epoch: row.get(11)?,
     }))
 }

@@ -86,6 +86,26 @@ impl Session<'_> {
         for sites in [SITES, SITE_KEYS, METADATA, REPORTS] {
             self.each(sites, take)?;
         }
+        for site in self.site_states()? {
+            let Some(newest) = site.newest.filter(|_| !site.missing.is_empty()) else {
+                continue;
+            };
+            take(AuditLine::Missing {
+                site: site.site,
+                epoch: newest.epoch,
+                reports: site.missing,
+            })?;
+        }
+        for (site, conflict, envelope) in self.all_conflicts()? {
+            take(AuditLine::Conflict {
+                site,
+                conflict,
+                envelope,
+            })?;
+        }
+        for (restored, digest) in self.restores()? {
+            take(AuditLine::Restore { restored, digest })?;
+        }
         for (act, previous, digest) in self.act_chain()? {
             take(AuditLine::Act {
                 act,
@@ -133,7 +153,9 @@ impl Session<'_> {
         clippy::type_complexity,
         reason = "rows of one query, taken apart where it is called"
     )]
-    fn chained(&self) -> Result<Vec<(i64, Option<String>, Option<(String, Link)>)>, StoreError> {
+    pub(super) fn chained(
+        &self,
+    ) -> Result<Vec<(i64, Option<String>, Option<(String, Link)>)>, StoreError> {
         let mut query = self.db.prepare(
             "SELECT ids.id, c.content, c.verdict, c.previous, c.digest
                FROM (SELECT id FROM gate_decisions UNION SELECT id FROM decision_chain) AS ids
@@ -156,7 +178,7 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn recorded(&self, id: i64) -> Result<Option<Recorded>, StoreError> {
+    pub(super) fn recorded(&self, id: i64) -> Result<Option<Recorded>, StoreError> {
         let Some((decision, evidence)) = self.decision_text(id)? else {
             return Ok(None);
         };

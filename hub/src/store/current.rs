@@ -87,6 +87,7 @@ impl Session<'_> {
         let mut attempts = self.attempts(page)?;
         let mut lost = self.declared_lost(page)?;
         let mut missing = self.missing(page)?;
+        let mut conflicts = self.open_conflicts()?;
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
                     s.revoked_ms, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
@@ -127,6 +128,7 @@ impl Session<'_> {
                 attempt: attempts.remove(&site),
                 missing: missing.remove(&site).unwrap_or_default(),
                 declared_lost: lost.remove(&site).unwrap_or_default(),
+                conflict: conflicts.remove(&site),
                 site,
             })
         })?;
@@ -145,7 +147,7 @@ impl Session<'_> {
     fn running(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Running>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
-                    o.index_digest, o.base_commit, o.state, o.message
+                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms
                FROM chosen JOIN current_states c ON c.site = chosen
                JOIN observations o
                  ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
@@ -156,6 +158,7 @@ impl Session<'_> {
                 report: from_sql(row.get(1)?),
                 digest: row.get(2)?,
                 received_ms: row.get(3)?,
+                made_ms: row.get::<_, i64>(10)?.max(row.get(11)?),
                 role: row.get(4)?,
                 bundle: from_sql(row.get(5)?),
                 index: row.get(6)?,

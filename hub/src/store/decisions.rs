@@ -247,6 +247,17 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The environments of sites and bundles, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn environments(&self) -> Result<Vec<String>, StoreError> {
+        let text = "SELECT environment FROM sites UNION SELECT environment FROM bundles ORDER BY 1";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The rules of each step from an environment, by where it leads.
     ///
     /// # Errors

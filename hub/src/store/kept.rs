@@ -22,7 +22,8 @@ impl Session<'_> {
             .prepare_cached(
                 "SELECT epoch, (SELECT MAX(number) FROM reports r
                                  WHERE r.site = e.site AND r.epoch = e.epoch)
-                   FROM epochs e WHERE site = $1 ORDER BY ordinal DESC LIMIT 1",
+                   FROM epochs e WHERE site = $1
+                  ORDER BY CASE WHEN set_aside_ms IS NULL THEN 0 ELSE 1 END, ordinal DESC LIMIT 1",
             )?
             .query_row(params![site], |row| {
                 Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))

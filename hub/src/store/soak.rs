@@ -2,7 +2,7 @@
 //!
 //! What comes in: a site's present state and the first bundle that would do. What goes out: when the hub received the
 //! first report of the unbroken run, by the hub's clock. A bundle before the one that would do, anything but success, and a
-//! report that is missing or lost within the run break it. It reads no further back than is asked for.
+//! report that is missing or lost within the run break it, and so does one from before a restore of the hub. It reads no further back than is asked for.
 
 use rusqlite::params;
 
@@ -23,11 +23,13 @@ impl Session<'_> {
         let (Some(newest), Some(running)) = (&site.newest, &site.running) else {
             return Ok(None);
         };
+        let restored = self.last_restore()?;
         let mut query = self.db.prepare_cached(
             "SELECT o.number, o.role, o.bundle_number, o.state, r.received_ms,
                     EXISTS (SELECT 1 FROM observed_assignments a
                              WHERE a.site = o.site AND a.epoch = o.epoch AND a.number = o.number
-                               AND a.status <> 'compliant')
+                               AND a.status <> 'compliant'),
+                    r.wall_ms, r.lower_bound_ms
                FROM observations o
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number
               WHERE o.site = $1 AND o.epoch = $2 AND o.running = 1 AND o.number <= $3
@@ -45,8 +47,10 @@ impl Session<'_> {
                 && from_sql(bundle) >= first
                 && state == "active"
                 && !row.get::<_, bool>(5)?;
+            let made_ms = row.get::<_, i64>(6)?.max(row.get(7)?);
+            let counts = restored.is_none_or(|restored| restored.counts(received_ms, made_ms));
             let mut lost = site.missing.iter().chain(&site.declared_lost);
-            if !is_well || lost.any(|(from, to)| *from < above && *to > number) {
+            if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
                 break;
             }
             since = Some(since.map_or(received_ms, |known| known.min(received_ms)));

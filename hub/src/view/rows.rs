@@ -118,6 +118,9 @@ pub struct SiteRow {
     pub missing: Vec<(u64, u64)>,
     /// Reports that the site declared lost.
     pub declared_lost: Vec<(u64, u64)>,
+    /// Two machines report with its key: what was seen, and how somebody ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<String>,
     /// Signed orders for its present enrolment, by number.
     pub orders: Vec<OrderRow>,
     /// The last freshness slip that it took.
@@ -127,7 +130,7 @@ pub struct SiteRow {
     /// By when it is expected, RFC 3339, where somebody deferred it.
     pub deferred_until: Option<String>,
     /// One word for the row: `failed`, `reverted`, `drifted`, `rejected`, `other-content`, `never`, `stale`,
-    /// `behind`, `unknown`, `busy`, `ok`, `revoked`.
+    /// `behind`, `unknown`, `busy`, `ok`, `conflict`, `revoked`.
     pub verdict: &'static str,
     /// Its place in the order of attention; lower needs more.
     #[serde(skip)]
@@ -184,6 +187,7 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     let of_site = |kind| {
         let acts = reading.acts.iter();
         acts.filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
+            .filter(|act| reading.restored.is_none_or(|restored| restored.holds(act)))
     };
     let waived = of_site(ActKind::Waive).map(|act| act.until_ms()).max();
     let deferred = of_site(ActKind::Defer).max_by_key(|act| act.id);
@@ -218,6 +222,10 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
             }),
         missing: site.missing.clone(),
         declared_lost: site.declared_lost.clone(),
+        conflict: site
+            .conflict
+            .as_ref()
+            .map(|conflict| conflict.sentence(&site.site)),
         orders: reading
             .orders
             .get(&site.site)
@@ -288,6 +296,9 @@ fn verdict(site: &SiteState, connection: Connection, bundle: BundleStatus) -> (&
         Connection::Revoked => return ("revoked", 9),
         Connection::Never => return ("never", 2),
         Connection::Fresh | Connection::Stale => {}
+    }
+    if site.conflict.is_some() {
+        return ("conflict", 0);
     }
     if state == "failed" || has("failed") {
         return ("failed", 0);

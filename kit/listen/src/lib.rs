@@ -10,7 +10,7 @@ mod server;
 
 pub use connections::{ConnectionLimits, accept};
 pub use peer::Peer;
-pub use server::{ListenOptions, StartError, run};
+pub use server::{ListenOptions, StartError, run, run_until};
 
 use std::sync::Arc;
 

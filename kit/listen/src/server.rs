@@ -50,8 +50,7 @@ pub struct StartError {
     pub source: io::Error,
 }
 
-/// Serves until the process is told to stop. `ready` is called once with the address when requests are answered;
-/// `beside` runs beside the server for as long.
+/// The same, with nothing but a signal that ends it.
 ///
 /// # Errors
 /// [`StartError`] when the address cannot be used.
@@ -59,6 +58,29 @@ pub fn run<S, B>(
     options: ListenOptions,
     service: impl Fn(Peer) -> S + Send + 'static,
     beside: impl Future<Output = ()> + Send + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), StartError>
+where
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    run_until(options, service, beside, std::future::pending(), ready)
+}
+
+/// Serves until the process gets a signal to stop, or `until` ends. `ready` is called once with the address when requests are answered;
+/// `beside` runs beside the server for as long.
+///
+/// # Errors
+/// [`StartError`] when the address cannot be used.
+pub fn run_until<S, B>(
+    options: ListenOptions,
+    service: impl Fn(Peer) -> S + Send + 'static,
+    beside: impl Future<Output = ()> + Send + 'static,
+    until: impl Future<Output = ()> + Send,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), StartError>
 where
@@ -94,6 +116,7 @@ where
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = until => {}
         }
         tracing::info!("stopping: finishing what is under way");
         notify(NotifyState::Stopping);

@@ -365,6 +365,11 @@ fn runbook_centre_restored() {
 }
 
 #[test]
+fn runbook_hub_lost() {
+    assert!(typed(&[FIRST, "runbooks/hub-lost.md"]) > 20);
+}
+
+#[test]
 fn runbook_stick_lost() {
     assert!(typed(&[FIRST, "runbooks/stick-lost.md"]) > 20);
 }

@@ -207,6 +207,141 @@ fn a_deferral_goes_over_what_is_missing_until_its_deadline_and_then_closes_at_an
     defer(World::new().with([silent("late")]), "late", NOW + 1).closed("all-waived");
 }
 
+/// Edition 1 counted a waived site that confirmed: its decisions come out as they were.
+#[test]
+fn a_waived_site_never_counts_though_it_confirms() {
+    let waived = two().waive("b", NOW + 1);
+    let decision = waived.open();
+    assert_eq!((decision.confirmed, decision.counted), (1, 1));
+    assert_eq!(decision.sites[1].standing, SiteStatus::Waived);
+    let of = |decision: &Decision| -> Vec<String> {
+        let sites = decision.evidence.iter().map(|one| one.site.clone());
+        sites.collect()
+    };
+    assert_eq!(of(&decision), ["a"]);
+    let least = |count| GateRules {
+        min_sites: Some(count),
+        ..GateRules::default()
+    };
+    assert!(!one(&waived.ask_with(NEW, least(2)), "min-sites").met);
+    // A share of two sites of which one is waived: the waived one neither adds nor takes away.
+    let half = World::new().with([well("a", 3), well("b", 3), silent("c")]);
+    assert_eq!(half.ask(NEW, 60).verdict, Open);
+    assert_eq!(half.waive("b", NOW + 1).ask(NEW, 60).verdict, Closed);
+    waived.clone().waive("a", NOW + 1).closed("all-waived");
+    let before = World {
+        edition: Some(1),
+        ..waived
+    };
+    let decision = before.ask_with(NEW, least(2));
+    assert_eq!((decision.verdict, decision.confirmed), (Open, 2));
+    assert_eq!(
+        (decision.edition, of(&decision)),
+        (1, vec!["a".to_owned(), "b".to_owned()])
+    );
+}
+
+fn met(decision: &Decision, rule: &str) -> bool {
+    let found = decision.rules.iter().find(|one| one.rule == rule);
+    found.unwrap().met
+}
+
+#[test]
+fn without_a_bundle_of_the_commit_its_rule_is_not_met_also_without_a_site() {
+    let nobody = World::new();
+    assert!(met(&nobody.ask(NEW, 100), "commit"));
+    let other = "9999999999999999999999999999999999999999";
+    for world in [nobody.clone(), nobody.clone().with([well("a", 3)])] {
+        let decision = world.ask(other, 100);
+        assert_eq!(decision.verdict, Closed);
+        assert!(!met(&decision, "commit"));
+        assert!(
+            decision
+                .reasons
+                .iter()
+                .any(|reason| reason.starts_with("unknown-commit: "))
+        );
+    }
+    let before = World {
+        edition: Some(1),
+        ..nobody
+    };
+    assert!(met(&before.ask(other, 100), "commit"));
+}
+
+/// Two machines with one key: neither counts, and no share of other sites goes over it.
+#[test]
+fn a_conflict_closes_at_any_share_until_somebody_chose() {
+    let mut world = two();
+    world.sites[1].conflict = Some(Conflict {
+        epoch: "e1".into(),
+        number: 7,
+        digest: digest(90),
+        on_record: digest(91),
+        reason: "report 7 is on record with other content".into(),
+        via: "stick".into(),
+        received_ms: NOW,
+    });
+    let decision = world.closed("conflict");
+    assert!(decision.reasons[0].contains("outhaul-hub choose b --digest "));
+    assert_eq!(world.ask(NEW, 50).verdict, Closed);
+    world.waive("b", NOW + 1).open();
+}
+
+#[test]
+fn after_a_restore_nothing_from_before_counts() {
+    let restored = |at_ms, backup_ms| World {
+        restored: Some(Restored { at_ms, backup_ms }),
+        ..two()
+    };
+    // Both reported an hour ago.
+    restored(NOW - 2 * HOUR_MS, NOW - 3 * HOUR_MS).open();
+    let decision = restored(NOW, NOW).closed("before-restore");
+    assert!(decision.restored.is_some());
+    assert!(
+        decision
+            .notes
+            .iter()
+            .any(|note| note.starts_with("restored: "))
+    );
+    // Received after it, and made before the backup: an old stick.
+    restored(NOW - 2 * HOUR_MS, NOW).closed("before-restore");
+    let mut excused = restored(NOW - 2 * HOUR_MS, NOW - 3 * HOUR_MS).with([silent("c")]);
+    for kind in [ActKind::Waive, ActKind::Defer] {
+        excused.acts.clear();
+        excused
+            .clone()
+            .excuse(kind, "c", NOW + 1)
+            .closed("never-reported");
+        let mut again = excused.clone().excuse(kind, "c", NOW + 1);
+        again.acts[0].at_ms = NOW - HOUR_MS;
+        again.open();
+    }
+    // A deadline that passed before the loss is still over.
+    excused
+        .excuse(ActKind::Defer, "c", NOW - 1)
+        .closed("overdue");
+    let rules = GateRules {
+        approvals: Some(ApprovalRule {
+            needed: 1,
+            by: BTreeSet::from(["ann".to_owned()]),
+        }),
+        ..GateRules::default()
+    };
+    let approved = approve(
+        restored(NOW - 2 * HOUR_MS, NOW - 3 * HOUR_MS),
+        "ann",
+        NEW,
+        None,
+    );
+    assert_eq!(approved.ask_with(NEW, rules.clone()).verdict, Closed);
+    let never = World {
+        restored: None,
+        ..approved
+    };
+    assert_eq!(never.ask_with(NEW, rules).verdict, Open);
+}
+
 #[test]
 fn a_waiver_lets_one_site_be_missed_until_it_ends() {
     let world = World::new().with([well("a", 2), silent("b")]);

@@ -27,6 +27,7 @@ impl Session<'_> {
         let mut attempts = self.history_attempts()?;
         let mut lost = self.history_declared_lost()?;
         let mut missing = self.history_missing()?;
+        let mut conflicts = self.open_conflicts()?;
         let text = format!(
             "WITH {NEWEST_EPOCHS}, newest_reports AS (
                 SELECT * FROM (
@@ -73,6 +74,7 @@ impl Session<'_> {
                 attempt: attempts.remove(&site),
                 missing: missing.remove(&site).unwrap_or_default(),
                 declared_lost: lost.remove(&site).unwrap_or_default(),
+                conflict: conflicts.remove(&site),
                 site,
             })
         })?;
@@ -93,7 +95,7 @@ impl Session<'_> {
         let text = format!(
             "WITH {NEWEST_EPOCHS}, {newest}
              SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
-                    o.index_digest, o.base_commit, o.state, o.message
+                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms
                FROM newest_observations o
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
         );
@@ -103,6 +105,7 @@ impl Session<'_> {
                 report: from_sql(row.get(1)?),
                 digest: row.get(2)?,
                 received_ms: row.get(3)?,
+                made_ms: row.get::<_, i64>(10)?.max(row.get(11)?),
                 role: row.get(4)?,
                 bundle: from_sql(row.get(5)?),
                 index: row.get(6)?,

@@ -152,7 +152,7 @@ proptest! {
             prop_assert_eq!(&folded, &kept[0]);
             for enough_ms in [0, 100] {
                 let since = store.read(|session| session.well_since(&kept[0], 1, enough_ms)).unwrap();
-                let again = outhaul_gate::fold::well_since(&folded, &seen, 1, enough_ms, 100);
+                let again = outhaul_gate::fold::well_since(&folded, &seen, 1, (enough_ms, 100), None);
                 prop_assert_eq!(since, again);
             }
         }

@@ -277,6 +277,21 @@ pub(super) const TABLE: &[Case] = &[
         "ci --state hub",
         "ci --state nowhere",
     ),
+    case(
+        "outhaul-hub backup",
+        "--to hub.backup --state hub",
+        "--to hub.backup --state nowhere",
+    ),
+    case(
+        "outhaul-hub restore",
+        "hub.backup --state hub5",
+        "nowhere.backup --state hub6",
+    ),
+    not_here(
+        "outhaul-hub choose",
+        "it takes two machines with one key, see `conflicts.rs`",
+        "edge-1 --digest 00000000 --reason both --by ann --state hub",
+    ),
     case("outhaul-hub caller list", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub caller remove",

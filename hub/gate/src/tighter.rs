@@ -1,0 +1,193 @@
+//! The tighter of two sets of rules, rule by rule.
+//!
+//! What comes in: the rules of a step that are on record, and those that a question brings. What goes out: rules that ask
+//! for all that either asks for, and the names of what the question asked less for. Pure; it decides nothing.
+
+use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateRules, PartRule, Window};
+
+use crate::DEFAULT_MAX_AGE_HOURS;
+
+/// Rules that ask for all that `recorded` and `asked` ask for, and what `asked` asks less for than `recorded`.
+pub fn of(recorded: &GateRules, asked: &GateRules) -> (GateRules, Vec<&'static str>) {
+    let mut less = Vec::new();
+    let age = |rules: &GateRules| rules.max_age_hours.unwrap_or(DEFAULT_MAX_AGE_HOURS);
+    let share = |rules: &GateRules| rules.quorum_percent.unwrap_or(100);
+    if age(asked) > age(recorded) {
+        less.push("max_age_hours");
+    }
+    if share(asked) < share(recorded) {
+        less.push("quorum_percent");
+    }
+    let rules = GateRules {
+        // What is absent is the default, and stays absent where that is the tighter one.
+        max_age_hours: match age(asked) <= age(recorded) {
+            true => asked.max_age_hours,
+            false => recorded.max_age_hours,
+        },
+        quorum_percent: match share(asked) >= share(recorded) {
+            true => asked.quorum_percent,
+            false => recorded.quorum_percent,
+        },
+        min_sites: most(
+            (recorded.min_sites, asked.min_sites),
+            "min_sites",
+            &mut less,
+        ),
+        soak_hours: most(
+            (recorded.soak_hours, asked.soak_hours),
+            "soak_hours",
+            &mut less,
+        ),
+        approvals: approvals(recorded, asked, &mut less),
+        closed: closed(recorded, asked, &mut less),
+        windows: windows(recorded, asked, &mut less),
+        parts: parts(recorded, asked, &mut less),
+    };
+    (rules, less)
+}
+
+fn most(
+    (recorded, asked): (Option<u32>, Option<u32>),
+    name: &'static str,
+    less: &mut Vec<&'static str>,
+) -> Option<u32> {
+    if asked < recorded {
+        less.push(name);
+    }
+    asked.max(recorded)
+}
+
+fn approvals(
+    recorded: &GateRules,
+    asked: &GateRules,
+    less: &mut Vec<&'static str>,
+) -> Option<ApprovalRule> {
+    let (Some(known), Some(new)) = (&recorded.approvals, &asked.approvals) else {
+        if recorded.approvals.is_some() {
+            less.push("approvals");
+        }
+        return recorded
+            .approvals
+            .clone()
+            .or_else(|| asked.approvals.clone());
+    };
+    if new.needed >= known.needed && new.by.is_subset(&known.by) {
+        return Some(new.clone());
+    }
+    less.push("approvals");
+    Some(known.clone())
+}
+
+fn closed(
+    recorded: &GateRules,
+    asked: &GateRules,
+    less: &mut Vec<&'static str>,
+) -> Vec<ClosedTime> {
+    let left: Vec<&ClosedTime> = recorded
+        .closed
+        .iter()
+        .filter(|time| !asked.closed.contains(time))
+        .collect();
+    if !left.is_empty() {
+        less.push("closed");
+    }
+    asked.closed.iter().chain(left).cloned().collect()
+}
+
+fn windows(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<Window> {
+    let within = |new: &Window| recorded.windows.iter().any(|known| is_within(new, known));
+    if recorded.windows.is_empty()
+        || (!asked.windows.is_empty() && asked.windows.iter().all(within))
+    {
+        return asked.windows.clone();
+    }
+    less.push("windows");
+    recorded.windows.clone()
+}
+
+fn is_within(new: &Window, known: &Window) -> bool {
+    let (Ok(inner), Ok(outer)) = (new.minutes(), known.minutes()) else {
+        return false;
+    };
+    let days = known.days.is_empty() || (!new.days.is_empty() && new.days.is_subset(&known.days));
+    days && inner.0 >= outer.0 && inner.1 <= outer.1
+}
+
+fn parts(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<PartRule> {
+    let covers = |known: &PartRule, new: &PartRule| {
+        (&new.cluster_type, &new.workload) == (&known.cluster_type, &known.workload)
+            && new.quorum_percent.unwrap_or(100) >= known.quorum_percent.unwrap_or(100)
+            && new.min_sites >= known.min_sites
+            && new.soak_hours >= known.soak_hours
+    };
+    let left: Vec<&PartRule> = recorded
+        .parts
+        .iter()
+        .filter(|known| !asked.parts.iter().any(|new| covers(known, new)))
+        .collect();
+    if !left.is_empty() {
+        less.push("parts");
+    }
+    asked.parts.iter().chain(left).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn approved(needed: u32, by: &[&str]) -> ApprovalRule {
+        ApprovalRule {
+            needed,
+            by: by.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn each_rule_is_the_tighter_one_and_what_asks_for_less_is_named() {
+        let recorded = GateRules {
+            max_age_hours: Some(24),
+            quorum_percent: Some(80),
+            min_sites: Some(3),
+            soak_hours: Some(12),
+            approvals: Some(approved(2, &["ann", "bob", "cid"])),
+            windows: vec![Window {
+                days: [].into(),
+                from: "08:00".into(),
+                until: "17:00".into(),
+            }],
+            ..GateRules::default()
+        };
+        let (rules, less) = of(&recorded, &GateRules::default());
+        assert_eq!(rules.quorum_percent, None, "the default is all of them");
+        let kept = GateRules {
+            quorum_percent: Some(80),
+            ..rules
+        };
+        assert_eq!(kept, recorded);
+        assert_eq!(
+            less,
+            [
+                "max_age_hours",
+                "min_sites",
+                "soak_hours",
+                "approvals",
+                "windows"
+            ]
+        );
+        let tighter = GateRules {
+            max_age_hours: Some(12),
+            quorum_percent: Some(100),
+            soak_hours: Some(24),
+            approvals: Some(approved(2, &["ann", "bob"])),
+            windows: vec![Window {
+                days: [].into(),
+                from: "09:00".into(),
+                until: "12:00".into(),
+            }],
+            ..recorded.clone()
+        };
+        assert_eq!(of(&recorded, &tighter), (tighter.clone(), vec![]));
+        assert_eq!(of(&recorded, &recorded), (recorded.clone(), vec![]));
+        assert_eq!(of(&tighter, &recorded).0, tighter);
+    }
+}

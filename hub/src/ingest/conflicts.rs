@@ -1,0 +1,75 @@
+//! Whether a report shows that two machines report with one site's key.
+//!
+//! What comes in: a report that the site's present key signed, and the store. What goes out: an entry in the record of
+//! contradicting reports, which keeps the site from counting at a gate until somebody chose. It refuses nothing and
+//! chooses nothing: a machine that was restored from a copy looks the same, and only a person can look at both.
+
+use outhaul_gate::conflict;
+
+use super::Batch;
+use super::chain::Contradiction;
+use super::line::SignedReport;
+use crate::store::{NewConflict, Registration, Session, StoreError};
+
+/// The entry for a report that contradicts what is on record.
+pub(super) fn found<'a>(
+    batch: &Batch<'a>,
+    checked: &'a SignedReport,
+    contradiction: &'a Contradiction,
+) -> NewConflict<'a> {
+    NewConflict {
+        report: &checked.report,
+        digest: &checked.digest,
+        on_record: &contradiction.on_record,
+        reason: &contradiction.reason,
+        envelope: &checked.line,
+        via: batch.via,
+        received_ms: batch.received_ms,
+    }
+}
+
+/// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
+/// later one began, or a numbering begins that nobody expects after somebody chose.
+pub(super) fn look(
+    session: &Session<'_>,
+    batch: &Batch<'_>,
+    checked: &SignedReport,
+    (site, begins): (&Registration, bool),
+) -> Result<(), StoreError> {
+    let report = &checked.report;
+    let add = |on_record: String, reason: String| {
+        let contradiction = Contradiction { on_record, reason };
+        session.add_conflict(&found(batch, checked, &contradiction))
+    };
+    for later in session.later_epochs(report)? {
+        if report.at.wall_ms > later.began_ms {
+            let reason = format!(
+                "report {} of numbering `{}` was made after numbering `{}` had begun, which takes its place",
+                report.number, report.epoch, later.epoch
+            );
+            return add(later.first, reason);
+        }
+    }
+    if !begins {
+        return Ok(());
+    }
+    let Some(choice) = session.choice_of(&site.site, site.enrolled_ms)? else {
+        return Ok(());
+    };
+    let starts = session.epoch_starts(&site.site)?;
+    let begun = |(epoch, ms): (&String, &i64)| {
+        *ms > choice.at_ms && epoch.as_str() != report.epoch.as_str()
+    };
+    // The machine that was chosen by a refused report begins one numbering of its own.
+    if choice.epoch.is_none() && !starts.iter().any(begun) {
+        return Ok(());
+    }
+    let reason = format!(
+        "report {} begins numbering `{}` after {} chose the machine of report {}",
+        report.number,
+        report.epoch,
+        choice.by,
+        conflict::short_digest(choice.chosen.as_deref().unwrap_or_default())
+    );
+    add(choice.chosen.unwrap_or_default(), reason)
+}

@@ -20,6 +20,10 @@ use crate::orders;
 use crate::state::StateError;
 use crate::state::outbox::{self, WaitingReports};
 
+pub mod refusal;
+
+use refusal::HubRefusal;
+
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// Largest answer, in bytes. 1 MiB: acknowledgements of one site's epochs and 200 refused lines.
@@ -97,6 +101,8 @@ pub struct Sent {
     pub request: Option<String>,
     /// What the hub refused, in its words.
     pub refused: Vec<String>,
+    /// Why it takes nothing of this site, if so.
+    pub of_site: Option<HubRefusal>,
 }
 
 /// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
@@ -212,6 +218,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
         }
     }
     let mut after = 0;
+    let mut refused = Vec::new();
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
         let Some(last) = batch.last() else { break };
@@ -243,6 +250,10 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
                 .iter()
                 .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
         );
+        refused.extend(answer.refused);
+    }
+    if sent.sent > 0 {
+        sent.of_site = refusal::note(agent, &url, &refused)?;
     }
     Ok(sent)
 }

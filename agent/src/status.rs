@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::{AssignmentResult, ClusterEvent, ComplianceStatus};
 use serde::Serialize;
 
 use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::following;
 use crate::incomplete::{self, IncompleteBundle};
 use crate::intake::plan;
 use crate::intake::refusals::PastRefusal;
@@ -25,6 +26,8 @@ use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
+
+use outhaul_site::backup::restore::Restored;
 
 mod attention;
 pub mod blind;
@@ -73,6 +76,9 @@ pub struct Status {
     /// Assignments of the active bundle that are for other sites of the stream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_others: Vec<String>,
+    /// What the cluster shows that follows the platform repository by itself, as it was last reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterEvent>,
     /// What was last found of each assignment.
     pub assignments: Vec<AssignmentResult>,
     /// When that was, milliseconds since 1970 by the site's clock.
@@ -100,6 +106,9 @@ pub struct Status {
     /// Why reports are numbered anew, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renumbered: Option<String>,
+    /// That this memory came from a backup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Restored>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
     /// The machine's own clock.
@@ -207,6 +216,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         generations,
         own_files: own_files.unwrap_or_default(),
         for_others: for_others.unwrap_or_default(),
+        cluster: following::last(agent)?,
         assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
         observed_ms: state::meta(db, key::OBSERVED)?,
         left_behind,
@@ -217,6 +227,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
+        restored: state::meta(db, key::RESTORED)?,
         time_lower_bound: reading.bound.at().to_string(),
         clock: Clock::of(agent, &reading),
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
@@ -307,7 +318,10 @@ impl Status {
             (Some(number), None) => {
                 format!("Bundle {number} is active, and somebody should look at it.")
             }
-            (None, None) => "No bundle runs yet.".to_owned(),
+            (None, None) => match &self.cluster {
+                Some(cluster) => format!("{}.", following::sentence(cluster)),
+                None => "No bundle runs yet.".to_owned(),
+            },
         }
     }
 
@@ -335,6 +349,9 @@ impl Status {
         });
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
+            None if self.cluster.is_some() => {
+                "active: no bundle; the cluster follows the platform repository by itself".into()
+            }
             None => "active: nothing yet".into(),
         });
         if let Some(to_do) = &self.to_do {
@@ -342,6 +359,7 @@ impl Status {
         }
         lines.extend(self.bundle_lines());
         lines.extend(self.incomplete.iter().map(IncompleteBundle::sentence));
+        lines.extend(self.cluster.iter().flat_map(following::lines));
         for assignment in &self.assignments {
             let word = self.word(assignment);
             let more = if assignment.message.is_empty() {
@@ -386,6 +404,7 @@ impl Status {
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
         lines.extend(self.renumbered.iter().cloned());
+        lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
         for visit in brief::media(self) {

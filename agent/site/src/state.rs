@@ -37,6 +37,7 @@ pub mod returns;
 
 pub use error::StateError;
 pub use holds::Hold;
+pub use migrate::{shape, shape_of};
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +125,12 @@ pub mod key {
     pub const RETURNS: &str = "returns";
     /// `IncompleteBundle` of the agent: a bundle of which some parts are here.
     pub const INCOMPLETE: &str = "incomplete";
+    /// What the cluster of a site shows that follows the platform repository by itself: the event that was reported last.
+    pub const CLUSTER: &str = "cluster";
+    /// `HubRefusal` of the agent: why the hub takes nothing of this site.
+    pub const HUB_REFUSAL: &str = "hub-refusal";
+    /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
+    pub const RESTORED: &str = "restored";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

@@ -16,6 +16,7 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::gate::Obstacle;
 use crate::machine::{State, Work};
+use crate::report::refusal;
 use crate::runner::{self, held};
 use crate::secrets::Secrets;
 use crate::state::inventory;
@@ -28,7 +29,7 @@ const MAX_NAMED: usize = 10;
 #[derive(Debug, Serialize)]
 pub struct Attention {
     /// A word for scripts: `approval`, `hold`, `delay`, `window`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
-    /// `leftovers`, `content`.
+    /// `leftovers`, `content`, `hub-refuses`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
@@ -57,6 +58,12 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             help: error.help(),
         });
     }
+    found.extend(refusal::present(agent)?.map(|refusal| Attention {
+        assignment: None,
+        what: "hub-refuses",
+        message: refusal.sentence(),
+        help: refusal.help(),
+    }));
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
     found.extend(leftovers(agent)?);

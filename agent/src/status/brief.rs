@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 
+use outhaul_site::backup::restore::Restored;
+
 use super::{GenerationStatus, Status};
 use crate::intake::visit::Visit;
 use crate::machine::State;
@@ -94,4 +96,14 @@ pub(super) fn time(lower_bound: &str) -> String {
         true => "time: unknown: nothing that was signed has proved any yet".to_owned(),
         false => format!("time: not before {lower_bound}"),
     }
+}
+
+/// That this memory came from a backup.
+pub(super) fn restored(restored: &Restored) -> String {
+    format!(
+        "restored from a backup of {} by {} ({}); reports are numbered anew since",
+        super::at(restored.made_ms),
+        restored.who,
+        super::at(restored.at_ms)
+    )
 }

@@ -12,6 +12,7 @@ pub mod audit;
 pub mod facts;
 pub mod fold;
 mod kept;
+pub mod observed;
 mod rules;
 pub mod standing;
 pub mod time;
@@ -87,6 +88,11 @@ pub struct Facts<'a> {
 
 /// Decides.
 pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
+    let resolved = observed::resolved(facts.sites, facts.bundles);
+    let facts = &Facts {
+        sites: &resolved,
+        ..*facts
+    };
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
     let sites: Vec<SiteStanding> = facts
@@ -192,7 +198,7 @@ pub fn wanted_by(sites: &[SiteState], bundles: &[DesiredBundle]) -> BTreeSet<(St
         *number = bundle.number.max(*number);
     }
     let mut wanted = BTreeSet::new();
-    for site in sites {
+    for site in observed::resolved(sites, bundles).iter() {
         let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
         let desired = newest
             .get(site.role.as_str())

@@ -27,7 +27,8 @@ impl Session<'_> {
             "SELECT o.number, o.role, o.bundle_number, o.state, r.received_ms,
                     EXISTS (SELECT 1 FROM observed_assignments a
                              WHERE a.site = o.site AND a.epoch = o.epoch AND a.number = o.number
-                               AND a.status <> 'compliant')
+                               AND a.status <> 'compliant'),
+                    o.base_commit
                FROM observations o
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number
               WHERE o.site = $1 AND o.epoch = $2 AND o.running = 1 AND o.number <= $3
@@ -41,10 +42,12 @@ impl Session<'_> {
             let (role, bundle, state): (String, i64, String) =
                 (row.get(1)?, row.get(2)?, row.get(3)?);
             let received_ms: i64 = row.get(4)?;
-            let is_well = role == site.role
-                && from_sql(bundle) >= first
-                && state == "active"
-                && !row.get::<_, bool>(5)?;
+            let base_commit: String = row.get(6)?;
+            // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
+            let is_enough =
+                from_sql(bundle) >= first || (bundle == 0 && base_commit == running.base_commit);
+            let is_well =
+                role == site.role && is_enough && state == "active" && !row.get::<_, bool>(5)?;
             let mut lost = site.missing.iter().chain(&site.declared_lost);
             if !is_well || lost.any(|(from, to)| *from < above && *to > number) {
                 break;

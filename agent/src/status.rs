@@ -25,7 +25,7 @@ use crate::runner::{self, delays, held};
 use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
-use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
+use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
 
 use outhaul_site::backup::restore::Restored;
 
@@ -144,6 +144,9 @@ pub struct Clock {
     pub trusted: bool,
     /// Why it is trusted or not, in a few words.
     pub why: String,
+    /// How far the hub's clock was ahead of this one when it answered last, milliseconds; absent when they agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub_ahead_ms: Option<i64>,
 }
 
 /// How one generation stands.
@@ -210,7 +213,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         active,
         unfinished: site.worked_on(),
         watched: site.watched,
-        delays: delays::stored(agent)?,
+        delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
         to_do: advice::to_do(&site, &note),
         generations,
@@ -229,7 +232,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
         restored: state::meta(db, key::RESTORED)?,
         time_lower_bound: reading.bound.at().to_string(),
-        clock: Clock::of(agent, &reading),
+        clock: Clock::of(agent, &reading)?,
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
@@ -245,10 +248,10 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
 }
 
 impl Clock {
-    fn of(agent: &Agent, reading: &clock::ClockReading) -> Self {
+    fn of(agent: &Agent, reading: &clock::ClockReading) -> Result<Self, StateError> {
         let file = agent.config.clock.synchronized.display();
         let early = reading.wall < reading.bound.at();
-        Self {
+        Ok(Self {
             now: reading.wall.to_string(),
             trusted: reading.wall_trusted,
             why: match (reading.wall_trusted, early) {
@@ -256,7 +259,8 @@ impl Clock {
                 (false, true) => "wrong: it is certainly later; set it".to_owned(),
                 (false, false) => format!("not trusted: `{file}` is not there"),
             },
-        }
+            hub_ahead_ms: state::meta(agent.store.read(), key::HUB_CLOCK)?,
+        })
     }
 }
 
@@ -407,6 +411,7 @@ impl Status {
         lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
+        lines.extend(self.clock.hub_ahead_ms.map(brief::hub_clock));
         for visit in brief::media(self) {
             let what = if visit.is_file { "file" } else { "stick" };
             lines.push(format!("{what} `{}`: {}", visit.place, visit.text));

@@ -34,6 +34,7 @@ pub mod inventory;
 mod migrate;
 pub mod outbox;
 pub mod returns;
+pub mod soak;
 
 pub use error::StateError;
 pub use holds::Hold;
@@ -127,6 +128,8 @@ pub mod key {
     pub const INCOMPLETE: &str = "incomplete";
     /// What the cluster of a site shows that follows the platform repository by itself: the event that was reported last.
     pub const CLUSTER: &str = "cluster";
+    /// How far the hub's clock was ahead of this machine's when it answered last, milliseconds; absent when they agree.
+    pub const HUB_CLOCK: &str = "hub-clock";
     /// `HubRefusal` of the agent: why the hub takes nothing of this site.
     pub const HUB_REFUSAL: &str = "hub-refusal";
     /// [`crate::backup::restore::Restored`]: that this memory came from a backup.

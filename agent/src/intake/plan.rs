@@ -119,6 +119,18 @@ impl ImportPlan {
             let names = self.for_others.join(", ");
             lines.push(format!("  for other sites, not for this one: {names}"));
         }
+        lines.extend(
+            self.unopened
+                .iter()
+                .map(|what| format!("  this site cannot open {what}")),
+        );
+        if !self.unopened.is_empty() {
+            lines.push(
+                "what it cannot open would fail: have it sealed for this site's key (`outhaul site list --recipients` \
+                 at the centre)"
+                    .to_owned(),
+            );
+        }
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
         lines.join("\n")
     }
@@ -142,6 +154,7 @@ pub(crate) fn rehearse(
         own_files: own_files(&index, &agent.site.name),
         for_others: for_others(&index, &agent.site.name),
         held: Vec::new(),
+        unopened: Vec::new(),
         waits: None,
     };
     let orders: Vec<Order> = orders::orders_of(agent, &index)?
@@ -175,10 +188,13 @@ pub(crate) fn rehearse(
         let tried = blobs.tried(&index);
         tried.map_err(|error| copy::of_unpacking(source.name(), error))
     });
-    if let Err(error) = read {
-        // As after an import: an older one on the same stick may still be taken.
-        runner::transition(agent, &Event::CopyLost(index.number).into())?;
-        return Err(error);
+    match read {
+        Ok(unopened) => plan.unopened = unopened,
+        Err(error) => {
+            // As after an import: an older one on the same stick may still be taken.
+            runner::transition(agent, &Event::CopyLost(index.number).into())?;
+            return Err(error);
+        }
     }
     for order in &orders {
         let planned = orders::rehearse(agent, order, offer)?;

@@ -107,3 +107,21 @@ pub(super) fn restored(restored: &Restored) -> String {
         super::at(restored.at_ms)
     )
 }
+
+/// How the hub's clock and this machine's disagree.
+pub(super) fn hub_clock(ahead_ms: i64) -> String {
+    let (which, what) = match ahead_ms > 0 {
+        true => ("ahead of", "slow"),
+        false => ("behind", "fast"),
+    };
+    let minutes = ahead_ms.unsigned_abs().div_ceil(60_000);
+    let span = match (minutes / (24 * 60), minutes / 60, minutes) {
+        (days @ 2.., _, _) => format!("{days} days"),
+        (_, hours @ 2.., _) => format!("{hours} hours"),
+        (_, _, minutes) => format!("{minutes} minutes"),
+    };
+    format!(
+        "hub's clock: {span} {which} this machine's when it answered last: one of them is wrong; this one is {what} if the \
+         hub is right"
+    )
+}

@@ -98,10 +98,23 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
     assert_eq!(status["attention"], serde_json::Value::Null, "it is over");
 
     // Another machine took its name.
-    let other = Site::new(&centre, "drone-7");
+    let token = "11111111111111111111111111111111";
+    let other = Site::with_kit("drone-7", &centre.kit_with("drone-7", token, |_| {}));
     hub_of_fleet.add(&other, &["--replace"]);
     site.take(&centre.publish(&Draft::hello("two")));
     assert_eq!(site.active(), Some(2));
+    // The hub takes what an old key had left to tell in its own numbering, and nothing in a new one.
+    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
+    let changed = db.execute(
+        "UPDATE meta SET value = json_set(value, '$.epoch', 'ffffffffffffffff') WHERE name = 'site'",
+        [],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    db.execute("DELETE FROM outbox", []).unwrap();
+    db.execute("DELETE FROM meta WHERE name = 'outbox'", [])
+        .unwrap();
+    drop(db);
+    assert_told(&site.run(&["run", "--once"]), 1, &["(retired-key)"]);
     let words = ["takes no report of this site", "another key"];
     assert_told(&site.run(&["send"]), 1, &words);
     assert!(site.status()["reports_waiting"].as_u64().unwrap() > 0);

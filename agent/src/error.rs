@@ -114,6 +114,16 @@ pub enum AgentError {
         /// What happened.
         problem: String,
     },
+    /// The server has metadata of a bundle, and not all that the bundle consists of.
+    #[error(
+        "the bundle of {url} cannot be completed: `{missing}` is not there; what came of it is kept, and what runs goes on"
+    )]
+    Incomplete {
+        /// The server.
+        url: String,
+        /// What is missing.
+        missing: String,
+    },
     /// The agent was asked to stop in the middle; it goes on from there at the next start.
     #[error(
         "stopped on request; nothing is half done, and work that was begun on this host goes on with the next \
@@ -245,6 +255,10 @@ impl AgentError {
                 help.clone()
             }
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
+            Self::Incomplete { .. } => {
+                "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it is tried again by itself"
+                    .into()
+            }
             Self::Stopped => String::new(),
             Self::Broken { .. } => {
                 "report this defect with the service's log; if it comes again at each start, keep the bundle under \

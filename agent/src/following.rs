@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{
@@ -36,7 +37,7 @@ struct Record {
     format: String,
     environment: String,
     snapshot: Snapshot,
-    files: BTreeMap<String, serde::de::IgnoredAny>,
+    files: BTreeMap<String, Digest>,
 }
 
 /// Looks at the cluster, and queues what it shows.

@@ -76,6 +76,9 @@ pub struct Status {
     /// Assignments of the active bundle that are for other sites of the stream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_others: Vec<String>,
+    /// Assignments of the active bundle that nothing takes back: a rollback runs the playbooks of before again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forward_only: Vec<String>,
     /// What the cluster shows that follows the platform repository by itself, as it was last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterEvent>,
@@ -219,6 +222,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         generations,
         own_files: own_files.unwrap_or_default(),
         for_others: for_others.unwrap_or_default(),
+        forward_only: index.as_ref().map(plan::forward_only).unwrap_or_default(),
         cluster: following::last(agent)?,
         assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
         observed_ms: state::meta(db, key::OBSERVED)?,
@@ -329,6 +333,40 @@ impl Status {
         }
     }
 
+    /// The assignments, for people.
+    fn assignment_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for assignment in &self.assignments {
+            let word = self.word(assignment);
+            let more = if assignment.message.is_empty() {
+                ""
+            } else {
+                ": "
+            };
+            let own = match self.own_files.get(assignment.name.as_str()) {
+                Some(files) => format!(", with values of this site in {}", files.join(", ")),
+                None => String::new(),
+            };
+            lines.push(format!(
+                "  {}: {word}{own}{more}{}",
+                assignment.name, assignment.message
+            ));
+            lines.extend(brief::differing(assignment));
+        }
+        for name in &self.for_others {
+            lines.push(format!("  {name}: for other sites, not for this one"));
+        }
+        lines.extend(
+            plan::forward_only_sentence(&self.forward_only).map(|line| format!("  {line}")),
+        );
+        for name in &self.left_behind {
+            lines.push(format!(
+                "  {name}: no longer wanted; its traces are left on this host"
+            ));
+        }
+        lines
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let mut lines = vec![format!(
@@ -364,31 +402,7 @@ impl Status {
         lines.extend(self.bundle_lines());
         lines.extend(self.incomplete.iter().map(IncompleteBundle::sentence));
         lines.extend(self.cluster.iter().flat_map(following::lines));
-        for assignment in &self.assignments {
-            let word = self.word(assignment);
-            let more = if assignment.message.is_empty() {
-                ""
-            } else {
-                ": "
-            };
-            let own = match self.own_files.get(assignment.name.as_str()) {
-                Some(files) => format!(", with values of this site in {}", files.join(", ")),
-                None => String::new(),
-            };
-            lines.push(format!(
-                "  {}: {word}{own}{more}{}",
-                assignment.name, assignment.message
-            ));
-            lines.extend(brief::differing(assignment));
-        }
-        for name in &self.for_others {
-            lines.push(format!("  {name}: for other sites, not for this one"));
-        }
-        for name in &self.left_behind {
-            lines.push(format!(
-                "  {name}: no longer wanted; its traces are left on this host"
-            ));
-        }
+        lines.extend(self.assignment_lines());
         if let Some(hold) = &self.hold {
             lines.push(hold.sentence());
         }

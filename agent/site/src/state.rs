@@ -134,6 +134,8 @@ pub mod key {
     pub const HUB_REFUSAL: &str = "hub-refusal";
     /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
     pub const RESTORED: &str = "restored";
+    /// The bundle, and which of its parts are missing, that was reported as incomplete last.
+    pub const INCOMPLETE_TOLD: &str = "incomplete-told";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

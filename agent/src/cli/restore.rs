@@ -53,10 +53,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             done.digest
         ));
     }
-    super::say(&format!(
+    super::say(
         "the machine that this backup is of must never run again: two machines with one key contradict each other at \
-         the hub, and neither counts"
-    ));
+         the hub, and neither counts",
+    );
     let content = match header.content {
         true => {
             "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host"

@@ -210,41 +210,36 @@ fn with_sql(parts: &Parts, folder: &Path, sql: &str) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-#[test]
-fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
-    let backed = Backed::new(&[]);
-    let folder = tempfile::tempdir().unwrap();
-    let good = fs::read(&backed.file).unwrap();
-    let changed = |change: &dyn Fn(&mut Parts)| {
-        let mut parts = Parts::of(&good);
-        change(&mut parts);
-        parts.bytes()
-    };
-    let entry = |parts: &mut Parts, name: &str, content: &[u8]| {
-        let one = json!({"path": name, "bytes": content.len(), "mode": 0o600,
-            "digest": Digest::of(content).to_string()});
-        parts.header["entries"].as_array_mut().unwrap().push(one);
-        parts.files.push(content.to_vec());
-    };
+/// Adds a file to a backup.
+fn add(parts: &mut Parts, name: &str, content: &[u8]) {
+    let one = json!({"path": name, "bytes": content.len(), "mode": 0o600,
+        "digest": Digest::of(content).to_string()});
+    parts.header["entries"].as_array_mut().unwrap().push(one);
+    parts.files.push(content.to_vec());
+}
+
+/// A backup with one thing changed, and a sum that is right.
+fn changed(good: &[u8], change: impl FnOnce(&mut Parts)) -> Vec<u8> {
+    let mut parts = Parts::of(good);
+    change(&mut parts);
+    parts.bytes()
+}
+
+/// Damage of the file itself: the words of its refusal, and the file.
+fn damaged_files(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let flipped = |at: usize| {
-        let mut bytes = good.clone();
+        let mut bytes = good.to_vec();
         bytes[at] ^= 1;
         bytes
     };
-    let sql = |sql: &str| {
-        let mut parts = Parts::of(&good);
-        let edited = with_sql(&parts, folder.path(), sql);
-        parts.exchange("agent.db", edited);
-        parts.bytes()
-    };
-    let kinds: Vec<(&str, Vec<u8>)> = vec![
+    vec![
         ("it does not begin as a backup", flipped(0)),
         ("it does not begin as a backup", Vec::new()),
         ("its header is damaged", good[..200].to_vec()),
         ("and it has", good[..good.len() - 1].to_vec()),
-        ("and it has", [&good[..], b"x"].concat()),
+        ("and it has", [good, b"x"].concat()),
         ("`site.key` in it is damaged", {
-            let mut parts = Parts::of(&good);
+            let mut parts = Parts::of(good);
             let at = parts.at("site.key");
             parts.files[at][30] ^= 1;
             parts.bytes()
@@ -252,26 +247,40 @@ fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
         ("its last line is not the digest", flipped(good.len() - 3)),
         (
             "it is of format `outhaul.dev/site-backup/v2`",
-            changed(&|parts| parts.header["format"] = json!("outhaul.dev/site-backup/v2")),
+            changed(good, |parts| {
+                parts.header["format"] = json!("outhaul.dev/site-backup/v2");
+            }),
         ),
         (
             "which belongs into no backup",
-            changed(&|parts| entry(parts, "../escape", b"x")),
+            changed(good, |parts| add(parts, "../escape", b"x")),
         ),
         (
             "which belongs into no backup",
-            changed(&|parts| entry(parts, "generations/1/index.json", b"x")),
+            changed(good, |parts| add(parts, "generations/1/index.json", b"x")),
         ),
+    ]
+}
+
+/// Damage of what is in it, and the file is as its header states.
+fn damaged_contents(good: &[u8], folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let sql = |sql: &str| {
+        changed(good, |parts| {
+            let edited = with_sql(parts, folder, sql);
+            parts.exchange("agent.db", edited);
+        })
+    };
+    vec![
         (
             "it holds `floors.json` twice",
-            changed(&|parts| {
+            changed(good, |parts| {
                 let copy = parts.files[parts.at("floors.json")].clone();
-                entry(parts, "floors.json", &copy);
+                add(parts, "floors.json", &copy);
             }),
         ),
         (
             "it does not hold `site.key`",
-            changed(&|parts| {
+            changed(good, |parts| {
                 let at = parts.at("site.key");
                 parts.header["entries"].as_array_mut().unwrap().remove(at);
                 parts.files.remove(at);
@@ -279,11 +288,13 @@ fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
         ),
         (
             "the keys in it cannot be used",
-            changed(&|parts| parts.exchange("site.key", b"no key\n".to_vec())),
+            changed(good, |parts| {
+                parts.exchange("site.key", b"no key\n".to_vec());
+            }),
         ),
         (
             "the database in it cannot be used",
-            changed(&|parts| {
+            changed(good, |parts| {
                 let mut database = parts.files[parts.at("agent.db")].clone();
                 database[4096..8192].fill(0xff);
                 parts.exchange("agent.db", database);
@@ -303,9 +314,20 @@ fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
         ),
         (
             "the settings in it cannot be used",
-            changed(&|parts| parts.exchange("agent.toml", b"drift_s = \"often\"\n".to_vec())),
+            changed(good, |parts| {
+                parts.exchange("agent.toml", b"drift_s = \"often\"\n".to_vec());
+            }),
         ),
-    ];
+    ]
+}
+
+#[test]
+fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
+    let backed = Backed::new(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let good = fs::read(&backed.file).unwrap();
+    let mut kinds = damaged_files(&good);
+    kinds.extend(damaged_contents(&good, folder.path()));
     let file = folder.path().join("damaged.backup");
     let mut seen = BTreeSet::new();
     for (words, bytes) in kinds {

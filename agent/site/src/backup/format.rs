@@ -120,11 +120,13 @@ impl Named {
             ("agent.db", None) => Some(Self::Database),
             ("site.key", None) => Some(Self::Key),
             ("agent.toml", None) => Some(Self::Settings),
-            ("floors.json" | "site.key.next" | "site.age.next", None) => Some(Self::Other),
-            (request, None) if request.ends_with(".request") => Some(Self::Other),
-            (_, Some("identities" | "roots" | "generations")) => Some(Self::Other),
-            (_, Some("blobs")) if name.starts_with("blobs/sha256/") => Some(Self::Other),
-            _ => None,
+            ("floors.json" | "site.key.next" | "site.age.next", None)
+            | (_, Some("identities" | "roots" | "generations")) => Some(Self::Other),
+            _ => {
+                let request =
+                    folder.is_none() && Path::new(name).extension() == Some("request".as_ref());
+                (request || name.starts_with("blobs/sha256/")).then_some(Self::Other)
+            }
         }
     }
 

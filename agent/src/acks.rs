@@ -63,6 +63,8 @@ pub struct Acknowledged {
     pub gone: u64,
     /// Why reports are numbered anew, when this showed it.
     pub renumbered: Option<Renumbered>,
+    /// The hub's clock when it signed the newest of them, milliseconds since 1970.
+    pub hub_time_ms: Option<i64>,
 }
 
 /// The acknowledgements in a file's lines that are for this site, and why another line cannot be used:
@@ -132,7 +134,10 @@ pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged,
     next.epoch = state::new_epoch()?;
     let done = agent
         .commit(|db, author| {
-            let mut done = Acknowledged::default();
+            let mut done = Acknowledged {
+                hub_time_ms: acks.iter().map(|ack| ack.hub_time_ms).max(),
+                ..Acknowledged::default()
+            };
             let mut reading = author.reading.clone();
             for ack in &acks {
                 reading.accept_hub_time(db, ack.hub_time_ms)?;

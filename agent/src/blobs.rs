@@ -19,6 +19,7 @@ use crate::cut;
 use crate::durable::{self, FileError, at};
 use crate::state_folder::StateFolder;
 
+mod sealed_values;
 mod tried;
 
 use tried::Trial;

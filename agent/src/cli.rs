@@ -22,11 +22,14 @@ use crate::state_folder::LockError;
 mod apply;
 mod apply_helper;
 mod approve;
+mod backup;
 mod enrol;
 mod export;
 mod hold;
 mod import;
+mod observe;
 mod plan;
+mod restore;
 mod rollback;
 mod run;
 mod send;
@@ -74,12 +77,15 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Plan(plan::Args),
+    Observe(observe::Args),
     Approve(approve::Args),
     Hold(hold::Args),
     Rollback(rollback::Args),
     Apply(apply::Args),
     Export(export::Args),
     Send(send::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
     ApplyHelper(apply_helper::Args),
 }
 
@@ -160,12 +166,15 @@ pub fn main() -> ExitCode {
             Command::Run(args) => run::run(&context, &args),
             Command::Status(args) => status::run(&context, &args),
             Command::Plan(args) => plan::run(&context, &args),
+            Command::Observe(args) => observe::run(&context, &args),
             Command::Approve(args) => approve::run(&context, &args),
             Command::Hold(args) => hold::run(&context, &args),
             Command::Rollback(args) => rollback::run(&context, &args),
             Command::Apply(args) => apply::run(&context, &args),
             Command::Export(args) => export::run(&context, &args),
             Command::Send(args) => send::run(&context, &args),
+            Command::Backup(args) => backup::run(&context, &args),
+            Command::Restore(args) => restore::run(&context, &args),
             Command::ApplyHelper(args) => apply_helper::run(&context, &args),
         });
     let code = result.unwrap_or_else(|error| {

@@ -17,6 +17,10 @@ use outhaul_site::windows::MaintenanceConfig;
 
 use crate::durable::{self, FileError};
 
+mod observe;
+
+pub use observe::ObserveConfig;
+
 /// Largest `agent.toml` in bytes.
 const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
@@ -64,6 +68,8 @@ pub struct AgentConfig {
     pub flux: FluxConfig,
     /// The hook program's settings.
     pub hook: HookConfig,
+    /// The platform repository that the cluster follows by itself.
+    pub observe: ObserveConfig,
     /// Where `outhaul-mirror` serves what bundles bring.
     pub serve: outhaul_serve::settings::Settings,
     /// Where a connected site pulls from.
@@ -152,6 +158,7 @@ impl Default for AgentConfig {
             argocd: ArgoCdConfig::default(),
             flux: FluxConfig::default(),
             hook: HookConfig::default(),
+            observe: ObserveConfig::default(),
             serve: outhaul_serve::settings::Settings::default(),
             repository: RepositoryConfig::default(),
             hub: HubConfig::default(),
@@ -293,7 +300,8 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         .or_else(|| config.argocd.out_of_range())
         .or_else(|| config.flux.out_of_range())
         .or_else(|| config.hook.out_of_range(&config.reconciler))
-        .or_else(|| config.folder.out_of_range());
+        .or_else(|| config.folder.out_of_range())
+        .or_else(|| config.observe.out_of_range());
     if let Some((key, found, expected)) = of_reconcilers {
         return wrong(key, found, expected);
     }

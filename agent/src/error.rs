@@ -6,6 +6,7 @@
 
 use outhaul_bundle::ReadError;
 use outhaul_reconcilers::ApplyError;
+use outhaul_site::backup::BackupError;
 
 use crate::config::ConfigError;
 use crate::content_error::GenerationError;
@@ -113,6 +114,16 @@ pub enum AgentError {
         /// What happened.
         problem: String,
     },
+    /// The server has metadata of a bundle, and not all that the bundle consists of.
+    #[error(
+        "the bundle of {url} cannot be completed: `{missing}` is not there; what came of it is kept, and what runs goes on"
+    )]
+    Incomplete {
+        /// The server.
+        url: String,
+        /// What is missing.
+        missing: String,
+    },
     /// The agent was asked to stop in the middle; it goes on from there at the next start.
     #[error(
         "stopped on request; nothing is half done, and work that was begun on this host goes on with the next \
@@ -130,6 +141,12 @@ pub enum AgentError {
     },
 }
 
+impl From<BackupError> for AgentError {
+    fn from(error: BackupError) -> Self {
+        Self::from_backup("the backup", error)
+    }
+}
+
 impl From<LockError> for AgentError {
     fn from(error: LockError) -> Self {
         Self::State(error.into())
@@ -143,6 +160,20 @@ impl AgentError {
             source_name: source_name.to_owned(),
             rule: rule.to_owned(),
             message: message.into(),
+        }
+    }
+
+    /// What a backup said: the file's fault, or this machine's.
+    pub fn from_backup(source_name: &str, error: BackupError) -> Self {
+        match (error.rule(), error) {
+            (Some(rule), error) => Self::refused(source_name, rule, error.to_string()),
+            (None, BackupError::State(error)) => Self::State(*error),
+            (None, BackupError::File(error)) => Self::File(error),
+            (None, other) => Self::Usage {
+                message: other.to_string(),
+                help: "give an empty folder (`--state`), or move what is in this one away"
+                    .to_owned(),
+            },
         }
     }
 
@@ -224,6 +255,10 @@ impl AgentError {
                 help.clone()
             }
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
+            Self::Incomplete { .. } => {
+                "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it is tried again by itself"
+                    .into()
+            }
             Self::Stopped => String::new(),
             Self::Broken { .. } => {
                 "report this defect with the service's log; if it comes again at each start, keep the bundle under \
@@ -258,6 +293,13 @@ fn refusal_help(rule: &str) -> &'static str {
         }
         "stream" | "recipient" | "fleet" | "foreign-fleet" => {
             "use a bundle that was made for this site"
+        }
+        "backup-digest" => {
+            "use the file whose digest was written down; if there is none, ask who made the backup"
+        }
+        "backup-format" => "restore it with the agent of the version that wrote it, or a newer one",
+        rule if rule == "not-a-backup" || rule.starts_with("backup-") => {
+            "do not use this file: take another copy of the backup, or replace the site with a new kit"
         }
         "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
         "published-twice" => {

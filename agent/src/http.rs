@@ -120,6 +120,12 @@ impl Server for Client {
         let start = match answer.status() {
             206 => offset,
             200 => 0,
+            404 | 410 => {
+                return Err(AgentError::Incomplete {
+                    url: self.base.join(""),
+                    missing: path.to_owned(),
+                });
+            }
             _ => return Err(self.unexpected(path, &answer)),
         };
         Ok((Box::new(answer.into_reader()), start))

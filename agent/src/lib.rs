@@ -22,6 +22,7 @@ mod daemon;
 mod enrol;
 mod error;
 mod facilities;
+mod following;
 mod generation;
 mod helper;
 mod host;

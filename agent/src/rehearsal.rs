@@ -32,6 +32,12 @@ pub struct ImportPlan {
     /// Assignments of the bundle that are for other sites of the stream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_others: Vec<String>,
+    /// Assignments that nothing takes back once they were applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forward_only: Vec<String>,
+    /// Sealed values that this site cannot open, a sentence for each file: its assignment would fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unopened: Vec<String>,
     /// Why it would wait for a person, if it would.
     pub waits: Option<String>,
 }

@@ -17,8 +17,12 @@ use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::orders;
-use crate::state::StateError;
 use crate::state::outbox::{self, WaitingReports};
+use crate::state::{self, StateError, key};
+
+pub mod refusal;
+
+use refusal::HubRefusal;
 
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
@@ -97,6 +101,8 @@ pub struct Sent {
     pub request: Option<String>,
     /// What the hub refused, in its words.
     pub refused: Vec<String>,
+    /// Why it takes nothing of this site, if so.
+    pub of_site: Option<HubRefusal>,
 }
 
 /// Writes all waiting reports below `folder`, durably. They stay in the outbox until acknowledged.
@@ -212,6 +218,7 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
         }
     }
     let mut after = 0;
+    let mut refused = Vec::new();
     for _ in 0..MAX_BATCHES {
         let batch = outbox::waiting(agent.store.read(), after, MAX_BATCH_BYTES)?;
         let Some(last) = batch.last() else { break };
@@ -232,7 +239,12 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
         let epoch = agent.site.epoch.clone();
         after = last.number;
         sent.sent += batch.len() as u64;
-        sent.acknowledged += acks::accept(agent, &envelopes)?.gone;
+        let accepted = acks::accept(agent, &envelopes)?;
+        sent.acknowledged += accepted.gone;
+        // It was signed a moment ago.
+        if let Some(hub_time_ms) = accepted.hub_time_ms {
+            note_hub_clock(agent, hub_time_ms)?;
+        }
         if agent.site.epoch != epoch {
             // Numbered anew: all of it goes again.
             after = 0;
@@ -243,8 +255,28 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
                 .iter()
                 .map(|line| outhaul_reconcilers::shortened(&serde_json::json!(line).to_string())),
         );
+        refused.extend(answer.refused);
+    }
+    if sent.sent > 0 {
+        sent.of_site = refusal::note(agent, &url, &refused)?;
     }
     Ok(sent)
+}
+
+/// How far the clocks of the hub and of this machine may be apart, milliseconds, before it is named.
+const CLOCKS_AGREE_MS: i64 = 60_000;
+
+/// Remembers how far the hub's clock is from this machine's, for `status`.
+fn note_hub_clock(agent: &mut Agent, hub_time_ms: i64) -> Result<(), AgentError> {
+    agent.commit(|db, author| {
+        let ahead_ms = hub_time_ms.saturating_sub(author.reading.wall_ms());
+        let named = ahead_ms.saturating_abs() > CLOCKS_AGREE_MS;
+        let before: Option<i64> = state::meta(db, key::HUB_CLOCK)?;
+        if named || before.is_some() {
+            state::set_meta(db, key::HUB_CLOCK, Some(&ahead_ms).filter(|_| named))?;
+        }
+        Ok::<_, AgentError>(())
+    })
 }
 
 /// The hub's URL: the owner's, or the kit's.

@@ -29,7 +29,7 @@ pub mod observe;
 mod pass;
 mod perform;
 pub mod progress;
-mod soak;
+pub mod soak;
 pub mod tidy;
 
 pub use decisions::Rollback;

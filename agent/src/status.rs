@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::{AssignmentResult, ClusterEvent, ComplianceStatus};
 use serde::Serialize;
 
 use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::following;
 use crate::incomplete::{self, IncompleteBundle};
 use crate::intake::plan;
 use crate::intake::refusals::PastRefusal;
@@ -24,7 +25,9 @@ use crate::runner::{self, delays, held};
 use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
-use crate::state::{self, Hold, floors, generations, inventory, key, outbox};
+use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
+
+use outhaul_site::backup::restore::Restored;
 
 mod attention;
 pub mod blind;
@@ -73,6 +76,12 @@ pub struct Status {
     /// Assignments of the active bundle that are for other sites of the stream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_others: Vec<String>,
+    /// Assignments of the active bundle that nothing takes back: a rollback runs the playbooks of before again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forward_only: Vec<String>,
+    /// What the cluster shows that follows the platform repository by itself, as it was last reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterEvent>,
     /// What was last found of each assignment.
     pub assignments: Vec<AssignmentResult>,
     /// When that was, milliseconds since 1970 by the site's clock.
@@ -100,6 +109,9 @@ pub struct Status {
     /// Why reports are numbered anew, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renumbered: Option<String>,
+    /// That this memory came from a backup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Restored>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
     /// The machine's own clock.
@@ -135,6 +147,9 @@ pub struct Clock {
     pub trusted: bool,
     /// Why it is trusted or not, in a few words.
     pub why: String,
+    /// How far the hub's clock was ahead of this one when it answered last, milliseconds; absent when they agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub_ahead_ms: Option<i64>,
 }
 
 /// How one generation stands.
@@ -201,12 +216,14 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         active,
         unfinished: site.worked_on(),
         watched: site.watched,
-        delays: delays::stored(agent)?,
+        delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
         to_do: advice::to_do(&site, &note),
         generations,
         own_files: own_files.unwrap_or_default(),
         for_others: for_others.unwrap_or_default(),
+        forward_only: index.as_ref().map(plan::forward_only).unwrap_or_default(),
+        cluster: following::last(agent)?,
         assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
         observed_ms: state::meta(db, key::OBSERVED)?,
         left_behind,
@@ -217,8 +234,9 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
+        restored: state::meta(db, key::RESTORED)?,
         time_lower_bound: reading.bound.at().to_string(),
-        clock: Clock::of(agent, &reading),
+        clock: Clock::of(agent, &reading)?,
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
@@ -234,10 +252,10 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
 }
 
 impl Clock {
-    fn of(agent: &Agent, reading: &clock::ClockReading) -> Self {
+    fn of(agent: &Agent, reading: &clock::ClockReading) -> Result<Self, StateError> {
         let file = agent.config.clock.synchronized.display();
         let early = reading.wall < reading.bound.at();
-        Self {
+        Ok(Self {
             now: reading.wall.to_string(),
             trusted: reading.wall_trusted,
             why: match (reading.wall_trusted, early) {
@@ -245,7 +263,8 @@ impl Clock {
                 (false, true) => "wrong: it is certainly later; set it".to_owned(),
                 (false, false) => format!("not trusted: `{file}` is not there"),
             },
-        }
+            hub_ahead_ms: state::meta(agent.store.read(), key::HUB_CLOCK)?,
+        })
     }
 }
 
@@ -307,8 +326,45 @@ impl Status {
             (Some(number), None) => {
                 format!("Bundle {number} is active, and somebody should look at it.")
             }
-            (None, None) => "No bundle runs yet.".to_owned(),
+            (None, None) => match &self.cluster {
+                Some(cluster) => format!("{}.", following::sentence(cluster)),
+                None => "No bundle runs yet.".to_owned(),
+            },
         }
+    }
+
+    /// The assignments, for people.
+    fn assignment_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for assignment in &self.assignments {
+            let word = self.word(assignment);
+            let more = if assignment.message.is_empty() {
+                ""
+            } else {
+                ": "
+            };
+            let own = match self.own_files.get(assignment.name.as_str()) {
+                Some(files) => format!(", with values of this site in {}", files.join(", ")),
+                None => String::new(),
+            };
+            lines.push(format!(
+                "  {}: {word}{own}{more}{}",
+                assignment.name, assignment.message
+            ));
+            lines.extend(brief::differing(assignment));
+        }
+        for name in &self.for_others {
+            lines.push(format!("  {name}: for other sites, not for this one"));
+        }
+        lines.extend(
+            plan::forward_only_sentence(&self.forward_only).map(|line| format!("  {line}")),
+        );
+        for name in &self.left_behind {
+            lines.push(format!(
+                "  {name}: no longer wanted; its traces are left on this host"
+            ));
+        }
+        lines
     }
 
     /// For people.
@@ -335,6 +391,9 @@ impl Status {
         });
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
+            None if self.cluster.is_some() => {
+                "active: no bundle; the cluster follows the platform repository by itself".into()
+            }
             None => "active: nothing yet".into(),
         });
         if let Some(to_do) = &self.to_do {
@@ -342,31 +401,8 @@ impl Status {
         }
         lines.extend(self.bundle_lines());
         lines.extend(self.incomplete.iter().map(IncompleteBundle::sentence));
-        for assignment in &self.assignments {
-            let word = self.word(assignment);
-            let more = if assignment.message.is_empty() {
-                ""
-            } else {
-                ": "
-            };
-            let own = match self.own_files.get(assignment.name.as_str()) {
-                Some(files) => format!(", with values of this site in {}", files.join(", ")),
-                None => String::new(),
-            };
-            lines.push(format!(
-                "  {}: {word}{own}{more}{}",
-                assignment.name, assignment.message
-            ));
-            lines.extend(brief::differing(assignment));
-        }
-        for name in &self.for_others {
-            lines.push(format!("  {name}: for other sites, not for this one"));
-        }
-        for name in &self.left_behind {
-            lines.push(format!(
-                "  {name}: no longer wanted; its traces are left on this host"
-            ));
-        }
+        lines.extend(self.cluster.iter().flat_map(following::lines));
+        lines.extend(self.assignment_lines());
         if let Some(hold) = &self.hold {
             lines.push(hold.sentence());
         }
@@ -386,8 +422,10 @@ impl Status {
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
         lines.extend(self.renumbered.iter().cloned());
+        lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));
         lines.push(format!("clock: {} ({})", self.clock.now, self.clock.why));
+        lines.extend(self.clock.hub_ahead_ms.map(brief::hub_clock));
         for visit in brief::media(self) {
             let what = if visit.is_file { "file" } else { "stick" };
             lines.push(format!("{what} `{}`: {}", visit.place, visit.text));

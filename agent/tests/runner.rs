@@ -15,6 +15,8 @@ mod afterwards;
 mod ansible;
 #[path = "runner/argocd.rs"]
 mod argocd;
+#[path = "runner/backups.rs"]
+mod backups;
 #[path = "runner/centre.rs"]
 mod centre;
 #[path = "runner/clocks.rs"]
@@ -65,6 +67,8 @@ mod reconciler_kubernetes;
 mod reconcilers;
 #[path = "runner/refusals.rs"]
 mod refusals;
+#[path = "runner/refused_site.rs"]
+mod refused_site;
 #[path = "runner/rekey.rs"]
 mod rekey;
 #[path = "runner/reports.rs"]

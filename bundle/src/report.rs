@@ -13,6 +13,10 @@ use crate::index::{Snapshot, Stream};
 use crate::name::Name;
 use crate::number;
 
+mod cluster;
+
+pub use cluster::{ClusterEvent, ClusterState, FollowedAssignment};
+
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/report/v1";
 /// The envelope's payload type.
@@ -69,6 +73,8 @@ pub enum ReportEvent {
     Generation(GenerationEvent),
     /// What the reconciler found without a new bundle: drift, or that all is well.
     Observation(GenerationEvent),
+    /// What a cluster shows that follows the platform repository by itself, without bundles.
+    Cluster(Box<ClusterEvent>),
     /// A bundle or command was refused, with the reason; nothing was changed.
     Refusal {
         /// File name or URL, without a machine's folder.

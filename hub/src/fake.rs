@@ -9,8 +9,9 @@ use outhaul_bundle::index::{
 };
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{
-    self, AssignmentResult, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest,
-    GenerationEvent, GenerationState, PAYLOAD_TYPE, Report, ReportEvent, SiteTime,
+    self, AssignmentResult, ClusterEvent, ClusterState, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE,
+    EnrolmentRequest, FollowedAssignment, GenerationEvent, GenerationState, PAYLOAD_TYPE, Report,
+    ReportEvent, SiteTime,
 };
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::enrol::kit_key;
@@ -224,6 +225,32 @@ impl Site {
     ) -> Vec<u8> {
         let event = self.event(number, commit, state, status);
         self.say(ReportEvent::Generation(event))
+    }
+
+    /// Says what its cluster shows that follows the platform repository by itself, rendered from base `commit`.
+    pub fn shows(
+        &mut self,
+        commit: &str,
+        state: ClusterState,
+        status: ComplianceStatus,
+    ) -> Vec<u8> {
+        let index = index(&self.stream, 1, commit);
+        let followed = |assignment: &Assignment| FollowedAssignment {
+            name: assignment.name.clone(),
+            status,
+            message: String::new(),
+            steps: Vec::new(),
+        };
+        self.say(ReportEvent::Cluster(Box::new(ClusterEvent {
+            stream: self.stream.clone(),
+            reconciler: "flux".to_owned(),
+            repository: "https://git.example/platform".to_owned(),
+            commit: Some("c".repeat(40)),
+            snapshot: Some(index.snapshot.clone()),
+            state,
+            assignments: index.assignments.iter().map(followed).collect(),
+            message: String::new(),
+        })))
     }
 
     pub fn event(

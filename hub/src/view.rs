@@ -12,6 +12,7 @@ mod rows;
 use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::RestoredHub;
+use outhaul_gate::observed::resolved;
 use serde::Serialize;
 
 pub use orders::{OrderRow, SlipRow};
@@ -140,8 +141,8 @@ impl Reading {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn of(session: &Session<'_>, page: SitePage<'_>, now_ms: i64) -> Result<Self, StoreError> {
-        let sites = session.site_states_of(page)?;
         let bundles = session.bundles()?;
+        let sites = resolved(&session.site_states_of(page)?, &bundles).into_owned();
         let mut assignments = BTreeMap::new();
         for site in &sites {
             let desired = newest_for(&bundles, site).map(|b| (b.role.clone(), b.number));

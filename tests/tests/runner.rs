@@ -37,6 +37,8 @@ mod interrupts;
 mod left_alone;
 #[path = "runner/loops.rs"]
 mod loops;
+#[path = "runner/observing.rs"]
+mod observing;
 #[path = "runner/pipes.rs"]
 mod pipes;
 #[path = "runner/refusals.rs"]

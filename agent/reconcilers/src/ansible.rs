@@ -205,6 +205,14 @@ fn playbooks(desired: &Desired) -> Vec<&'static str> {
     PLAYBOOKS.into_iter().filter(has).collect()
 }
 
+/// Whether an assignment of a stream for Ansible cannot be taken back: it brings no `remove.yaml`. Going back runs the playbooks
+/// of before again, and undoes nothing that they do not undo themselves.
+pub fn is_forward_only(assignment: &outhaul_bundle::index::Assignment) -> bool {
+    let files = assignment.files.iter().chain(&assignment.payload);
+    let mut names = files.map(|file| file.path.as_str());
+    !names.any(|name| name == REMOVE)
+}
+
 /// The item by which the inventory knows an assignment: its playbooks and their digests.
 fn items(desired: &Desired) -> Vec<Item> {
     let names = playbooks(desired);

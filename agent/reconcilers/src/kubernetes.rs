@@ -27,6 +27,7 @@ use crate::settings::{ArgoCdConfig, FluxConfig, KubernetesConfig};
 pub mod argocd;
 pub mod controller;
 pub mod flux;
+pub mod follows;
 mod inspect;
 mod objects;
 mod observe;

@@ -18,6 +18,9 @@ use crate::durable::{FileError, at};
 
 pub mod own;
 
+/// Largest file, in bytes, that may be a text with sealed values.
+pub const MAX_TEXT_BYTES: u64 = marker::MAX_TEXT_BYTES as u64;
+
 /// Why something sealed cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
@@ -58,6 +61,16 @@ impl Secrets {
     /// [`SecretError::Keys`]
     pub fn load(folder: &Path) -> Result<Self, SecretError> {
         Ok(Self(Identities::load_folder(folder)?))
+    }
+
+    /// Why values in the bytes of the file `told` cannot be opened here; `None` when they can, or there are none.
+    pub fn unopened(&self, bytes: &[u8], told: &str, here: &Binding<'_>) -> Option<String> {
+        if !marker::may_have_markers(bytes) {
+            return None;
+        }
+        let text = std::str::from_utf8(bytes).ok()?;
+        let opened = marker::unseal_values(text, &self.0, Syntax::of_file(told), &place(here));
+        opened.err().map(|problem| format!("`{told}`, {problem}"))
     }
 }
 

@@ -34,9 +34,11 @@ pub mod inventory;
 mod migrate;
 pub mod outbox;
 pub mod returns;
+pub mod soak;
 
 pub use error::StateError;
 pub use holds::Hold;
+pub use migrate::{shape, shape_of};
 
 /// Who this site is: fixed at enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +126,16 @@ pub mod key {
     pub const RETURNS: &str = "returns";
     /// `IncompleteBundle` of the agent: a bundle of which some parts are here.
     pub const INCOMPLETE: &str = "incomplete";
+    /// What the cluster of a site shows that follows the platform repository by itself: the event that was reported last.
+    pub const CLUSTER: &str = "cluster";
+    /// How far the hub's clock was ahead of this machine's when it answered last, milliseconds; absent when they agree.
+    pub const HUB_CLOCK: &str = "hub-clock";
+    /// `HubRefusal` of the agent: why the hub takes nothing of this site.
+    pub const HUB_REFUSAL: &str = "hub-refusal";
+    /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
+    pub const RESTORED: &str = "restored";
+    /// The bundle, and which of its parts are missing, that was reported as incomplete last.
+    pub const INCOMPLETE_TOLD: &str = "incomplete-told";
     /// Latest result of each assignment, for `status`.
     pub const RESULTS: &str = "results";
 }

@@ -14,6 +14,7 @@ use outhaul_bundle::{Digest, Index, Limits, decode};
 use rustix::fs::{Mode, OFlags};
 
 use super::Blobs;
+use super::sealed_values::SealedTexts;
 use crate::content_error::GenerationError;
 use crate::durable;
 use crate::secrets::Secrets;
@@ -25,6 +26,8 @@ pub(super) struct Trial {
     wanted: BTreeSet<Content>,
     secrets: Secrets,
     limits: Limits,
+    /// Texts that may have sealed values.
+    texts: SealedTexts,
     /// The bytes of the blob that is being read.
     file: Option<File>,
     tried: BTreeMap<Digest, Result<(), GenerationError>>,
@@ -65,9 +68,11 @@ impl Trial {
         if !blob.contents.iter().any(wanted) {
             return;
         }
-        let tried = decode::decode_sealed(blob, carried, &self.limits, &self.secrets, &mut |_| {
-            Ok(Some(Box::new(io::sink())))
-        });
+        let texts = &mut self.texts;
+        let tried =
+            decode::decode_sealed(blob, carried, &self.limits, &self.secrets, &mut |content| {
+                Ok(Some(texts.sink(content)))
+            });
         self.tried.insert(blob.digest, tried.map_err(Into::into));
     }
 }
@@ -82,10 +87,12 @@ impl Blobs {
         index: &Index,
         limits: Limits,
     ) -> Result<Self, GenerationError> {
-        let secrets = if index.blobs.iter().any(|blob| blob.sealed.is_some()) {
-            Secrets::load(&state_folder.identities())?
-        } else {
-            Secrets::default()
+        // Without keys a bundle is looked at all the same, where no blob as a whole is sealed.
+        let secrets = match Secrets::load(&state_folder.identities()) {
+            Err(error) if index.blobs.iter().any(|blob| blob.sealed.is_some()) => {
+                return Err(error.into());
+            }
+            loaded => loaded.unwrap_or_default(),
         };
         let files = index.files().map(|file| Content {
             digest: file.content,
@@ -97,6 +104,7 @@ impl Blobs {
                 wanted: contents.collect(),
                 secrets,
                 limits,
+                texts: SealedTexts::default(),
                 file: None,
                 tried: BTreeMap::new(),
             }),
@@ -104,13 +112,13 @@ impl Blobs {
         })
     }
 
-    /// What unpacking the whole bundle would have said.
+    /// What unpacking the whole bundle would have come to: the values that this site cannot open, a sentence each.
     ///
     /// # Errors
     /// [`GenerationError`], of the first blob of the index that does not hold what it should.
-    pub fn tried(&mut self, index: &Index) -> Result<(), GenerationError> {
+    pub fn tried(&mut self, index: &Index) -> Result<Vec<String>, GenerationError> {
         let Some(mut trial) = self.trial.take() else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         let mut lacking = trial.wanted.clone();
         for blob in &index.blobs {
@@ -132,7 +140,7 @@ impl Blobs {
                 content: content.digest,
                 path: path_of(content),
             }),
-            None => Ok(()),
+            None => Ok(trial.texts.unopened(index, &trial.secrets)),
         }
     }
 }

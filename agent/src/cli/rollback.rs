@@ -1,10 +1,12 @@
 //! `rollback`: back to an earlier bundle, or one assignment to what an earlier bundle brought, by a person's decision.
 
 use super::Context;
+use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
-use crate::runner::decisions;
+use crate::intake::plan;
 use crate::runner::decisions::assignments::{self, Decided};
+use crate::runner::{self, decisions};
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
@@ -36,6 +38,10 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    // Before it happens: whoever goes back should know what that does not undo.
+    if let Some(line) = forward_only(&agent, args.assignment.as_deref())? {
+        super::say(&format!("warning: {line}"));
+    }
     let who = args.who.clone().unwrap_or_else(super::who);
     let ordered = match &args.assignment {
         None => match decisions::order_rollback(&mut agent, args.to, &who, &args.why)? {
@@ -58,4 +64,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     };
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
+}
+
+/// What of that which runs, or is being applied, no rollback undoes.
+fn forward_only(agent: &Agent, only: Option<&str>) -> Result<Option<String>, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let left = site.worked_on().or(site.active.map(|active| active.number));
+    // An index that cannot be read is told by the rollback itself.
+    let index = left.and_then(|number| runner::index_of(agent, number).ok());
+    let mut names = index.as_ref().map(plan::forward_only).unwrap_or_default();
+    names.retain(|name| only.is_none_or(|only| only == name));
+    Ok(plan::forward_only_sentence(&names))
 }

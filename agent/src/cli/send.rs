@@ -18,6 +18,11 @@ pub struct Args {}
 
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     let sent = report::send(&mut Agent::open(&context.state)?)?;
+    if let Some(refusal) = &sent.of_site {
+        for line in refusal.error().lines() {
+            super::say(&line);
+        }
+    }
     for refused in &sent.refused {
         super::say(&format!("refused: by the hub: {refused}"));
         console::note_failure(
@@ -35,6 +40,7 @@ pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
         ),
         &serde_json::json!({
             "sent": sent.sent, "acknowledged": sent.acknowledged, "refused": sent.refused, "request": sent.request,
+            "hub_refuses_site": sent.of_site,
         }),
     );
     Ok(if sent.refused.is_empty() { 0 } else { REFUSED })

@@ -16,6 +16,7 @@ use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
+use crate::following;
 use crate::intake::pull::Repository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
@@ -116,7 +117,10 @@ impl Round {
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;
-        let drift_first = now + Duration::from_secs(config.drift_s);
+        // What was applied a moment ago needs no look; what a cluster applies by itself does.
+        let follows = config.observe.repository.is_some();
+        let until_first = if follows { 0 } else { config.drift_s };
+        let drift_first = now + Duration::from_secs(until_first);
         Ok(Self {
             watch: Watch::default(),
             exports: Exports::default(),
@@ -172,12 +176,12 @@ impl Round {
             self.poll.done(worked);
         }
         if self.drift.is_due() {
-            let observed = observe::observe(agent).map(|_| ());
+            let observed = look(agent);
             let worked = self.log_failure("looking for drift", observed)?;
             self.drift.done(worked);
         }
         if self.send.is_due() {
-            let sent = report::send(agent).map(|_| ());
+            let sent = send(agent);
             let worked = self.log_failure("the hub", sent)?;
             self.send.done(worked);
         }
@@ -266,11 +270,13 @@ impl Round {
             keep(pull(agent), &mut first)?;
         }
         // What was applied a moment ago needs no second look.
-        if before.is_some() && before == generations::active(agent.store.read())? {
-            keep(observe::observe(agent).map(|_| ()), &mut first)?;
+        let follows = agent.config.observe.repository.is_some();
+        let runs_on = before.is_some() && before == generations::active(agent.store.read())?;
+        if follows || runs_on {
+            keep(look(agent), &mut first)?;
         }
         if report::hub_url(agent).is_some() {
-            keep(report::send(agent).map(|_| ()), &mut first)?;
+            keep(send(agent), &mut first)?;
         }
         first.map_or(Ok(0), Err)
     }
@@ -303,6 +309,20 @@ fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
         );
     }
     Ok(())
+}
+
+/// Looks at what runs: for drift, or at a cluster that follows the platform repository by itself.
+fn look(agent: &mut Agent) -> Result<(), AgentError> {
+    if agent.config.observe.repository.is_some() {
+        return following::observe(agent).map(drop);
+    }
+    observe::observe(agent).map(drop)
+}
+
+/// Sends what waits. A hub that takes nothing of this site is a failure: it is in the log, and tried again later.
+fn send(agent: &mut Agent) -> Result<(), AgentError> {
+    let sent = report::send(agent)?;
+    sent.of_site.map_or(Ok(()), |refusal| Err(refusal.error()))
 }
 
 /// Takes the newest bundle of the repository, when there is a newer one.

@@ -291,6 +291,62 @@ fn a_wall_clock_that_jumps_moves_no_lower_bound_and_a_hub_only_within_its_slack(
     assert_eq!(bound(&site).as_millisecond(), 3_600_000 + 3 * DAY_MS);
 }
 
+#[test]
+fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states_so_until_it_is_taken_again()
+ {
+    let mut site = site("2026-11-22T10:00:00Z", u64::MAX);
+    let now_ms = "2026-11-22T10:00:00Z"
+        .parse::<Timestamp>()
+        .unwrap()
+        .as_millisecond();
+    let told = |site: &Site| crate::status::of_site(&site.agent).unwrap().text();
+    for (ahead_ms, words) in [
+        (
+            3 * 3_600_000,
+            Some("hub's clock: 3 hours ahead of this machine's"),
+        ),
+        (
+            -90_000,
+            Some("hub's clock: 2 minutes behind this machine's"),
+        ),
+        (30_000, None),
+    ] {
+        site.start();
+        let key = Arc::clone(&site.hub_key);
+        site.host
+            .hub()
+            .will_answer(move |body| acknowledged(&key, body, now_ms + ahead_ms));
+        send(&mut site.agent).unwrap();
+        let text = told(&site);
+        assert_eq!(text.contains("hub's clock:"), words.is_some(), "{text}");
+        assert!(words.is_none_or(|words| text.contains(words)), "{text}");
+    }
+
+    site.start();
+    let name = site.agent.site.name.to_string();
+    for (rule, counts) in [("exchanged", false), ("revoked", true), ("revoked", true)] {
+        let line = serde_json::json!({"line": 1, "site": name, "rule": rule, "reason": "r"});
+        let mut answer = serde_json::to_value(ReportsAnswer::default()).unwrap();
+        answer["refused"] = serde_json::json!([line]);
+        let answer = answer.to_string().into_bytes();
+        site.host.hub().will_answer(move |_| Some(answer));
+        let sent = send(&mut site.agent).unwrap();
+        assert_eq!(sent.of_site.is_some(), counts, "{rule}");
+        assert_eq!(site.reports().len(), 1, "the queue is kept");
+    }
+    let text = told(&site);
+    assert!(
+        text.contains("takes no report of this site (revoked)"),
+        "{text}"
+    );
+    let key = Arc::clone(&site.hub_key);
+    site.host
+        .hub()
+        .will_answer(move |body| acknowledged(&key, body, now_ms));
+    assert!(send(&mut site.agent).unwrap().of_site.is_none());
+    assert!(!told(&site).contains("takes no report"), "{}", told(&site));
+}
+
 /// Who asked for later, and what is reported of it, look by look.
 #[test]
 fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_it_changes() {

@@ -99,10 +99,16 @@ impl Findings {
 /// # Errors
 /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
 pub fn import(agent: &mut Agent, path: &Path) -> Result<Findings, AgentError> {
-    match FileOrFolder::open(path)? {
+    let findings = match FileOrFolder::open(path)? {
         FileOrFolder::File(file) => import_file(agent, path, file),
         FileOrFolder::Folder(media) => import_folder(agent, &media),
+    }?;
+    // Once for all parts of one medium: what is missing when it was read through.
+    if let Some(ImportOutcome::Incomplete { bundle, .. }) = &findings.outcome {
+        let source = findings.taken.as_deref().map(text::file_name);
+        refusals::report_incomplete(agent, &source.unwrap_or_default(), bundle)?;
     }
+    Ok(findings)
 }
 
 fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, AgentError> {

@@ -20,7 +20,7 @@ use crate::orders;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal};
 use crate::runner::{self, gate, held};
 use crate::state::{generations, inventory};
-use outhaul_reconcilers::Change;
+use outhaul_reconcilers::{Change, ansible};
 
 mod served;
 
@@ -42,6 +42,29 @@ pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {
 pub fn for_others(index: &Index, site: &Name) -> Vec<String> {
     let names = index.for_others(site);
     names.into_iter().map(ToString::to_string).collect()
+}
+
+/// Assignments of a bundle for Ansible that nothing takes back, by name.
+pub fn forward_only(index: &Index) -> Vec<String> {
+    if index.reconciler.kind.as_str() != ansible::KIND {
+        return Vec::new();
+    }
+    let all = index.assignments.iter();
+    all.filter(|one| ansible::is_forward_only(one))
+        .map(|one| one.name.to_string())
+        .collect()
+}
+
+/// That these assignments are forward only, and what that means.
+pub fn forward_only_sentence(names: &[String]) -> Option<String> {
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "forward only: {} (no `remove.yaml`: a rollback runs the playbooks of before again and a removal leaves what was made \
+         on this host; nothing else undoes what these playbooks did)",
+        names.join(", ")
+    ))
 }
 
 /// Files of one assignment that are not in the other as they are here.
@@ -115,9 +138,22 @@ impl ImportPlan {
             let names = self.held.join(", ");
             lines.push(format!("  held by a person: {names}"));
         }
+        lines.extend(forward_only_sentence(&self.forward_only).map(|line| format!("  {line}")));
         if !self.for_others.is_empty() {
             let names = self.for_others.join(", ");
             lines.push(format!("  for other sites, not for this one: {names}"));
+        }
+        lines.extend(
+            self.unopened
+                .iter()
+                .map(|what| format!("  this site cannot open {what}")),
+        );
+        if !self.unopened.is_empty() {
+            lines.push(
+                "what it cannot open would fail: have it sealed for this site's key (`outhaul site list --recipients` \
+                 at the centre)"
+                    .to_owned(),
+            );
         }
         lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
         lines.join("\n")
@@ -142,6 +178,8 @@ pub(crate) fn rehearse(
         own_files: own_files(&index, &agent.site.name),
         for_others: for_others(&index, &agent.site.name),
         held: Vec::new(),
+        forward_only: forward_only(&index.clone().for_site(&agent.site.name)),
+        unopened: Vec::new(),
         waits: None,
     };
     let orders: Vec<Order> = orders::orders_of(agent, &index)?
@@ -175,10 +213,13 @@ pub(crate) fn rehearse(
         let tried = blobs.tried(&index);
         tried.map_err(|error| copy::of_unpacking(source.name(), error))
     });
-    if let Err(error) = read {
-        // As after an import: an older one on the same stick may still be taken.
-        runner::transition(agent, &Event::CopyLost(index.number).into())?;
-        return Err(error);
+    match read {
+        Ok(unopened) => plan.unopened = unopened,
+        Err(error) => {
+            // As after an import: an older one on the same stick may still be taken.
+            runner::transition(agent, &Event::CopyLost(index.number).into())?;
+            return Err(error);
+        }
     }
     for order in &orders {
         let planned = orders::rehearse(agent, order, offer)?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::MAX_TOLD;
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::incomplete::IncompleteBundle;
 use crate::state::{self, StateError, key, outbox};
 
 /// How many refusals are remembered.
@@ -81,8 +83,44 @@ pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
             message,
         } => Some(AgentError::refused(source_name, rule, message.clone())),
         AgentError::Space { .. } => Some(AgentError::refused(source, NO_SPACE, error.to_string())),
+        // Whoever fills the repository can mend it, and nobody on site.
+        AgentError::Incomplete { missing, .. } => {
+            let message = format!("`{missing}` is not there; what came of the bundle is kept");
+            Some(AgentError::refused(source, INCOMPLETE, message))
+        }
         _ => None,
     }
+}
+
+/// The rule of what cannot be completed by what came.
+pub(super) const INCOMPLETE: &str = "incomplete";
+
+/// Queues a report of a bundle of which parts are missing, and which: once for each set of missing parts.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub(super) fn report_incomplete(
+    agent: &mut Agent,
+    source: &str,
+    bundle: &IncompleteBundle,
+) -> Result<(), AgentError> {
+    let told: Option<(Digest, Vec<usize>)> = state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
+    let now = (bundle.index, bundle.missing.clone());
+    if told.as_ref() == Some(&now) {
+        return Ok(());
+    }
+    let event = ReportEvent::Refusal {
+        source: source.to_owned(),
+        rule: INCOMPLETE.to_owned(),
+        message: shortened(&bundle.sentence()),
+    };
+    agent
+        .commit(|db, author| {
+            state::set_meta(db, key::INCOMPLETE_TOLD, Some(&now))?;
+            outbox::queue(db, author, event)?;
+            Ok(())
+        })
+        .map_err(|error: StateError| error.into())
 }
 
 /// The rule of what does not fit onto this site's disk.

@@ -64,6 +64,14 @@ pub fn stored(agent: &Agent) -> Result<Delays, AgentError> {
     Ok(state::meta(agent.store.read(), key::DELAYS)?.unwrap_or_default())
 }
 
+/// What stands now, by what was found at the last look and the clocks of this moment.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn present(agent: &Agent) -> Result<Delays, AgentError> {
+    Ok(delays::at_present(stored(agent)?, &agent.clock_reading()?))
+}
+
 /// Nothing waits any more: what delays the next bundle begins anew.
 ///
 /// # Errors

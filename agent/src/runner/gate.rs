@@ -87,7 +87,7 @@ pub(crate) fn standing(
     let (gone, applied) = removals(agent, index)?;
     let limit = usize::from(agent.config.max_removal_percent);
     let everything = applied > 0 && gone.len() == applied;
-    let delays = delays::stored(agent)?;
+    let delays = delays::present(agent)?;
     let (window, next) = window(agent)?;
     let conditions = Conditions {
         held: hold.is_some(),

@@ -1,26 +1,21 @@
 //! After a bundle was applied, this site's health has to be good for a while before the bundle counts as confirmed.
 //!
 //! What comes in: the bundle, `[health]` in `agent.toml`, the clocks. What goes out: until when it is looked at, counted
-//! over power cuts; and what a program or URL that counts as health says against it. What follows is the machine's business.
+//! over power cuts and only while somebody looked; and what a program or URL that counts as health says against it. What follows is the machine's business.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use outhaul_reconcilers::shortened;
-use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::state::holds::Deadline;
+use crate::state::soak::Soak;
 use crate::state::{self, StateError, key};
 use outhaul_asking::Answered;
 
-/// A bundle whose health is looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Soak {
-    number: u64,
-    end: Deadline,
-}
+/// Begins what speaks against this site's health.
+pub const UNWELL: &str = "this site is not well";
 
-/// Counts on, and tells until when bundle `number` is still looked at; `None` when that is over.
+/// Counts this look on, and tells until when bundle `number` is still looked at; `None` when it was long enough.
 ///
 /// # Errors
 /// [`AgentError`] of the memory.
@@ -32,20 +27,16 @@ pub(super) fn until(agent: &mut Agent, number: u64) -> Result<Option<Timestamp>,
     let reading = agent.clock_reading()?;
     let stored: Option<Soak> = state::meta(agent.store.read(), key::SOAK)?;
     let known = stored.filter(|soak| soak.number == number);
-    let soak = match known {
-        Some(soak) => Some(soak),
-        None => Deadline::new(&reading, SignedDuration::from_secs(i64::from(seconds)))
-            .map(|end| Soak { number, end }),
-    };
     // A machine that does not tell one boot from another cannot count: one look has to do.
-    let Some(mut soak) = soak else {
+    let begun = || Soak::begin(number, &reading);
+    let Some(mut soak) = known.or_else(begun) else {
         return Ok(None);
     };
-    let over = soak.end.has_passed(&reading);
+    soak.look(&reading);
     agent
         .commit(|db, _| state::set_meta(db, key::SOAK, Some(&soak)))
         .map_err(|error: StateError| AgentError::from(error))?;
-    Ok((!over).then_some(soak.end.at))
+    Ok(soak.until(seconds, &reading))
 }
 
 /// What speaks against this site's health, in a sentence.
@@ -61,6 +52,6 @@ pub(super) fn unwell(agent: &Agent) -> Option<String> {
             Answered::Absent(problem) | Answered::Silent(problem) => problem,
         };
         let said = outhaul_kit::text::printable(&shortened(&said)).into_owned();
-        Some(format!("this site is not well: `{}`: {said}", one.name))
+        Some(format!("{UNWELL}: `{}`: {said}", one.name))
     })
 }

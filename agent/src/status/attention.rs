@@ -16,6 +16,8 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::gate::Obstacle;
 use crate::machine::{State, Work};
+use crate::report::refusal;
+use crate::runner::soak::UNWELL;
 use crate::runner::{self, held};
 use crate::secrets::Secrets;
 use crate::state::inventory;
@@ -27,8 +29,8 @@ const MAX_NAMED: usize = 10;
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
-    /// `leftovers`, `content`.
+    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `due`, `health`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
+    /// `leftovers`, `content`, `hub-refuses`.
     pub what: &'static str,
     /// What is the matter.
     pub message: String,
@@ -57,6 +59,13 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             help: error.help(),
         });
     }
+    found.extend(refusal::present(agent)?.map(|refusal| Attention {
+        assignment: None,
+        what: "hub-refuses",
+        message: refusal.sentence(),
+        help: refusal.help(),
+    }));
+    found.extend(failed_health(agent)?);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
     found.extend(leftovers(agent)?);
@@ -75,6 +84,39 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     Ok(found)
+}
+
+/// The newest bundle, when the site left it because its health failed while it was looked at.
+fn failed_health(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+    let db = agent.store.read();
+    let active: Option<u64> = state::meta(db, key::ACTIVE)?;
+    let newest = generations::all(db)?
+        .into_iter()
+        .max_by_key(|generation| generation.number);
+    let Some(left) = newest.filter(|left| Some(left.number) > active) else {
+        return Ok(None);
+    };
+    if !matches!(left.state, State::Reverted | State::Failed) {
+        return Ok(None);
+    }
+    let why = generations::remembered(db, &left.index)?;
+    let Some(why) = why.filter(|why| why.contains(UNWELL)) else {
+        return Ok(None);
+    };
+    let number = left.number;
+    let runs = active.map_or_else(
+        || "no bundle runs".to_owned(),
+        |active| format!("bundle {active} runs again"),
+    );
+    Ok(Some(Attention {
+        assignment: None,
+        what: "health",
+        message: format!("bundle {number} was left while its health was looked at: {why}; {runs}"),
+        help: format!(
+            "put right what was not well, then `outhaul-agent approve {number}` and import it again; or import a newer \
+             bundle"
+        ),
+    }))
 }
 
 /// Stored files of the active bundle, and of those that one can go back to, that are missing or damaged.
@@ -207,9 +249,20 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     Ok(waiting
         .map(|generation| {
             let number = generation.number;
+            // What stands now, and not what stood at the last look; without the bundle's index that is not known.
             let standing = runner::index_of(agent, number)
-                .and_then(|index| runner::gate::standing(agent, &index))
-                .unwrap_or_default();
+                .and_then(|index| runner::gate::standing(agent, &index));
+            let known = standing.is_ok();
+            let standing = standing.unwrap_or_default();
+            let notes: Vec<&str> = standing.iter().map(|(_, note)| note.as_str()).collect();
+            let message = match (known, notes.is_empty()) {
+                (true, false) => format!("bundle {number} waits: {}", notes.join("; ")),
+                (true, true) => format!(
+                    "bundle {number} may be applied now; at the last look it waited: {}",
+                    generation.note
+                ),
+                (false, _) => format!("bundle {number} waits: {}", generation.note),
+            };
             let now = format!("`outhaul-agent approve {number}` applies it now");
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
                 _ if held => (
@@ -223,6 +276,11 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 Some(Obstacle::Window) => (
                     "window",
                     format!("nothing is to be done: the service applies it then; {now}"),
+                ),
+                None if known => (
+                    "due",
+                    "nothing is to be done: the service applies it within the minute, or `outhaul-agent apply` now"
+                        .to_owned(),
                 ),
                 _ if !generation.note.contains("outhaul-agent approve") => (
                     "approval",
@@ -239,7 +297,7 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             Attention {
                 assignment: None,
                 what,
-                message: format!("bundle {number} waits: {}", generation.note),
+                message,
                 help,
             }
         })

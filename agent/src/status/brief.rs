@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 
+use outhaul_site::backup::restore::Restored;
+
 use super::{GenerationStatus, Status};
 use crate::intake::visit::Visit;
 use crate::machine::State;
@@ -94,4 +96,32 @@ pub(super) fn time(lower_bound: &str) -> String {
         true => "time: unknown: nothing that was signed has proved any yet".to_owned(),
         false => format!("time: not before {lower_bound}"),
     }
+}
+
+/// That this memory came from a backup.
+pub(super) fn restored(restored: &Restored) -> String {
+    format!(
+        "restored from a backup of {} by {} ({}); reports are numbered anew since",
+        super::at(restored.made_ms),
+        restored.who,
+        super::at(restored.at_ms)
+    )
+}
+
+/// How the hub's clock and this machine's disagree.
+pub(super) fn hub_clock(ahead_ms: i64) -> String {
+    let (which, what) = match ahead_ms > 0 {
+        true => ("ahead of", "slow"),
+        false => ("behind", "fast"),
+    };
+    let minutes = ahead_ms.unsigned_abs().div_ceil(60_000);
+    let span = match (minutes / (24 * 60), minutes / 60, minutes) {
+        (days @ 2.., _, _) => format!("{days} days"),
+        (_, hours @ 2.., _) => format!("{hours} hours"),
+        (_, _, minutes) => format!("{minutes} minutes"),
+    };
+    format!(
+        "hub's clock: {span} {which} this machine's when it answered last: one of them is wrong; this one is {what} if the \
+         hub is right"
+    )
 }

@@ -4,6 +4,7 @@
 //! nothing to do. It looks at nothing else.
 
 use super::Status;
+use crate::following;
 use crate::orders::EnrolmentStatus;
 
 /// What to do next; `has_hub`: reports are also sent over a network.
@@ -45,6 +46,8 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
             missing.join(", "),
             bundle.parts
         ));
+    } else if let Some(cluster) = &status.cluster {
+        next.extend(following::next(cluster));
     } else if status.active.is_none() && status.unfinished.is_none() {
         next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
     }

@@ -295,3 +295,57 @@ fn after_a_lost_database_what_playbooks_made_is_known_and_removed_again() {
     site.take(&centre.publish(&Draft::new([stays()]).ansible()));
     assert!(!file.exists(), "what its `remove.yaml` takes back is gone");
 }
+
+#[test]
+fn what_no_playbook_takes_back_is_called_forward_only_before_it_happens() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let load = |content: &str| {
+        let set = playbook(&write("set it", "f", content));
+        Load::new("hello").file("reconciler.yaml", set)
+    };
+    let back = playbook("    - ansible.builtin.debug:\n        msg: gone\n");
+    let tidy = Load::new("tidy")
+        .file("reconciler.yaml", playbook(&write("set it", "g", "x")))
+        .file("remove.yaml", back);
+    let draft = |content: &str| Draft::new([load(content), tidy.clone()]).ansible();
+    let first = centre.publish(&draft("one"));
+    let words =
+        "forward only: hello (no `remove.yaml`: a rollback runs the playbooks of before again";
+    let planned = stdout(&site.run(&["plan", first.to_str().unwrap()]));
+    assert!(planned.contains(words), "{planned}");
+    site.take(&first);
+    assert_eq!(site.status()["forward_only"], serde_json::json!(["hello"]));
+    let shown = stdout(&site.run(&["status"]));
+    assert!(shown.contains(words), "{shown}");
+    site.take(&centre.publish(&draft("two")));
+    let rolled = site.run(&["rollback", "--who", "ann"]);
+    assert_eq!(code(&rolled), 0, "{}", stderr(&rolled));
+    let told = stderr(&rolled);
+    assert!(told.starts_with("warning: forward only: hello"), "{told}");
+}
+
+#[test]
+fn what_a_failing_task_wrote_to_stderr_is_in_its_result() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let task =
+        "    - name: calibrate\n      ansible.builtin.shell: echo sensor 4 is dead >&2; exit 3\n";
+    let each = "    - name: each\n      ansible.builtin.shell: echo line {{ item }} >&2; exit 1\n      loop: [1, 2]\n      \
+                ignore_errors: true\n";
+    let load = Load::new("hello").file("reconciler.yaml", playbook(&(each.to_owned() + task)));
+    let output = site.import(&centre.publish(&Draft::new([load]).ansible()));
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    let told = results(&site, 1, GenerationState::Failed);
+    let said = |name: &str| {
+        let step = told[0].steps.iter().find(|step| step.name == name);
+        step.unwrap().message.clone()
+    };
+    assert_eq!(said("calibrate"), "non-zero return code: sensor 4 is dead");
+    assert_eq!(
+        said("each"),
+        "non-zero return code: line 1 (and 1 more items)"
+    );
+}

@@ -223,3 +223,30 @@ fn only_what_the_hubs_own_key_acknowledges_leaves_the_outbox() {
     assert!(bound() < day(4), "{}", bound());
     site.take(&centre.publish(&Draft::hello("two")));
 }
+
+#[test]
+fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_it_is_whole() {
+    let (centre, web) = (Centre::new(), Web::new());
+    let blob = web.publish(&centre, &Draft::hello("one"));
+    let content = fs::read(&blob).unwrap();
+    fs::remove_file(&blob).unwrap();
+    let site = web.site(&centre);
+    let name = blob.file_name().unwrap().to_str().unwrap();
+    for _ in 0..2 {
+        let words = [
+            "cannot be completed",
+            name,
+            "is not there",
+            "`blobs` before `metadata`",
+        ];
+        assert_told(&site.run(&["run", "--once"]), 3, &words);
+    }
+    assert_eq!(site.active(), None);
+    assert_eq!(
+        site.story(),
+        ["started", "started", "refusal incomplete", "started"]
+    );
+    fs::write(&blob, content).unwrap();
+    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.active(), Some(1));
+}

@@ -221,3 +221,36 @@ fn what_an_import_remembered_is_no_nothing() {
         "{value}"
     );
 }
+
+#[test]
+fn a_plan_names_sealed_values_that_this_site_cannot_open_and_where_they_stand() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stranger = outhaul_signer::seal::Identity::generate()
+        .recipient()
+        .to_string();
+    let fleet = site.status()["fleet"].as_str().unwrap().to_owned();
+    let bound = format!("{fleet}/dev/hello/PASSWORD");
+    let marker = outhaul_signer::seal::marker::seal_value(
+        "s3cret value",
+        &[stranger.parse().unwrap()],
+        &bound.parse().unwrap(),
+    );
+    let text = format!("a: plain\npassword: {}\n", marker.unwrap());
+    let load = Load::new("hello").file("config.yaml", text);
+    let bundle = centre.publish(&Draft::new([load]));
+    let planned = site.run(&["plan", bundle.to_str().unwrap()]);
+    assert_eq!(code(&planned), 0, "{}", stderr(&planned));
+    let told = stdout(&planned);
+    let line = told
+        .lines()
+        .find(|line| line.contains("this site cannot open"));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    for word in ["`hello`", "`config.yaml`", "line 2", "sealed for others"] {
+        assert!(line.contains(word), "`{word}` is not in: {line}");
+    }
+    assert!(!told.contains("s3cret value"), "{told}");
+    // What it says would fail does.
+    let taken = site.import(&bundle);
+    assert_ne!(code(&taken), 0, "{}", stdout(&taken));
+}

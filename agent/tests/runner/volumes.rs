@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::{BundleReader, Limits, Volume, write_part};
 
 use super::centre::{Centre, Draft, Load, noise};
@@ -106,6 +107,23 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
         told.contains("takes the missing parts of bundle 1 (part 1, 2 of 3)"),
         "{told}"
     );
+    // The centre learns what is missing, once.
+    let told = |site: &Site| -> Vec<String> {
+        let reports = site.reports().into_iter();
+        let incomplete = reports.filter_map(|report| match report.event {
+            ReportEvent::Refusal { rule, message, .. } if rule == "incomplete" => Some(message),
+            _ => None,
+        });
+        incomplete.collect()
+    };
+    let reported = told(&site);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].contains("parts 1, 2 are missing"),
+        "{reported:?}"
+    );
+    assert_eq!(code(&site.import(third)), 1);
+    assert_eq!(told(&site), reported);
     // A part twice is named, and changes nothing.
     let before = tree(&site.state().join("blobs"));
     let again = site.import(third);

@@ -213,6 +213,17 @@ fn what_is_new_waits_for_a_maintenance_window_and_a_wrong_clock_for_a_person() {
     assert_eq!(site.active(), Some(2));
 }
 
+/// The machine was started again since the last look, and the looks before it come to so much.
+fn looked_at(site: &Site, observed_ms: i64) {
+    let db = rusqlite::Connection::open(site.state().join("agent.db")).unwrap();
+    let changed = db.execute(
+        "UPDATE meta SET value = json_set(value, '$.observed_ms', ?1, '$.last.boot_id', 'before')
+          WHERE name = 'soak'",
+        [observed_ms],
+    );
+    assert_eq!(changed.unwrap(), 1);
+}
+
 /// A site that looks at health for an hour, and a program that counts as its health.
 fn soaking() -> (Centre, Site, tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -252,7 +263,11 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     assert_eq!(applied["soaking"], 2, "{applied}");
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(1), "the clock jumped");
-    reboot(&site);
+    // The time in which the machine was off proves no health, whatever vouches for the wall clock.
+    looked_at(&site, 0);
+    round_at(&site, "+70m");
+    assert_eq!(site.state_of(2), "soaking");
+    looked_at(&site, 3_600_000);
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(2));
     // Reported once that it is looked at, and once that it runs.
@@ -283,6 +298,21 @@ fn health_that_fails_within_the_soak_goes_back_and_the_bundle_is_remembered() {
     );
     assert_eq!(greeting(&site), "greeting: one\n");
     let why = "this site is not well: `press`: pressure drops";
+    let status = site.status();
+    let attention = &status["attention"][0];
+    assert_eq!(attention["what"], "health", "{status}");
+    let told = attention["message"].as_str().unwrap();
+    assert!(
+        told.contains(why) && told.ends_with("bundle 1 runs again"),
+        "{told}"
+    );
+    assert!(
+        status["next"][0]
+            .as_str()
+            .unwrap()
+            .contains("`outhaul-agent approve 2`"),
+        "{status}"
+    );
     assert_told(&site.import(&two), 1, &[why, "not tried again"]);
     let reports = site.reports();
     let left = reports.iter().find_map(|report| match &report.event {

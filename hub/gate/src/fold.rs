@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::report::{
-    ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
+    ClusterEvent, ClusterState, ComplianceStatus, GenerationEvent, GenerationState, Report,
+    ReportEvent,
 };
 
 use crate::facts::{Attempt, Newest, ObservedAssignment, Restored, Running, SiteState};
@@ -55,29 +56,11 @@ pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
             .first()
             .map_or(newest.report.number, |(first, _)| first - 1),
     });
-    let observed =
-        |one: &&SeenReport| observation(&one.report).map(|(event, runs)| (event.clone(), runs));
-    let running = epoch.values().rev().find_map(|one| {
-        observed(one)
-            .filter(|(_, runs)| *runs)
-            .map(|(event, _)| (*one, event))
-    });
+    let running = epoch.values().rev().find_map(|one| running(one));
     // Bundles are numbered from 1: with nothing running, every one is above.
-    let above = running.as_ref().map_or(0, |(_, event)| event.number);
+    let above = running.as_ref().map_or(0, |running| running.bundle);
     site.attempt = attempt(&epoch, above);
-    site.running = running.map(|(one, event)| Running {
-        report: one.report.number,
-        digest: one.digest.clone(),
-        received_ms: one.received_ms,
-        made_ms: made_ms(&one.report),
-        role: event.stream.role.to_string(),
-        bundle: event.number,
-        index: event.index.to_string(),
-        base_commit: event.snapshot.base.commit.clone(),
-        state: state_name(event.state).to_owned(),
-        assignments: assignments(&event),
-        message: event.message,
-    });
+    site.running = running;
 }
 
 /// When a report was made, by the site's own time: its clock, or what it knows to be past where that is later.
@@ -95,24 +78,25 @@ pub fn well_since(
     restored: Option<Restored>,
 ) -> Option<i64> {
     let (newest, running) = (site.newest.as_ref()?, site.running.as_ref()?);
-    let mut told: Vec<(&SeenReport, &GenerationEvent)> = reports
+    let mut observed: Vec<(&SeenReport, Running)> = reports
         .iter()
         .filter(|one| one.received_ms <= at_ms && one.report.epoch.as_str() == newest.epoch)
         .filter(|one| one.report.number <= running.report)
-        .filter_map(|one| match observation(&one.report)? {
-            (event, true) => Some((one, event)),
-            _ => None,
-        })
+        .filter_map(|one| Some((one, self::running(one)?)))
         .collect();
-    told.sort_by_key(|(one, _)| std::cmp::Reverse(one.report.number));
+    observed.sort_by_key(|(one, _)| std::cmp::Reverse(one.report.number));
     let mut since: Option<i64> = None;
     let mut above = running.report;
-    for (one, event) in told {
+    for (one, seen) in observed {
         let number = one.report.number;
-        let is_well = event.stream.role.as_str() == site.role
-            && event.number >= first
-            && event.state == GenerationState::Active
-            && assignments(event)
+        // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
+        let is_enough =
+            seen.bundle >= first || (seen.bundle == 0 && seen.base_commit == running.base_commit);
+        let is_well = seen.role == site.role
+            && is_enough
+            && seen.state == state_name(GenerationState::Active)
+            && seen
+                .assignments
                 .values()
                 .all(|result| result.status == status_name(ComplianceStatus::Compliant));
         let mut lost = site.missing.iter().chain(&site.declared_lost);
@@ -121,7 +105,7 @@ pub fn well_since(
         if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
             break;
         }
-        since = Some(since.map_or(one.received_ms, |known| known.min(one.received_ms)));
+        since = Some(since.map_or(seen.received_ms, |known| known.min(seen.received_ms)));
         if since.is_some_and(|since| since <= enough_ms) {
             break;
         }
@@ -136,6 +120,65 @@ fn observation(report: &Report) -> Option<(&GenerationEvent, bool)> {
         ReportEvent::Generation(event) => Some((event, runs(event.state))),
         ReportEvent::Observation(event) => Some((event, true)),
         _ => None,
+    }
+}
+
+/// What a report states that the site runs, if it states that.
+fn running(one: &SeenReport) -> Option<Running> {
+    let seen = |role: &str, base_commit: &str, state: &str, message: &str| Running {
+        report: one.report.number,
+        digest: one.digest.clone(),
+        received_ms: one.received_ms,
+        role: role.to_owned(),
+        bundle: 0,
+        index: String::new(),
+        base_commit: base_commit.to_owned(),
+        state: state.to_owned(),
+        message: message.to_owned(),
+        assignments: BTreeMap::new(),
+    };
+    if let ReportEvent::Cluster(event) = &one.report.event {
+        let (role, state) = (event.stream.role.as_str(), cluster_state(event.state));
+        return Some(Running {
+            assignments: followed(event),
+            ..seen(role, event.base_commit(), state, &event.message)
+        });
+    }
+    let (event, true) = observation(&one.report)? else {
+        return None;
+    };
+    let (role, base) = (event.stream.role.as_str(), &event.snapshot.base.commit);
+    Some(Running {
+        bundle: event.number,
+        index: event.index.to_string(),
+        assignments: assignments(event),
+        ..seen(role, base, state_name(event.state), &event.message)
+    })
+}
+
+/// What a cluster applies by itself, by assignment. It states no version of a config.
+pub fn followed(event: &ClusterEvent) -> BTreeMap<String, ObservedAssignment> {
+    let mut results: Vec<_> = event.assignments.iter().collect();
+    results.sort_by_key(|result| gravity(result.status));
+    results
+        .into_iter()
+        .map(|result| {
+            let observed = ObservedAssignment {
+                status: status_name(result.status).to_owned(),
+                config_version: String::new(),
+                message: result.message.clone(),
+            };
+            (result.name.to_string(), observed)
+        })
+        .collect()
+}
+
+/// The state of a cluster in the words of a bundle's, as far as they mean the same.
+pub fn cluster_state(state: ClusterState) -> &'static str {
+    match state {
+        ClusterState::Synced => state_name(GenerationState::Active),
+        ClusterState::Failing => state_name(GenerationState::Failed),
+        other => other.word(),
     }
 }
 

@@ -13,6 +13,7 @@ pub mod conflict;
 pub mod facts;
 pub mod fold;
 mod kept;
+pub mod observed;
 mod rules;
 pub mod standing;
 pub mod tighter;
@@ -106,6 +107,11 @@ impl Facts<'_> {
 
 /// Decides.
 pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
+    let resolved = observed::resolved(facts.sites, facts.bundles);
+    let facts = &Facts {
+        sites: &resolved,
+        ..*facts
+    };
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
     let sites: Vec<SiteStanding> = facts
@@ -239,7 +245,7 @@ pub fn wanted_by(sites: &[SiteState], bundles: &[DesiredBundle]) -> BTreeSet<(St
         *number = bundle.number.max(*number);
     }
     let mut wanted = BTreeSet::new();
-    for site in sites {
+    for site in observed::resolved(sites, bundles).iter() {
         let running = site.running.as_ref().map(|r| (r.role.clone(), r.bundle));
         let desired = newest
             .get(site.role.as_str())

@@ -4,7 +4,7 @@
 //! [`SiteStatus`] and a sentence for people. The checks go from "we do not know" to "we know it is
 //! well"; only a site that passes all of them confirms.
 
-use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
+use super::{Facts, GateQuestion, SiteStanding, SiteStatus, observed, short};
 use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
@@ -136,6 +136,9 @@ fn assess(
                 running.bundle, running.role
             );
             return (SiteStatus::OtherStream, other);
+        }
+        if let Some(unknown) = observed::without_bundle(running) {
+            return unknown;
         }
         if let Some(wrong) = wrong(running) {
             return wrong;
@@ -295,6 +298,8 @@ fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Site
         let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
             None => return Some((SiteStatus::Unconfirmed, format!("says nothing of `{name}`"))),
+            // A cluster that follows the repository by itself shows the commit, and no version of a config.
+            Some(actual) if actual.config_version.is_empty() => {}
             Some(actual) if actual.config_version != version => {
                 let (want, have) = (short(version), short(&actual.config_version));
                 let text = format!("runs `{name}` with config {have} instead of {want}");

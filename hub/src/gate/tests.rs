@@ -17,6 +17,7 @@ use crate::store::{
 use crate::time::{self, HOUR_MS};
 
 mod laws;
+mod observed;
 mod rules;
 
 const NOW: i64 = 1_000 * HOUR_MS;

@@ -4,11 +4,11 @@
 //! one place of a chain, and how far each chain is complete. The order of a site's epochs is kept here
 //! too, because it decides which of them tells the present.
 
-use outhaul_bundle::report::{GenerationEvent, Report, ReportEvent};
+use outhaul_bundle::report::{ClusterEvent, GenerationEvent, Report, ReportEvent};
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
-use outhaul_gate::fold::{gravity, runs, state_name, status_name};
+use outhaul_gate::fold::{cluster_state, followed, gravity, runs, state_name, status_name};
 
 use super::{Session, StoreError, from_sql, to_sql};
 
@@ -179,6 +179,7 @@ impl Session<'_> {
                 self.add_observation(report, event, runs(event.state))
             }
             ReportEvent::Observation(event) => self.add_observation(report, event, true),
+            ReportEvent::Cluster(event) => self.add_cluster(report, event),
             ReportEvent::Gap { from, to, reason } => {
                 let text = "INSERT INTO declared_gaps
                      (site, epoch, number, first_lost, last_lost, reason)
@@ -268,6 +269,43 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// What a cluster shows by itself: it stands for a bundle only by the base commit.
+    fn add_cluster(&self, report: &Report, event: &ClusterEvent) -> Result<(), StoreError> {
+        let (site, epoch) = (report.site.as_str(), report.epoch.as_str());
+        let number = to_sql(report.number);
+        let snapshot = event.snapshot.as_ref();
+        let text = "INSERT INTO observations (site, epoch, number, role, bundle_number,
+                index_digest, base_commit, snapshot_digest, state, running, message)
+             VALUES ($1, $2, $3, $4, 0, '', $5, $6, $7, 1, $8)";
+        self.db.prepare_cached(text)?.execute(params![
+            site,
+            epoch,
+            number,
+            event.stream.role.as_str(),
+            event.base_commit(),
+            snapshot.map_or_else(String::new, |snapshot| snapshot.digest.to_string()),
+            cluster_state(event.state),
+            event.message
+        ])?;
+        let text = "INSERT INTO observed_assignments
+                (site, epoch, number, assignment, status, config_version, message)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let mut insert = self.db.prepare_cached(text)?;
+        for (name, seen) in followed(event) {
+            let (status, version) = (seen.status, seen.config_version);
+            insert.execute(params![
+                site,
+                epoch,
+                number,
+                name,
+                status,
+                version,
+                seen.message
+            ])?;
+        }
+        Ok(())
+    }
+
     fn add_observation(
         &self,
         report: &Report,
@@ -335,6 +373,7 @@ fn kind(event: &ReportEvent) -> &'static str {
     match event {
         ReportEvent::Generation(_) => "generation",
         ReportEvent::Observation(_) => "observation",
+        ReportEvent::Cluster(_) => "cluster",
         ReportEvent::Refusal { .. } => "refusal",
         ReportEvent::Gap { .. } => "gap",
         ReportEvent::Decision { .. } => "decision",

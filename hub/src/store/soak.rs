@@ -29,7 +29,7 @@ impl Session<'_> {
                     EXISTS (SELECT 1 FROM observed_assignments a
                              WHERE a.site = o.site AND a.epoch = o.epoch AND a.number = o.number
                                AND a.status <> 'compliant'),
-                    r.wall_ms, r.lower_bound_ms
+                    r.wall_ms, r.lower_bound_ms, o.base_commit
                FROM observations o
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number
               WHERE o.site = $1 AND o.epoch = $2 AND o.running = 1 AND o.number <= $3
@@ -43,12 +43,14 @@ impl Session<'_> {
             let (role, bundle, state): (String, i64, String) =
                 (row.get(1)?, row.get(2)?, row.get(3)?);
             let received_ms: i64 = row.get(4)?;
-            let is_well = role == site.role
-                && from_sql(bundle) >= first
-                && state == "active"
-                && !row.get::<_, bool>(5)?;
             let made_ms = row.get::<_, i64>(6)?.max(row.get(7)?);
             let counts = restored.is_none_or(|restored| restored.counts(received_ms, made_ms));
+            let base_commit: String = row.get(8)?;
+            // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
+            let is_enough =
+                from_sql(bundle) >= first || (bundle == 0 && base_commit == running.base_commit);
+            let is_well =
+                role == site.role && is_enough && state == "active" && !row.get::<_, bool>(5)?;
             let mut lost = site.missing.iter().chain(&site.declared_lost);
             if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
                 break;

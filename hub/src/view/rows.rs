@@ -182,7 +182,9 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         Some(newest) if now_ms.saturating_sub(newest.received_ms) > limit_ms => Connection::Stale,
         Some(_) => Connection::Fresh,
     };
-    let actual = running.map(|running| running.bundle);
+    let actual = running
+        .map(|running| running.bundle)
+        .filter(|number| *number > 0);
     let (verdict, attention) = verdict(site, connection, bundle);
     let of_site = |kind| {
         let acts = reading.acts.iter();
@@ -355,11 +357,15 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
             let want = wanted.iter().find(|want| want.assignment == name);
             let actual = observed.and_then(|observed| observed.get(name));
             let desired_config = want.map(|want| want.config_for(&site.site).to_owned());
-            let actual_config = actual.map(|actual| actual.config_version.clone());
+            // A cluster that follows the repository by itself shows no version of a config.
+            let actual_config = actual
+                .map(|actual| actual.config_version.clone())
+                .filter(|version| !version.is_empty());
+            let shows_none = actual.is_some() && actual_config.is_none();
             // What an older bundle says of an assignment is no word about the one that is wanted, even
             // where the config is the same.
             let same = want.is_none()
-                || (desired_config == actual_config
+                || ((desired_config == actual_config || shows_none)
                     && bundle.is_some_and(|b| running.is_some_and(|r| r.index == b.index)));
             let status = match actual {
                 Some(actual) if same || actual.status != "compliant" => actual.status.as_str(),
@@ -374,7 +380,10 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
                 policies: want.map_or_else(Vec::new, |want| want.policies.clone()),
                 site: site.site.clone(),
                 desired: want.and(bundle).map(|bundle| bundle.number),
-                actual: actual.and(running).map(|running| running.bundle),
+                actual: actual
+                    .and(running)
+                    .map(|running| running.bundle)
+                    .filter(|number| *number > 0),
                 desired_config,
                 actual_config,
                 status: status.to_owned(),

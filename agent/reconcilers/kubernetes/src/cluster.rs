@@ -22,6 +22,8 @@ use crate::status::Reason;
 const PAGE: usize = 500;
 /// Most objects that are named as still being in a namespace.
 const MOST_NAMED: usize = 3;
+/// Most objects of one kind that are listed whole.
+const MOST_LISTED: usize = 5_000;
 /// A list without the objects' contents.
 const NAMES_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -317,13 +319,48 @@ impl Cluster {
         Ok(any)
     }
 
-    /// Gives every item of a list to `look`, page by page, until it says no.
+    /// Every object of a kind, in all namespaces; `None` when the API has no such kind. Of very many the first 5,000.
+    ///
+    /// # Errors
+    /// [`Trouble`]
+    pub fn list(&self, group: &str, kind: &str) -> Result<Option<Vec<Value>>, Trouble> {
+        let any = Key {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: String::new(),
+        };
+        let Some(resource) = self.resource_of(&any)? else {
+            return Ok(None);
+        };
+        let mut all = Vec::new();
+        self.each_of(&resource.list_path(None), "application/json", &mut |item| {
+            let mut item = item.clone();
+            // A list names the kind of its items once, for all of them.
+            item["kind"] = kind.into();
+            all.push(item);
+            all.len() < MOST_LISTED
+        })?;
+        Ok(Some(all))
+    }
+
+    /// Gives every item of a list to `look`, by name only, until it answers no.
     fn each(&self, path: &str, look: &mut dyn FnMut(&Value) -> bool) -> Result<(), Trouble> {
+        self.each_of(path, NAMES_ONLY, look)
+    }
+
+    /// Gives every item of a list to `look`, page by page, until it answers no.
+    fn each_of(
+        &self,
+        path: &str,
+        form: &str,
+        look: &mut dyn FnMut(&Value) -> bool,
+    ) -> Result<(), Trouble> {
         let mut more = String::new();
         loop {
             let page = self
                 .client
-                .read(&format!("{path}?limit={PAGE}{more}"), NAMES_ONLY)?;
+                .read(&format!("{path}?limit={PAGE}{more}"), form)?;
             let Some(page) = page else {
                 return Ok(());
             };

@@ -14,6 +14,7 @@ pub mod flux;
 pub mod health;
 pub mod manifest;
 pub mod order;
+pub mod platform;
 mod status;
 pub mod yaml;
 

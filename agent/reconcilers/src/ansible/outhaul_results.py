@@ -20,6 +20,20 @@ description: See the module's docstring.
 LONGEST_MESSAGE = 2000
 
 
+def _words(values):
+    """What a result says: its message, and beside it what the task's program wrote to stderr."""
+    failed = [one for one in values.get("results") or [] if isinstance(one, dict) and one.get("failed")]
+    if failed:
+        # A loop says that something failed; its items say what.
+        first, more = failed[0], len(failed) - 1
+        return _words(first) + (f" (and {more} more items)" if more else "")
+    message = str(values.get("msg") or "").strip()
+    stderr = str(values.get("stderr") or values.get("module_stderr") or "").strip()
+    if not stderr or stderr in message:
+        return message
+    return f"{message}: {stderr}" if message else stderr
+
+
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"
@@ -38,7 +52,7 @@ class CallbackModule(CallbackBase):
         if values.get("_ansible_no_log") or getattr(task, "no_log", False):
             message = "(hidden by no_log)"
         elif not message:
-            message = values.get("msg") or values.get("stderr") or values.get("module_stderr") or ""
+            message = _words(values)
         line = {
             "task": task.get_name() if task else "?",
             "status": status,

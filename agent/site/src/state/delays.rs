@@ -78,6 +78,19 @@ impl Delay {
     }
 }
 
+/// What stands at the moment of `reading`: a deadline that has passed since the last look has passed.
+#[must_use]
+pub fn at_present(mut known: Delays, reading: &ClockReading) -> Delays {
+    for delay in known.values_mut() {
+        let own = delay
+            .end
+            .as_mut()
+            .is_some_and(|end| end.has_passed(reading));
+        delay.passed |= own | delay.longest.has_passed(reading);
+    }
+    known
+}
+
 /// An instant or a length from now, as people write it.
 pub fn after(text: &str, reading: &ClockReading) -> Option<SignedDuration> {
     match text.parse::<Timestamp>() {
@@ -233,6 +246,11 @@ mod tests {
             DAY,
         );
         assert_eq!(sum(&later, true), Delayed::Until);
+        // Between two looks, by the clocks alone.
+        let soon = at_present(later.clone(), &reading("b", 8, noon, false));
+        assert_eq!(sum(&soon, true), Delayed::Until);
+        let passed = at_present(later.clone(), &reading("b", 10, noon, false));
+        assert!(passed["press"].passed && !later["press"].passed);
         let (over, news) = look(
             &later,
             &asks("batch", Some("8h")),

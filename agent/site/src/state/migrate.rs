@@ -3,6 +3,8 @@
 //! What comes in: an open database of any version up to the newest. What goes out: the newest, reached
 //! in one transaction per step. A released step is never edited, only followed by another.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{StateError, doing};
@@ -98,6 +100,45 @@ CREATE TABLE outbox (
     envelope BLOB NOT NULL
 ) STRICT;
 ";
+
+/// Every object of a database with the words that made it: `type|name|table|sql`.
+///
+/// # Errors
+/// [`StateError`] when it cannot be read.
+pub fn shape(db: &Connection) -> Result<BTreeSet<String>, StateError> {
+    let mut query = db
+        .prepare(
+            "SELECT type || '|' || name || '|' || tbl_name || '|' || COALESCE(sql, '') FROM sqlite_schema",
+        )
+        .map_err(doing("read its shape"))?;
+    query
+        .query_map([], |row| row.get(0))
+        .map_err(doing("read its shape"))?
+        .collect::<Result<_, _>>()
+        .map_err(doing("read its shape"))
+}
+
+/// The shape that a database of `version` has.
+///
+/// # Errors
+/// [`StateError::Newer`] for a version that this program does not know.
+pub fn shape_of(version: i64) -> Result<BTreeSet<String>, StateError> {
+    let known = STEPS.len();
+    let steps = usize::try_from(version)
+        .ok()
+        .and_then(|version| STEPS.get(..version));
+    let Some(steps) = steps else {
+        return Err(StateError::Newer {
+            found: version,
+            known: i64::try_from(known).unwrap_or(i64::MAX),
+        });
+    };
+    let db = Connection::open_in_memory().map_err(doing("make a shape"))?;
+    for step in steps {
+        db.execute_batch(step).map_err(doing("make a shape"))?;
+    }
+    shape(&db)
+}
 
 /// Brings the database to the newest version.
 pub fn migrate(db: &mut Connection) -> Result<(), StateError> {

@@ -47,7 +47,7 @@ pub struct Cursor {
 /// How much a report would be missed. Stored as text; dropped in the order of `DROPPABLE`.
 fn class(event: &ReportEvent) -> &'static str {
     match event {
-        ReportEvent::Observation(_) => "observation",
+        ReportEvent::Observation(_) | ReportEvent::Cluster(_) => "observation",
         ReportEvent::Generation(told) if told.reverted_from.is_some() => "failure",
         ReportEvent::Generation(told) => match told.state {
             GenerationState::Failed | GenerationState::Reverted => "failure",

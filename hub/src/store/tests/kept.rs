@@ -1,7 +1,7 @@
 //! What is kept of each site's present state is what all of history tells.
 
 use outhaul_bundle::report::{
-    ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
+    ClusterState, ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
 };
 use outhaul_gate::audit::AuditLine;
 use outhaul_gate::facts::SiteState;
@@ -17,7 +17,15 @@ use crate::store::{Store, StoreError};
 #[derive(Debug, Clone)]
 enum Step {
     Runs(u64, G, C),
-    Leaves { from: u64, to: u64 },
+    Leaves {
+        from: u64,
+        to: u64,
+    },
+    Shows {
+        base: &'static str,
+        state: ClusterState,
+        status: C,
+    },
     Loses(u64),
     Starts,
 }
@@ -36,6 +44,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (1..5u64, states).prop_map(|(bundle, state)| Step::Runs(bundle, state, C::Compliant)),
         2 => (1..5u64, 1..5u64).prop_map(|(from, to)| Step::Leaves { from, to }),
+        3 => (
+            prop_oneof![Just(OLD), Just(NEW)],
+            prop_oneof![
+                Just(ClusterState::Synced),
+                Just(ClusterState::Suspended),
+                Just(ClusterState::Failing),
+            ],
+            prop_oneof![Just(C::Compliant), Just(C::Failed)],
+        )
+            .prop_map(|(base, state, status)| Step::Shows { base, state, status }),
         1 => (1..3u64).prop_map(Step::Loses),
         1 => Just(Step::Starts),
     ];
@@ -58,6 +76,11 @@ fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
                 });
                 site.say(ReportEvent::Generation(event))
             }
+            Step::Shows {
+                base,
+                state,
+                status,
+            } => site.shows(base, *state, *status),
             // What was lost: numbers that never come.
             Step::Loses(count) => {
                 let from = site.next;

@@ -1,0 +1,305 @@
+//! What a cluster shows of a repository that its own Flux or Argo CD follows.
+//!
+//! What comes in: the objects of Flux or Argo CD as the API server gives them, and the repository's address. What goes
+//! out: one [`Follower`] per object that follows it, with the commit that it shows and a named state. Nothing is asked
+//! of a controller and nothing is changed. It is pure; [`look`] alone asks the API server.
+
+use serde_json::Value;
+
+use crate::client::Trouble;
+use crate::cluster::Cluster;
+use crate::health::Health;
+use crate::manifest::Key;
+use crate::{argocd, flux};
+
+/// Who applies on a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// Flux.
+    Flux,
+    /// Argo CD.
+    ArgoCd,
+}
+
+impl Controller {
+    /// `flux`, `argocd`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Flux => "flux",
+            Self::ArgoCd => "argocd",
+        }
+    }
+}
+
+/// How one object stands, from well to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It is ready, at the commit that was fetched.
+    Synced,
+    /// It is under way.
+    InProgress,
+    /// What is applied is another revision than the one that was fetched.
+    OtherRevision,
+    /// Its controller has not looked at what is asked for now.
+    Stale,
+    /// A person suspended it.
+    Suspended,
+    /// It failed.
+    Failing,
+}
+
+/// One object that follows the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follower {
+    /// Kind, namespace and name.
+    pub name: String,
+    /// The folder of the repository that it applies; `None` when it only fetches, or shows no commit.
+    pub path: Option<String>,
+    /// Whether it applies what lies in folders below that one, too.
+    pub below: bool,
+    /// The commit that it shows.
+    pub commit: Option<String>,
+    /// How it stands.
+    pub standing: Standing,
+    /// In the words of its controller.
+    pub message: String,
+}
+
+/// Asks the API server for all that follows `repository`. `None`: the cluster has neither Flux nor Argo CD.
+///
+/// # Errors
+/// [`Trouble`]
+pub fn look(
+    cluster: &Cluster,
+    repository: &str,
+) -> Result<Option<(Controller, Vec<Follower>)>, Trouble> {
+    let mut found = None;
+    if let Some(sources) = cluster.list(flux::SOURCE, "GitRepository")? {
+        let mut objects = Vec::new();
+        for (group, kind) in [
+            (flux::KUSTOMIZE, "Kustomization"),
+            (flux::HELM, "HelmRelease"),
+        ] {
+            objects.extend(cluster.list(group, kind)?.unwrap_or_default());
+        }
+        found = Some((Controller::Flux, of_flux(&sources, &objects, repository)));
+    }
+    let is_empty = found.as_ref().is_none_or(|(_, all)| all.is_empty());
+    if is_empty && let Some(objects) = cluster.list(argocd::GROUP, "Application")? {
+        let all = of_argocd(&objects, repository);
+        if found.is_none() || !all.is_empty() {
+            found = Some((Controller::ArgoCd, all));
+        }
+    }
+    Ok(found)
+}
+
+/// What Flux shows of `repository`: its sources, and what is made from them.
+pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Follower> {
+    let sources: Vec<&Value> = sources
+        .iter()
+        .filter(|source| same_repository(text(&source["spec"]["url"]), repository))
+        .collect();
+    let fetched = sources.iter().map(|source| Follower {
+        name: name_of(source),
+        path: None,
+        below: false,
+        commit: commit_of(text(&source["status"]["artifact"]["revision"])),
+        standing: flux_standing(source, None),
+        message: flux_message(source, None),
+    });
+    let made = objects.iter().filter_map(|object| {
+        let source = sources.iter().find(|source| is_made_from(object, source))?;
+        let applies = object["kind"] == "Kustomization";
+        let revision = text(&object["status"]["lastAppliedRevision"]);
+        Some(Follower {
+            name: name_of(object),
+            path: applies.then(|| plain_path(text(&object["spec"]["path"]))),
+            below: true,
+            commit: commit_of(revision).filter(|_| applies),
+            standing: flux_standing(object, Some(source)),
+            message: flux_message(object, Some(source)),
+        })
+    });
+    fetched.chain(made).collect()
+}
+
+/// Whether `object` of Flux is made from the `GitRepository` `source`.
+fn is_made_from(object: &Value, source: &Value) -> bool {
+    let own = text(&object["metadata"]["namespace"]);
+    let chart = &object["spec"]["chart"]["spec"]["sourceRef"];
+    let key = flux::source_of(object).or_else(|| {
+        (chart["kind"] == "GitRepository").then(|| Key {
+            group: flux::SOURCE.to_owned(),
+            kind: "GitRepository".to_owned(),
+            namespace: Some(chart["namespace"].as_str().unwrap_or(own).to_owned()),
+            name: text(&chart["name"]).to_owned(),
+        })
+    });
+    key.is_some_and(|key| {
+        key.kind == "GitRepository"
+            && source["metadata"]["name"] == *key.name
+            && source["metadata"]["namespace"] == *key.namespace.unwrap_or_default()
+    })
+}
+
+fn flux_standing(object: &Value, source: Option<&Value>) -> Standing {
+    if flux::is_suspended(object) {
+        return Standing::Suspended;
+    }
+    let health = flux::health(object, source);
+    match health {
+        Health::Failed(_) | Health::Failing(_) => Standing::Failing,
+        Health::Silent(_) => Standing::Stale,
+        _ if is_behind(object, source) => Standing::OtherRevision,
+        Health::Waiting(_) => Standing::InProgress,
+        // Ready, and of nothing that anybody could name.
+        Health::Ready if source.is_none() && object["status"]["artifact"]["revision"].is_null() => {
+            Standing::InProgress
+        }
+        Health::Ready => Standing::Synced,
+    }
+}
+
+/// Whether a `Kustomization` has applied something else than its source has.
+fn is_behind(object: &Value, source: Option<&Value>) -> bool {
+    let Some(source) = source.filter(|_| object["kind"] == "Kustomization") else {
+        return false;
+    };
+    object["status"]["lastAppliedRevision"] != source["status"]["artifact"]["revision"]
+}
+
+fn flux_message(object: &Value, source: Option<&Value>) -> String {
+    match (flux_standing(object, source), flux::health(object, source)) {
+        (Standing::Suspended, _) => "it is suspended: nobody follows the repository".to_owned(),
+        (Standing::OtherRevision, _) => {
+            let applied = text(&object["status"]["lastAppliedRevision"]);
+            let fetched = source.map(|source| text(&source["status"]["artifact"]["revision"]));
+            format!(
+                "it has applied {}, and its source has {}",
+                named(applied),
+                named(fetched.unwrap_or_default())
+            )
+        }
+        (
+            _,
+            Health::Failed(words)
+            | Health::Failing(words)
+            | Health::Silent(words)
+            | Health::Waiting(words),
+        ) => words,
+        (_, Health::Ready) => flux::status_text(object),
+    }
+}
+
+fn named(revision: &str) -> &str {
+    match revision {
+        "" => "nothing",
+        other => other,
+    }
+}
+
+/// What Argo CD shows of `repository`: each source of an `Application` that is of it.
+pub fn of_argocd(objects: &[Value], repository: &str) -> Vec<Follower> {
+    objects
+        .iter()
+        .flat_map(|object| of_application(object, repository))
+        .collect()
+}
+
+fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
+    let (spec, sync) = (&object["spec"], &object["status"]["sync"]);
+    let ended = &object["status"]["operationState"]["syncResult"];
+    let several = spec["sources"].as_array();
+    let sources: Vec<(&Value, &Value, &Value)> = match several {
+        Some(all) => {
+            let revision = |at: usize| (&sync["revisions"][at], &ended["revisions"][at]);
+            let with = |(at, source)| (source, revision(at).0, revision(at).1);
+            all.iter().enumerate().map(with).collect()
+        }
+        None => vec![(&spec["source"], &sync["revision"], &ended["revision"])],
+    };
+    let health = argocd::health(object);
+    let skips = &object["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"];
+    let standing = match &health {
+        _ if *skips == "true" => Standing::Suspended,
+        Health::Failed(_) | Health::Failing(_) => Standing::Failing,
+        Health::Silent(_) => Standing::Stale,
+        Health::Waiting(_) if sync["status"] == "OutOfSync" => Standing::OtherRevision,
+        Health::Waiting(_) => Standing::InProgress,
+        Health::Ready => Standing::Synced,
+    };
+    let message = match health {
+        _ if standing == Standing::Suspended => {
+            "it is not looked at (`argocd.argoproj.io/skip-reconcile`)".to_owned()
+        }
+        Health::Ready => argocd::status_text(object),
+        Health::Failed(words)
+        | Health::Failing(words)
+        | Health::Silent(words)
+        | Health::Waiting(words) => words,
+    };
+    sources
+        .into_iter()
+        .filter(|(source, _, _)| same_repository(text(&source["repoURL"]), repository))
+        .map(|(source, compared, synced)| Follower {
+            name: name_of(object),
+            path: source["path"].as_str().map(plain_path),
+            below: source["directory"]["recurse"] == true,
+            // What was compared is what runs only where nothing differs.
+            commit: commit_of(text(match standing {
+                Standing::Synced => compared,
+                _ => synced,
+            })),
+            standing,
+            message: message.clone(),
+        })
+        .collect()
+}
+
+/// The commit in a revision: `main@sha1:6f1e…`, `refs/heads/main@sha1:6f1e…`, `main/6f1e…`, or the commit itself.
+fn commit_of(revision: &str) -> Option<String> {
+    let end = revision.rsplit([':', '/']).next()?;
+    let hex = end
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
+    (hex && matches!(end.len(), 40 | 64)).then(|| end.to_owned())
+}
+
+/// Whether two addresses are of one repository: with or without `.git`, a slash at the end, and a user.
+pub fn same_repository(one: &str, other: &str) -> bool {
+    fn plain(url: &str) -> String {
+        let url = url.trim().trim_end_matches('/');
+        let url = url.strip_suffix(".git").unwrap_or(url);
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return url.to_owned();
+        };
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = host.rsplit('@').next().unwrap_or_default();
+        format!("{}://{}/{path}", scheme.to_lowercase(), host.to_lowercase())
+    }
+    !one.is_empty() && plain(one) == plain(other)
+}
+
+/// A folder without `./` before it and a slash behind it; empty for the root.
+fn plain_path(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn name_of(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    format!(
+        "{} {}/{}",
+        text(&object["kind"]),
+        text(&metadata["namespace"]),
+        text(&metadata["name"])
+    )
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

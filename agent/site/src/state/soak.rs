@@ -1,0 +1,127 @@
+//! How long the health of a bundle that was applied has been looked at.
+//!
+//! What comes in: one reading of the clocks for each look. What goes out: the time that the looks vouch for, and whether it
+//! is enough. A look vouches for what lies between it and the one before in the same boot, and for ten minutes at
+//! most: the time in which the machine was off, or nobody looked, proves no health. Pure.
+
+use jiff::{SignedDuration, Timestamp};
+use outhaul_signer::clock::BootReading;
+use serde::{Deserialize, Serialize};
+
+use super::clock::ClockReading;
+
+/// Most that one look vouches for, milliseconds.
+pub const MOST_OF_A_LOOK_MS: u64 = 10 * 60 * 1000;
+
+/// A bundle whose health is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Soak {
+    /// The bundle.
+    pub number: u64,
+    /// How long it was looked at, milliseconds.
+    #[serde(default)]
+    pub observed_ms: u64,
+    /// The boot clock at the last look.
+    #[serde(default)]
+    last: Option<BootReading>,
+}
+
+impl Soak {
+    /// Begins with this look. `None` on a machine that does not tell one boot from another: it cannot count.
+    pub fn begin(number: u64, reading: &ClockReading) -> Option<Self> {
+        Some(Self {
+            number,
+            observed_ms: 0,
+            last: Some(reading.boot.clone()?),
+        })
+    }
+
+    /// Counts one look on.
+    pub fn look(&mut self, reading: &ClockReading) {
+        let Some(now) = reading.boot.clone() else {
+            return;
+        };
+        if let Some(last) = self
+            .last
+            .as_ref()
+            .filter(|last| last.boot_id == now.boot_id)
+        {
+            let passed = now.since_boot_ms.saturating_sub(last.since_boot_ms);
+            let counts = passed.min(MOST_OF_A_LOOK_MS);
+            self.observed_ms = self.observed_ms.saturating_add(counts);
+        }
+        self.last = Some(now);
+    }
+
+    /// How long it still has to be looked at; `None` when it was long enough.
+    pub fn left(&self, seconds: u32) -> Option<SignedDuration> {
+        let wanted = u64::from(seconds) * 1000;
+        let left = wanted
+            .checked_sub(self.observed_ms)
+            .filter(|left| *left > 0)?;
+        Some(SignedDuration::from_millis(i64::try_from(left).ok()?))
+    }
+
+    /// When that is, if it is looked at without a break from now on.
+    pub fn until(&self, seconds: u32, reading: &ClockReading) -> Option<Timestamp> {
+        let until = reading.wall.checked_add(self.left(seconds)?).ok()?;
+        // For people: a fraction of a second later, never earlier.
+        let whole = Timestamp::from_second(until.as_second()).ok()?;
+        match whole < until {
+            true => whole.checked_add(SignedDuration::from_secs(1)).ok(),
+            false => Some(until),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_signer::LowerBound;
+
+    use super::*;
+
+    fn at(boot: &str, since_boot_s: u64) -> ClockReading {
+        ClockReading {
+            bound: LowerBound::new(Timestamp::UNIX_EPOCH),
+            wall: "2026-03-01T10:00:00Z".parse().unwrap(),
+            wall_trusted: true,
+            boot: Some(BootReading {
+                boot_id: boot.to_owned(),
+                since_boot_ms: since_boot_s * 1000,
+            }),
+        }
+    }
+
+    #[test]
+    fn only_the_time_between_two_looks_of_one_boot_counts() {
+        let mut soak = Soak::begin(2, &at("a", 100)).unwrap();
+        for since in [115, 130, 145] {
+            soak.look(&at("a", since));
+        }
+        assert_eq!(soak.observed_ms, 45_000);
+        // Switched off for a night, whatever the wall clock shows: nobody looked.
+        soak.look(&at("b", 30));
+        assert_eq!(soak.observed_ms, 45_000);
+        soak.look(&at("b", 45));
+        assert_eq!(soak.observed_ms, 60_000);
+        assert_eq!(soak.left(61), Some(SignedDuration::from_secs(1)));
+        assert_eq!(soak.left(60), None);
+    }
+
+    #[test]
+    fn a_service_that_stood_still_for_hours_vouches_for_ten_minutes() {
+        let mut soak = Soak::begin(2, &at("a", 0)).unwrap();
+        soak.look(&at("a", 8 * 3600));
+        assert_eq!(soak.observed_ms, MOST_OF_A_LOOK_MS);
+        assert!(soak.left(3600).is_some());
+        let until = soak.until(3600, &at("a", 8 * 3600)).unwrap();
+        assert_eq!(until.to_string(), "2026-03-01T10:50:00Z");
+    }
+
+    #[test]
+    fn a_clock_since_boot_that_runs_backwards_counts_nothing() {
+        let mut soak = Soak::begin(2, &at("a", 500)).unwrap();
+        soak.look(&at("a", 400));
+        assert_eq!(soak.observed_ms, 0);
+    }
+}

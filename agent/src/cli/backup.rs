@@ -1,0 +1,65 @@
+//! `backup`: the whole site in one file.
+
+use std::path::PathBuf;
+
+use super::Context;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use outhaul_site::backup;
+
+/// Writes keys, identity, memory and settings of this site into one file of mode 0600.
+///
+/// The file holds this site's secret keys: whoever has it is the site. The service must not run meanwhile.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Write the digest down where the file is not: `restore --digest` compares it.\n\n\
+                  Example:\n  outhaul-agent --state /var/lib/outhaul-agent backup --to /media/stick/press-7.backup"
+)]
+pub struct Args {
+    /// The file to write; one that is there is replaced when the new one is whole.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// The bundles on disk as well, so that a restored site needs no stick from the centre.
+    #[arg(long)]
+    with_content: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    let agent = Agent::exclusive(&context.state)?;
+    let made_ms = agent.clock_reading()?.wall_ms();
+    let version = env!("CARGO_PKG_VERSION");
+    let written = backup::write(
+        &agent.state_folder,
+        &agent.store,
+        &args.to,
+        args.with_content,
+        version,
+        made_ms,
+    )?;
+    let (header, to) = (&written.header, outhaul_kit::text::path(&args.to));
+    let what = match args.with_content {
+        true => "keys, memory, settings and the bundles on disk",
+        false => "keys, memory and settings",
+    };
+    super::say(&format!(
+        "`{to}` holds this site's secret keys: keep it where only those may go who may be this site, and write the \
+         digest down somewhere else"
+    ));
+    context.print(
+        &format!(
+            "site {} of fleet {}: {what}, reports up to {}\n{} bytes in {} files: `{to}`\ndigest: {}",
+            header.site,
+            header.fleet,
+            header.reports_last,
+            written.bytes,
+            header.entries.len(),
+            written.digest
+        ),
+        &serde_json::json!({
+            "site": header.site, "fleet": header.fleet, "file": args.to, "bytes": written.bytes,
+            "files": header.entries.len(), "content": header.content, "digest": written.digest,
+            "epoch": header.epoch, "reports": header.reports_last,
+        }),
+    );
+    Ok(0)
+}

@@ -1,0 +1,81 @@
+//! `restore`: a site from its backup.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+
+use super::Context;
+use crate::config;
+use crate::error::AgentError;
+use crate::facilities::Facilities as _;
+use crate::host::Host;
+use crate::state_folder::StateFolder;
+use outhaul_site::backup::restore::{Options, restore};
+
+/// Makes this machine the site of a backup. The state folder must hold no site.
+///
+/// All of the file is checked before anything is written. The restored site numbers its reports anew, so that the hub
+/// sees none twice under one number. The machine that the backup is of must never run again.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent restore /media/stick/press-7.backup \
+                  --digest sha256:6f1e…"
+)]
+pub struct Args {
+    /// The backup.
+    file: PathBuf,
+    /// The digest that `backup` printed.
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<Digest>,
+    /// Who restores; without it, who gives the command.
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    let who = args.who.clone().unwrap_or_else(super::who);
+    let options = Options {
+        digest: args.digest,
+        who: &who,
+        clocks: Host.clocks(&config::ClockConfig::default()),
+        settings: |path: &Path| config::load(path).err().map(|error| error.to_string()),
+    };
+    let state_folder = StateFolder::new(&context.state);
+    let done = restore(&state_folder, &args.file, &options)
+        .map_err(|error| AgentError::from_backup(&outhaul_kit::text::path(&args.file), error))?;
+    let header = &done.header;
+    if done.kept_settings {
+        super::say("the agent.toml that was here stays; the one in the backup was not written");
+    }
+    if args.digest.is_none() {
+        super::say(&format!(
+            "warning: no `--digest` was given: compare {} with what `backup` printed",
+            done.digest
+        ));
+    }
+    super::say(
+        "the machine that this backup is of must never run again: two machines with one key contradict each other at \
+         the hub, and neither counts",
+    );
+    let content = match header.content {
+        true => {
+            "its bundles are on disk again: `outhaul-agent apply` puts right what is missing on this host"
+        }
+        false => {
+            "its bundles are not in it: `outhaul-agent import FOLDER` takes the newest from a stick"
+        }
+    };
+    super::say(&format!("next: {content}; then start the service"));
+    context.print(
+        &format!(
+            "site {} of fleet {} is restored; reports are numbered anew from here on ({} instead of {})",
+            header.site, header.fleet, done.epoch, header.epoch
+        ),
+        &serde_json::json!({
+            "site": header.site, "fleet": header.fleet, "digest": done.digest, "content": header.content,
+            "epoch": done.epoch, "epoch_before": header.epoch, "reports_before": header.reports_last,
+            "made_ms": header.made_ms, "kept_settings": done.kept_settings,
+        }),
+    );
+    Ok(0)
+}

@@ -1,0 +1,427 @@
+//! A cluster that follows the platform repository by itself: what it shows, as a report of this site.
+//!
+//! What comes in: the objects of the cluster's Flux or Argo CD, and the record `.outhaul/platform.json` of the commit that
+//! they show. What goes out: one queued report with the commits that it was rendered from, each assignment of this cluster type with the
+//! object that applies it, and a named state. What nothing applies has failed; what cannot be read is reported as such.
+//! It changes nothing on the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::name::Name;
+use outhaul_bundle::report::{
+    ClusterEvent, ClusterState, ComplianceStatus, FollowedAssignment, ReportEvent,
+};
+use outhaul_reconcilers::{outcome, shortened};
+use serde::Deserialize;
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::state::{self, generations, key, outbox};
+
+mod seen;
+
+use seen::{Controller, Follower, Standing};
+
+/// Largest record in bytes: a path and a digest for each of some ten thousand files.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
+/// Most assignments that a report names.
+const MAX_ASSIGNMENTS: usize = 2_000;
+/// The format of a record.
+const RECORD_FORMAT: &str = "outhaul.dev/platform/v1";
+
+/// What `.outhaul/platform.json` states of the commit that it lies in, as far as it is used here.
+#[derive(Debug, Deserialize)]
+struct Record {
+    format: String,
+    environment: String,
+    snapshot: Snapshot,
+    files: BTreeMap<String, Digest>,
+}
+
+/// Looks at the cluster, and queues what it shows.
+///
+/// # Errors
+/// [`AgentError::Usage`] where nothing is to be observed; [`AgentError`] of the memory. A cluster that cannot be asked
+/// is a report, and no error.
+pub fn observe(agent: &mut Agent) -> Result<ClusterEvent, AgentError> {
+    let Some(repository) = agent.config.observe.repository.clone() else {
+        return Err(AgentError::Usage {
+            message: "agent.toml has no `[observe]` with a `repository`".to_owned(),
+            help: "write three lines into agent.toml: `[observe]`, `repository = \"…\"` as the cluster's own Flux or \
+                   Argo CD has it, and `record = \"…/{commit}/.outhaul/platform.json\"`"
+                .to_owned(),
+        });
+    };
+    if let Some(number) = generations::active(agent.store.read())? {
+        return Err(AgentError::Usage {
+            message: format!("this site takes bundles: bundle {number} is active"),
+            help: "take `[observe]` out of agent.toml; a cluster that follows the repository by itself is a site of \
+                   its own"
+                .to_owned(),
+        });
+    }
+    agent.heartbeat.beat();
+    let event = match seen::look(agent, &repository) {
+        Ok(found) => shown(agent, &repository, found),
+        Err(AgentError::Apply(error)) => {
+            let state = ClusterState::Unreachable;
+            event(agent, &repository, state, error.to_string())
+        }
+        Err(other) => return Err(other),
+    };
+    agent.commit(|db, author| {
+        outbox::queue(db, author, ReportEvent::Cluster(Box::new(event.clone())))?;
+        state::set_meta(db, key::CLUSTER, Some(&event))?;
+        state::set_meta(db, key::OBSERVED, Some(&author.reading.wall_ms()))?;
+        Ok::<_, AgentError>(())
+    })?;
+    Ok(event)
+}
+
+fn event(agent: &Agent, repository: &str, state: ClusterState, message: String) -> ClusterEvent {
+    ClusterEvent {
+        stream: agent.site.stream.clone(),
+        reconciler: String::new(),
+        repository: repository.to_owned(),
+        commit: None,
+        snapshot: None,
+        state,
+        assignments: Vec::new(),
+        message: shortened(&message),
+    }
+}
+
+/// What the cluster shows, with what the record of its commit states.
+fn shown(
+    agent: &Agent,
+    repository: &str,
+    found: Option<(Controller, Vec<Follower>)>,
+) -> ClusterEvent {
+    let absent = |message: String| event(agent, repository, ClusterState::Absent, message);
+    let Some((controller, followers)) = found else {
+        return absent("this cluster has neither Flux nor Argo CD".to_owned());
+    };
+    let mut event = absent(String::new());
+    controller.word().clone_into(&mut event.reconciler);
+    let applies: Vec<&Follower> = followers.iter().filter(|one| one.path.is_some()).collect();
+    let Some(worst) = followers.iter().max_by_key(|one| one.standing) else {
+        event.message = format!("nothing on this cluster follows {repository}");
+        return event;
+    };
+    if applies.is_empty() {
+        let of_source = worst.standing > Standing::Synced;
+        event.message = format!("{repository} is fetched, and nothing on this cluster applies it");
+        if of_source {
+            event.message += &format!("; {}: {}", worst.name, worst.message);
+        }
+        event.message = shortened(&event.message);
+        return event;
+    }
+    event.state = state_of(worst.standing);
+    if worst.standing > Standing::Synced {
+        event.message = shortened(&format!("{}: {}", worst.name, worst.message));
+    }
+    let commits: BTreeSet<&String> = applies
+        .iter()
+        .filter_map(|one| one.commit.as_ref())
+        .collect();
+    let mut commits = commits.into_iter();
+    match (commits.next(), commits.next()) {
+        (Some(commit), None) => event.commit = Some(commit.clone()),
+        (Some(one), Some(other)) => {
+            event.state = event.state.max(ClusterState::OtherRevision);
+            let several = format!("several commits are applied at once: {one} and {other}");
+            event.message = join(&event.message, &several);
+            return event;
+        }
+        (None, _) => {
+            event.state = event.state.max(ClusterState::InProgress);
+            event.message = join(&event.message, "no commit is applied yet");
+            return event;
+        }
+    }
+    let commit = event.commit.clone().unwrap_or_default();
+    match record(agent, &commit) {
+        Ok(record) => with_record(agent, event, &record, &applies),
+        Err(problem) => {
+            event.state = ClusterState::Unreachable;
+            let text = format!("the record of commit {commit} cannot be read: {problem}");
+            event.message = join(&event.message, &text);
+            event
+        }
+    }
+}
+
+/// The record that lies in the commit.
+fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
+    let config = &agent.config.observe;
+    let (base, path) = config
+        .record_of(commit)
+        .ok_or("`record` under `[observe]` in agent.toml is no address")?;
+    let bytes = agent
+        .facilities
+        .server(&base, config.ca.as_deref(), "")
+        .and_then(|server| server.get(&path, MAX_RECORD_BYTES))
+        .map_err(|error| error.to_string())?
+        .ok_or_else(|| format!("{base}/{path} is not there"))?;
+    let record: Record = serde_json::from_slice(&bytes)
+        .map_err(|error| format!("{base}/{path} is not the record: {error}"))?;
+    if record.format != RECORD_FORMAT {
+        let found = shortened(&record.format);
+        return Err(format!(
+            "{base}/{path} is of format `{found}`, this program reads `{RECORD_FORMAT}`"
+        ));
+    }
+    Ok(record)
+}
+
+fn with_record(
+    agent: &Agent,
+    mut event: ClusterEvent,
+    record: &Record,
+    applies: &[&Follower],
+) -> ClusterEvent {
+    let (wanted, cluster_type) = (&agent.site.stream.environment, &event.stream.cluster_type);
+    if record.environment != wanted.as_str() {
+        let text = format!(
+            "the cluster follows environment `{}`, and this site is of `{wanted}`",
+            shortened(&record.environment)
+        );
+        event.state = ClusterState::Absent;
+        event.message = join(&event.message, &text);
+        return event;
+    }
+    let names: BTreeSet<&str> = record
+        .files
+        .keys()
+        .filter_map(|path| {
+            let rest = path
+                .strip_prefix(cluster_type.as_str())?
+                .strip_prefix('/')?;
+            rest.split_once('/').map(|(name, _)| name)
+        })
+        .collect();
+    if names.is_empty() {
+        let text = format!("the commit holds nothing for cluster type `{cluster_type}`");
+        event.state = ClusterState::Absent;
+        event.message = join(&event.message, &text);
+        return event;
+    }
+    let base = agent.config.observe.path.trim_matches('/');
+    let folder = |name: &str| {
+        let parts = [base, cluster_type.as_str(), name];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("/")
+    };
+    let mut assignments = Vec::new();
+    for name in names.iter().take(MAX_ASSIGNMENTS) {
+        let Ok(parsed) = name.parse::<Name>() else {
+            event.state = ClusterState::Failing;
+            let text = format!("the record names `{}`, which is no name", shortened(name));
+            event.message = join(&event.message, &text);
+            continue;
+        };
+        assignments.push(followed(parsed, &folder(name), base, record, applies));
+    }
+    if names.len() > MAX_ASSIGNMENTS {
+        event.state = ClusterState::Failing;
+        let text = format!("more than {MAX_ASSIGNMENTS} assignments, which no report holds");
+        event.message = join(&event.message, &text);
+    }
+    event.assignments = assignments;
+    event.snapshot = Some(record.snapshot.clone());
+    event
+}
+
+/// How the cluster stands towards the folder of one assignment.
+fn followed(
+    name: Name,
+    folder: &str,
+    base: &str,
+    record: &Record,
+    applies: &[&Follower],
+) -> FollowedAssignment {
+    let covers = |one: &&&Follower| {
+        let Some(path) = one.path.as_deref() else {
+            return false;
+        };
+        let below = path.is_empty()
+            || folder
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.starts_with('/'));
+        path == folder || (below && (one.below || gathers(path, base, record)))
+    };
+    let all: Vec<&&Follower> = applies.iter().filter(covers).collect();
+    let Some(worst) = all.iter().max_by_key(|one| one.standing) else {
+        return FollowedAssignment {
+            name,
+            status: ComplianceStatus::Failed,
+            message: format!("nothing on this cluster applies `{folder}` of the repository"),
+            steps: Vec::new(),
+        };
+    };
+    let status = match worst.standing {
+        Standing::Synced => ComplianceStatus::Compliant,
+        Standing::Failing => ComplianceStatus::Failed,
+        _ => ComplianceStatus::InProgress,
+    };
+    let is_well = status == ComplianceStatus::Compliant;
+    FollowedAssignment {
+        name,
+        status,
+        message: if is_well {
+            String::new()
+        } else {
+            shortened(&worst.message)
+        },
+        steps: all
+            .iter()
+            .map(|one| outcome::step(&one.name, step_word(one.standing), &one.message))
+            .collect(),
+    }
+}
+
+/// Whether a `kustomization.yaml` in `path` gathers what lies below it.
+fn gathers(path: &str, base: &str, record: &Record) -> bool {
+    let inside = match (base, path.strip_prefix(base)) {
+        ("", _) => path,
+        (_, Some(rest)) => rest.trim_start_matches('/'),
+        (_, None) => return false,
+    };
+    let file = match inside {
+        "" => "kustomization.yaml".to_owned(),
+        folder => format!("{folder}/kustomization.yaml"),
+    };
+    record.files.contains_key(&file)
+}
+
+fn step_word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Synced => "ok",
+        Standing::Failing => "failed",
+        _ => "skipped",
+    }
+}
+
+fn state_of(standing: Standing) -> ClusterState {
+    match standing {
+        Standing::Synced => ClusterState::Synced,
+        Standing::InProgress => ClusterState::InProgress,
+        Standing::OtherRevision => ClusterState::OtherRevision,
+        Standing::Stale => ClusterState::Stale,
+        Standing::Suspended => ClusterState::Suspended,
+        Standing::Failing => ClusterState::Failing,
+    }
+}
+
+fn join(one: &str, other: &str) -> String {
+    match one {
+        "" => shortened(other),
+        one => shortened(&format!("{one}; {other}")),
+    }
+}
+
+/// What was reported last, where agent.toml still has the repository.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn last(agent: &Agent) -> Result<Option<ClusterEvent>, AgentError> {
+    if agent.config.observe.repository.is_none() {
+        return Ok(None);
+    }
+    Ok(state::meta(agent.store.read(), key::CLUSTER)?)
+}
+
+/// Whether everything is applied, at one commit that is known.
+pub fn is_well(event: &ClusterEvent) -> bool {
+    let compliant = |one: &FollowedAssignment| one.status == ComplianceStatus::Compliant;
+    event.state == ClusterState::Synced
+        && event.snapshot.is_some()
+        && event.assignments.iter().all(compliant)
+}
+
+/// One sentence for people.
+pub fn sentence(event: &ClusterEvent) -> String {
+    let commit = event.commit.as_ref();
+    let at = commit.map_or_else(String::new, |commit| format!(" at commit {commit}"));
+    let by = match event.reconciler.as_str() {
+        "" => String::new(),
+        reconciler => format!(" by {reconciler}"),
+    };
+    let failed = event.state == ClusterState::Synced && !is_well(event);
+    let (state, but) = match failed {
+        true => (event.state.word(), ", but not all of it is applied"),
+        false => (event.state.word(), ""),
+    };
+    format!(
+        "the cluster is `{state}`{at} of {}{by}{but}",
+        event.repository
+    )
+}
+
+/// The rest of it, a line each.
+pub fn details(event: &ClusterEvent) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(snapshot) = &event.snapshot {
+        lines.push(format!("  rendered from base {}", snapshot.base.commit));
+    }
+    if !event.message.is_empty() {
+        lines.push(format!("  {}", event.message));
+    }
+    for one in &event.assignments {
+        let word = match one.status {
+            ComplianceStatus::Compliant => "as desired",
+            ComplianceStatus::Drifted => "drifted",
+            ComplianceStatus::Failed => "failed",
+            ComplianceStatus::InProgress => "in progress",
+        };
+        let colon = if one.message.is_empty() { "" } else { ": " };
+        lines.push(format!("  {}: {word}{colon}{}", one.name, one.message));
+    }
+    lines
+}
+
+/// All of it, for `status`.
+pub fn lines(event: &ClusterEvent) -> Vec<String> {
+    let mut lines = vec![sentence(event)];
+    lines.extend(details(event));
+    lines
+}
+
+/// What to do next about a cluster that is not well.
+pub fn next(event: &ClusterEvent) -> Option<String> {
+    if is_well(event) {
+        return None;
+    }
+    let text = match event.state {
+        ClusterState::Synced => {
+            "let a Kustomization or Application apply each folder that is named, then `outhaul-agent observe`"
+        }
+        ClusterState::InProgress => "wait for its controller, then `outhaul-agent observe`",
+        ClusterState::OtherRevision => {
+            "see why its controller does not apply the commit that it fetched (`kubectl describe` of the object that is \
+             named)"
+        }
+        ClusterState::Stale => {
+            "see that its controller runs: `kubectl get pods --all-namespaces --selector \
+             app.kubernetes.io/part-of=flux`, or in the namespace of Argo CD"
+        }
+        ClusterState::Suspended => {
+            "somebody suspended it: ask who, then `flux resume`, or take the annotation of the Application away"
+        }
+        ClusterState::Absent => {
+            "compare `[observe]` in agent.toml with what the cluster follows: `kubectl get \
+             gitrepositories,kustomizations,applications --all-namespaces`"
+        }
+        ClusterState::Failing => {
+            "put right what its controller reports, at the centre or on the cluster"
+        }
+        ClusterState::Unreachable => {
+            "see that the API server and the forge are reached from here, and `[kubernetes]` and `[observe]` in \
+             agent.toml"
+        }
+    };
+    Some(text.to_owned())
+}

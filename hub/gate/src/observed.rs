@@ -1,0 +1,63 @@
+//! Sites of which the cluster follows the platform repository by itself: which bundle the commit stands for that it shows.
+//!
+//! What comes in: sites as they reported, and the bundles that a hub verified. What goes out: the same sites, each such
+//! one with the first bundle of its stream that has the base commit which its cluster shows. A commit that no bundle is
+//! made from stands for nothing, and neither does a cluster that shows none: both close a gate. Pure.
+
+use std::borrow::Cow;
+
+use crate::facts::{DesiredBundle, Running, SiteState};
+use crate::{SiteStatus, short, standing};
+
+/// The sites, each with the bundle that the commit stands for which its cluster shows.
+pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a, [SiteState]> {
+    let names_none = |running: &Running| running.bundle == 0;
+    if !sites
+        .iter()
+        .any(|site| site.running.as_ref().is_some_and(names_none))
+    {
+        return Cow::Borrowed(sites);
+    }
+    let with_bundle = |site: &SiteState| {
+        let mut site = site.clone();
+        let shown = site.running.as_ref().filter(|running| names_none(running));
+        let found = shown.and_then(|shown| standing::needed(&shown.base_commit, bundles, &site));
+        let found = found.map(|bundle| (bundle.number, bundle.index.clone()));
+        if let (Some((number, index)), Some(running)) = (found, &mut site.running) {
+            running.bundle = number;
+            running.index = index;
+        }
+        site
+    };
+    Cow::Owned(sites.iter().map(with_bundle).collect())
+}
+
+/// Why a site confirms nothing of which the cluster shows no commit that a bundle is made from.
+pub(crate) fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
+    if running.bundle > 0 {
+        return None;
+    }
+    let colon = if running.message.is_empty() { "" } else { ": " };
+    let message: String = running.message.chars().take(300).collect();
+    Some(match running.state.as_str() {
+        "active" => {
+            let text = format!(
+                "follows the platform repository by itself at base {}, from which this hub knows no bundle for it \
+                 (import the bundle)",
+                short(&running.base_commit)
+            );
+            (SiteStatus::NotDesired, text)
+        }
+        "failed" => {
+            let text =
+                format!("follows the platform repository by itself and failed{colon}{message}");
+            (SiteStatus::Failed, text)
+        }
+        state => {
+            let text = format!(
+                "follows the platform repository by itself and is `{state}`{colon}{message}"
+            );
+            (SiteStatus::InProgress, text)
+        }
+    })
+}

@@ -6,7 +6,7 @@
 use outhaul_serve::git::pktline::{self, Packet, Packets};
 use outhaul_serve::git::request::{self, Request};
 use outhaul_serve::route::{self, Route, What};
-use outhaul_serve::{git, layout, name, range};
+use outhaul_serve::{charts, git, layout, name, range};
 
 /// The target of a request, `PATH?QUERY`.
 pub fn target(bytes: &[u8]) {
@@ -27,6 +27,9 @@ pub fn target(bytes: &[u8]) {
         Ok(Route::Refs { repository, .. } | Route::UploadPack { repository }) => {
             let text = repository.to_string();
             assert!(!text.starts_with('/') && !text.split('/').any(|part| part == ".."));
+        }
+        Ok(Route::Chart { path }) => {
+            assert!(charts::is_path(&path) && !path.split('/').any(|part| part == ".."));
         }
         Ok(Route::Ping) | Err(_) => {}
     }

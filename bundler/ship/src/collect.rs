@@ -13,6 +13,7 @@ use outhaul_bundle::name::RelativePath;
 
 use crate::assemble::Spool;
 use crate::lock::Lock;
+use outhaul_control::diagnostic::Location;
 use outhaul_control::model::Images;
 use outhaul_git::source::git::Packed;
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
@@ -23,13 +24,15 @@ use images::OtherKey;
 use places::Clash;
 use served::{Ref, RepositoryReference, Serving};
 
+mod charts;
 mod error;
 mod images;
 mod places;
 mod served;
 
+pub use charts::unnamed;
 pub use error::{CollectError, ImageError, finding};
-pub use images::{Brought, Earlier, ImageSource};
+pub use images::{Brought, ChartAsked, Earlier, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
@@ -78,6 +81,8 @@ pub struct Collector<'a> {
     holes: BTreeMap<(String, String), Result<Packed, Arc<SourceError>>>,
     /// Whether images and other repositories of what is looked at now travel.
     carries: bool,
+    /// Of which charts it is not known which images they need, and where they are written.
+    uncertain: BTreeMap<String, Option<Location>>,
 }
 
 impl<'a> Collector<'a> {
@@ -94,6 +99,7 @@ impl<'a> Collector<'a> {
             earlier: None,
             holes: BTreeMap::new(),
             carries: false,
+            uncertain: BTreeMap::new(),
         }
     }
 

@@ -67,6 +67,19 @@ pub fn address(url: &str, mirror: &str) -> Option<String> {
     }
 }
 
+/// Where the mirror serves the chart repository at `url`: it may lie at the root of its host.
+pub fn charts(url: &str, mirror: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    match rest.trim_end_matches('/').contains('/') {
+        true => address(url, mirror),
+        false => {
+            let host = rest.trim_end_matches('/');
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            Some(format!("{}/{host}", mirror.trim_end_matches('/')))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +112,19 @@ mod tests {
         ] {
             assert_eq!(address(url, MIRROR), expected, "{url}");
             assert_eq!(address(url, &format!("{MIRROR}/")), expected, "{url}");
+        }
+    }
+    #[test]
+    fn a_chart_repository_may_lie_at_the_root_of_its_host() {
+        for (url, expected) in [
+            ("https://charts.example", "charts.example"),
+            ("https://charts.example/", "charts.example"),
+            (
+                "https://me@charts.example:8443/a/b",
+                "charts.example:8443/a/b",
+            ),
+        ] {
+            assert_eq!(charts(url, MIRROR), Some(format!("{MIRROR}/{expected}")));
         }
     }
 }

@@ -16,7 +16,7 @@ pub fn target(bytes: &[u8]) {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     match route::parse(path, query) {
         Ok(Route::Image { name, ns, what }) => {
-            assert!(name::is_repository(&name) && !name.contains(".."));
+            assert!(name::is_requested(&name) && !name.contains(".."));
             assert!(ns.is_none_or(|ns| name::normal_registry(&ns).is_some()));
             if let What::Blob(digest) | What::Manifest(digest) = what {
                 let path = layout::blob_path(&digest);

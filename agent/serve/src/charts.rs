@@ -79,6 +79,11 @@ impl ChartRepositories {
         (Self(made.collect()), problems)
     }
 
+    /// Each with its address, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &ChartRepository)> {
+        self.0.iter()
+    }
+
     /// The addresses of all of them, sorted.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -130,7 +130,7 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
         })
     };
     let checked = |what: What| {
-        if !name::is_repository(name) {
+        if !name::is_requested(name) {
             return Err(RouteError::Name(shown(name)));
         }
         let ns = query.one("ns")?.map(str::to_owned);

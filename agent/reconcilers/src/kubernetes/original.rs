@@ -61,6 +61,8 @@ pub fn address(url: &str, mirror: &str) -> Option<String> {
         }
         "oci" => {
             let (_, place) = mirror.split_once("://")?;
+            // Within the name of an artifact nobody takes a colon.
+            let host = host.replace(':', "_");
             Some(format!("oci://{place}/{host}/{path}"))
         }
         _ => None,
@@ -106,6 +108,10 @@ mod tests {
             (
                 "oci://ghcr.io/org/app",
                 Some("oci://mirror.site.example:5443/ghcr.io/org/app".to_owned()),
+            ),
+            (
+                "oci://registry.example:5000/org/app",
+                Some("oci://mirror.site.example:5443/registry.example_5000/org/app".to_owned()),
             ),
             ("file:///srv/repo", None),
             ("/srv/repo", None),

@@ -39,7 +39,11 @@ fn file_server(folder: PathBuf) -> String {
             let length = bytes.len();
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
             // A client that left is none of its business.
-            drop(stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes)));
+            drop(
+                stream
+                    .write_all(head.as_bytes())
+                    .and_then(|()| stream.write_all(&bytes)),
+            );
         }
     });
     format!("localhost:{port}")
@@ -101,8 +105,14 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     let url = format!("http://{charts}/stable");
     let archive = fs::read(fixture.path("charts/stable/app-1.2.3+site.tgz")).unwrap();
     let keys = [
-        "--fleet", "fleet", "--passphrase-file", "passphrase", "--out", "stick",
-        "--allow-host", &registry.address,
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+        "--allow-host",
+        &registry.address,
     ];
     let allowed = [&keys[..], &["--allow-host", &charts]].concat();
 
@@ -112,11 +122,23 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     assert!(refused.stderr.contains(&url), "{}", refused.everything());
 
     // What would travel is listed before anything is written, the image of the values with it.
-    let estimate = ["--fleet", "fleet", "--allow-host", &registry.address, "--allow-host", &charts, "--estimate"];
+    let estimate = [
+        "--fleet",
+        "fleet",
+        "--allow-host",
+        &registry.address,
+        "--allow-host",
+        &charts,
+        "--estimate",
+    ];
     let listed = fixture.plane(0, "bundle", "dev", &estimate);
     let name = format!("{charts}/stable/index.yaml/app:1.2.3_site");
     assert!(listed.stdout.contains(&name), "{}", listed.everything());
-    assert!(listed.stdout.contains(&format!("{image}:1")), "{}", listed.everything());
+    assert!(
+        listed.stdout.contains(&format!("{image}:1")),
+        "{}",
+        listed.everything()
+    );
     fixture.plane(0, "bundle", "dev", &allowed);
     let lock = fs::read_to_string(fixture.path("fleet/outhaul.lock")).unwrap();
     assert!(lock.contains(&format!("\"{name}\": \"sha256:")), "{lock}");
@@ -143,7 +165,7 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     let (_, port) = charts.split_once(':').unwrap();
     let listen = format!("127.0.0.1:{port}");
     // The image's registry has another port: it is asked for behind the mirror's own address.
-    let mirrored = format!("{listen}/{image}");
+    let mirrored = format!("{listen}/{}", image.replacen(':', "_", 1));
     let programs: [(&str, &Path); 6] = [
         ("HELM", &helm),
         ("CRANE", &crane),
@@ -153,10 +175,18 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
         ("IMAGE", Path::new(&mirrored)),
     ];
     let seen = at_plain_mirror(&fixture, &listen, script, &programs);
-    assert!(seen.contains(r#""name":"original/app","version":"1.2.3+site","app_version":"1.16.0""#), "{seen}");
+    assert!(
+        seen.contains(r#""name":"original/app","version":"1.2.3+site","app_version":"1.16.0""#),
+        "{seen}"
+    );
     assert!(seen.contains("the same bytes\n"), "{seen}");
     assert!(seen.contains("another version: 404\n"), "{seen}");
-    let again = at_plain_mirror(&fixture, &listen, "curl -s \"$URL/index.yaml\" | sha256sum", &programs);
+    let again = at_plain_mirror(
+        &fixture,
+        &listen,
+        "curl -s \"$URL/index.yaml\" | sha256sum",
+        &programs,
+    );
     let sum = again.lines().next().unwrap();
     assert!(seen.contains(sum), "{seen}: {again}");
 }
@@ -171,19 +201,46 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
     let charts = file_server(fixture.path("charts"));
     let url = format!("http://{charts}/stable");
     let keys = [
-        "--fleet", "fleet", "--passphrase-file", "passphrase", "--out", "stick", "--allow-host", &charts,
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        "stick",
+        "--allow-host",
+        &charts,
     ];
     for (chart, version, expected) in [
-        ("app", "^1.2", "is asked for as `^1.2`, which is not one version; the repository has 1.2.3+site"),
-        ("app", "1.2.4", "has no version 1.2.4; the repository has 1.2.3+site"),
-        ("other", "1.2.3", "chart `other` is not in the index, which lists app"),
+        (
+            "app",
+            "^1.2",
+            "is asked for as `^1.2`, which is not one version; the repository has 1.2.3+site",
+        ),
+        (
+            "app",
+            "1.2.4",
+            "has no version 1.2.4; the repository has 1.2.3+site",
+        ),
+        (
+            "other",
+            "1.2.3",
+            "chart `other` is not in the index, which lists app",
+        ),
         ("app", "", "no version is named, and a bundle carries one"),
         ("''", "1.2.3", "no chart is named"),
     ] {
         release(&fixture, &url, chart, version, "unused");
         let told = fixture.plane(1, "bundle", "dev", &keys);
-        assert!(told.stderr.contains(expected), "{version}: {}", told.everything());
-        assert!(told.stderr.contains("stock-report-nightly"), "{}", told.everything());
+        assert!(
+            told.stderr.contains(expected),
+            "{version}: {}",
+            told.everything()
+        );
+        assert!(
+            told.stderr.contains("stock-report-nightly"),
+            "{}",
+            told.everything()
+        );
     }
     // A damaged archive: the index has another digest.
     release(&fixture, &url, "app", "1.2.3+site", "unused");

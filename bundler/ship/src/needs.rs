@@ -320,6 +320,10 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
     };
     let places = [Some(spec), spec.field("source")].into_iter().flatten();
     for node in places.chain(several) {
+        // With what it gives to the chart: see `helm`.
+        if key == "repoURL" && helm::is_argocd_chart(node) {
+            continue;
+        }
         let Some(at) = node.field(key) else { continue };
         let Some(url) = at.as_str().filter(|url| url.contains(':')) else {
             continue;

@@ -1,4 +1,4 @@
-//! Charts, as Flux fetches them: from registries and from chart repositories.
+//! Charts, as Flux and Argo CD fetch them: from registries and from chart repositories.
 //!
 //! What comes in: the documents of several files. What goes out: for each `OCIRepository`, `HelmChart` and `HelmRelease`
 //! the artifact or the chart that it asks for, with the values that a release gives it; for what no file here
@@ -14,6 +14,10 @@ use serde_json::Value as Json;
 
 use super::{Need, text};
 use crate::chart::values::merged;
+
+mod argocd;
+
+pub(super) use argocd::is_chart as is_argocd_chart;
 
 const SCHEME: &str = "oci://";
 /// The longest tag.
@@ -40,6 +44,8 @@ pub struct Helm {
     repositories: Vec<ChartRepository>,
     artifacts: Vec<Artifact>,
     releases: Vec<Asked>,
+    /// Charts of Argo CD, which name their repository themselves.
+    direct: Vec<(Need, Location)>,
 }
 
 /// A namespace and a name.
@@ -97,6 +103,7 @@ impl Helm {
             meta("name").unwrap_or_default().to_owned(),
         );
         match (group, text(document, "kind")) {
+            (Some("argoproj.io"), _) => self.direct.extend(argocd::charts(file, spec, &id)),
             (Some("source.toolkit.fluxcd.io"), Some("HelmRepository")) => {
                 let Some(url) = spec.field("url") else { return };
                 self.repositories.push(ChartRepository {
@@ -152,11 +159,12 @@ impl Helm {
         self.repositories.extend(other.repositories);
         self.artifacts.extend(other.artifacts);
         self.releases.extend(other.releases);
+        self.direct.extend(other.direct);
     }
 
     /// What all of them ask for, each once.
     pub fn needs(self) -> Vec<(Need, Location)> {
-        let mut found = Vec::new();
+        let mut found = self.direct.clone();
         for asked in self.whole() {
             self.need(&asked, &mut found);
         }
@@ -249,13 +257,7 @@ impl Helm {
                     }
                     Some(one) => {
                         let version = asked.version.clone().unwrap_or_default();
-                        let need = Need::Chart {
-                            name: chart_name(&one.url, &chart, &version),
-                            url: one.url.clone(),
-                            chart,
-                            version,
-                            release,
-                        };
+                        let need = of_repository(&one.url, chart, version, release);
                         found.push((need, asked.at.clone()));
                     }
                 }
@@ -301,6 +303,17 @@ impl Helm {
                 shown(from)
             ))),
         }
+    }
+}
+
+/// A chart of a chart repository.
+fn of_repository(url: &str, chart: String, version: String, release: Option<Release>) -> Need {
+    Need::Chart {
+        name: chart_name(url, &chart, &version),
+        url: url.to_owned(),
+        chart,
+        version,
+        release,
     }
 }
 

@@ -130,7 +130,6 @@ spec: {url: 'oci://ghcr.io/team/app'}
         needs,
         [
             need(Revision::Head),
-            source("https://charts.example"),
             Need::Repository("https://g.example/s".into(), Revision::Named("main".into())),
             Need::Repository(
                 "https://g.example/t".into(),
@@ -140,6 +139,13 @@ spec: {url: 'oci://ghcr.io/team/app'}
                 url: "oci://ghcr.io/team/app".into(),
                 name: "ghcr.io/team/app:latest".into(),
                 release: None,
+            },
+            Need::Chart {
+                url: "https://charts.example".into(),
+                chart: "redis".into(),
+                version: "1.0.0".into(),
+                name: "charts.example/index.yaml/redis:1.0.0".into(),
+                release: Some(Release::default()),
             },
             // A repository of which no chart is asked for here.
             source("https://charts.example"),

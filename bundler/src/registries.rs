@@ -15,6 +15,9 @@ use outhaul_registry::{
     pull, pull_chart,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
+use outhaul_ship::needs::Release;
+
+use crate::helm;
 
 /// The registries that the user of this program can ask.
 #[derive(Debug)]
@@ -132,6 +135,10 @@ impl ImageSource for Registries {
             });
             error
         })?))
+    }
+
+    fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String> {
+        helm::template(archive, release)
     }
 
     fn archive(&self, manifest: &Digest) -> Result<Option<Vec<u8>>, ImageError> {

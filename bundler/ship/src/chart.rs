@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 pub use archive::{Chart, MAX_ARCHIVE};
 
-use crate::needs::Release;
+use crate::needs::{Need, Needs, Release, together};
 use values::merged;
 
 /// Images of a chart.
@@ -24,6 +24,24 @@ pub struct ChartImages {
     pub images: BTreeSet<String>,
     /// What is not known, each in one sentence.
     pub unknown: BTreeSet<String>,
+    /// What is not known whatever the chart makes.
+    outside: BTreeSet<String>,
+}
+
+impl ChartImages {
+    /// What the chart makes takes the place of what its templates could: of the images of its values those stay that are
+    /// written in it anywhere, such as in an argument of an operator.
+    pub fn as_rendered(&mut self, text: &[u8]) {
+        let rendered = together(vec![Needs::of("rendered", text)]);
+        let text = String::from_utf8_lossy(text);
+        self.images.retain(|image| text.contains(image.as_str()));
+        for (need, _) in rendered {
+            if let Need::Image(image) = need {
+                self.images.insert(image);
+            }
+        }
+        self.unknown = self.outside.clone();
+    }
 }
 
 /// The images of a chart with the values of a release.
@@ -37,10 +55,10 @@ pub fn images(chart: &Chart, release: Option<&Release>) -> ChartImages {
     let tests = release.is_some_and(|release| release.tests);
     of_chart(chart, &own, tests, "", &mut found);
     for what in release.map_or(&[][..], |release| &release.elsewhere) {
-        found.unknown.insert(format!(
-            "{what} may name other images: they are not read here"
-        ));
+        let what = format!("{what} may name other images: they are not read here");
+        found.outside.insert(what);
     }
+    found.unknown.extend(found.outside.clone());
     found
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_plane::render::RenderedAssignment;
 
@@ -157,7 +158,22 @@ impl Collector<'_> {
             },
         );
         let read = read.map_err(|error| not_brought(name, whole, at, false, error))?;
-        let found = chart::images(&read, release.as_ref());
+        let mut found = chart::images(&read, release.as_ref());
+        if self.renders
+            && let Some(release) = release
+        {
+            // It lies in the cache under its digest.
+            let file = brought.folder.join(Digest::of(&archive).hex());
+            match source.rendered(&file, release) {
+                Ok(text) => found.as_rendered(&text),
+                Err(problem) => {
+                    let what = format!(
+                        "it is not rendered, and its images are those of its values: {problem}"
+                    );
+                    found.unknown.insert(what);
+                }
+            }
+        }
         for what in found.unknown {
             let message = format!("`{name}`: chart `{} {}`: {what}", read.name, read.version);
             self.uncertain.insert(message, at.cloned());

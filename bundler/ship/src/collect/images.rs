@@ -21,7 +21,7 @@ use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use crate::kustomize::{self, Build};
-use crate::needs::{Need, Needs, Revision, shown_image, without_charts};
+use crate::needs::{Need, Needs, Release, Revision, shown_image, without_charts};
 use outhaul_bundle::index::Source;
 
 /// Who brings images.
@@ -54,6 +54,12 @@ pub trait ImageSource: std::fmt::Debug {
     /// # Errors
     /// [`ImageError`] when it is one and cannot be read.
     fn archive(&self, manifest: &Digest) -> Result<Option<Vec<u8>>, ImageError>;
+
+    /// What `helm template` makes of an archive with the values of a release.
+    ///
+    /// # Errors
+    /// Why it makes nothing: one sentence, to be put after what was not done.
+    fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String>;
 
     /// Where contents lie that are here, under their digests in hexadecimal digits.
     fn folder(&self) -> &Path;

@@ -359,12 +359,20 @@ fn elsewhere(spec: &Node) -> Vec<String> {
     all
 }
 
-/// A value as JSON. Numbers stay texts: a tag that was written without quotes is read as it stands there.
+/// A value as JSON, with numbers as Helm has them: `1.10` without quotes is 1.1.
 pub(crate) fn json(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
-        Value::Number(text) | Value::String(text) => Json::String(text.clone()),
+        Value::String(text) => Json::String(text.clone()),
+        Value::Number(text) => {
+            let whole = text.parse::<i64>().ok().map(Json::from);
+            let number = whole.or_else(|| text.parse::<f64>().ok().map(Json::from));
+            // Infinite, or written to another base: a text is shown as it is.
+            number
+                .filter(Json::is_number)
+                .unwrap_or_else(|| Json::String(text.clone()))
+        }
         Value::Sequence(items) => items.iter().map(json).collect(),
         Value::Mapping(entries) => entries
             .iter()

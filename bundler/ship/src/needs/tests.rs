@@ -239,7 +239,7 @@ spec: {chart: {spec: {version: ^1.3}}}
     assert!(name.starts_with("charts.example:8443/stablex"), "{name}");
     assert!(name.ends_with("/index.yaml/app:1.2.3_x"), "{name}");
     let release = release.as_ref().unwrap();
-    assert_eq!(release.values, r#"{"image":{"tag":"1.27"}}"#);
+    assert_eq!(release.values, r#"{"image":{"tag":1.27}}"#);
     assert_eq!(release.elsewhere, ["values of the ConfigMap `more`"]);
     assert_eq!(needs[0].1.to_string(), "a.yaml:6:25");
     assert!(matches!(&needs[1].0, Need::Chart { version, .. } if version == "^1.3"));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_tests::{isolated_or_skip, run_script};
 
-use super::{Registry, at_plain_mirror, crane_or_skip, push, with_image};
+use super::{Registry, at_plain_mirror, crane_or_skip, program, push, with_image};
 use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
@@ -189,6 +189,101 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     );
     let sum = again.lines().next().unwrap();
     assert!(seen.contains(sum), "{seen}: {again}");
+}
+
+#[test]
+fn what_only_helm_fills_in_is_named_and_travels_where_a_policy_asks_that_charts_are_rendered() {
+    let (Some(crane), Some(helm)) = (crane_or_skip(), helm_or_skip()) else {
+        return;
+    };
+    let mut fixture = SystemFixture::new();
+    follow_the_example(&mut fixture);
+    let registry = Registry::start(&crane);
+    let image = format!("{}/team/app", registry.address);
+    push(&fixture, &crane, &format!("{image}:1"), "first");
+    let computed = format!("{}/team/computed", registry.address);
+    push(&fixture, &crane, &format!("{computed}:7"), "second");
+    with_image(&fixture, "unused");
+    let pod = format!(
+        "{{{{- $tag := add 3 4 }}}}\napiVersion: v1\nkind: Pod\nmetadata: {{name: more}}\nspec:\n  containers:\n  - \
+         name: a\n    image: {computed}:{{{{ $tag }}}}\n"
+    );
+    fs::write(fixture.path("pod.yaml"), pod).unwrap();
+    let create = "\"$HELM\" create app >/dev/null; cp pod.yaml app/templates/";
+    package(&fixture, &helm, create);
+    let charts = file_server(fixture.path("charts"));
+    let url = format!("http://{charts}/stable");
+    release(&fixture, &url, "app", "1.2.3+site", &image);
+    let bundle = |code: i32, command: &Path| {
+        let mut outhaul = fixture.command(&program("outhaul").unwrap());
+        outhaul.env("OUTHAUL_HELM", command).args([
+            "bundle",
+            "--environment",
+            "dev",
+            "--control-plane",
+            "control-plane",
+            "--cache",
+            "cache",
+            "--fleet",
+            "fleet",
+            "--estimate",
+            "--allow-host",
+            &registry.address,
+            "--allow-host",
+            &charts,
+        ]);
+        for source in &fixture.sources {
+            outhaul.args(["--source", source]);
+        }
+        outhaul_tests::run_expecting(&mut outhaul, code).unwrap()
+    };
+    let named = bundle(0, &helm);
+    let unknown =
+        format!("which image `{computed}:{{{{ $tag }}}}` is (templates/pod.yaml, line 8)");
+    assert!(named.stderr.contains(&unknown), "{}", named.everything());
+    assert!(
+        !named.stdout.contains("computed:7"),
+        "{}",
+        named.everything()
+    );
+
+    fixture.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("delivery/cluster.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(
+            path,
+            text.replace("images: carry", "charts: render\n  images: carry"),
+        )
+        .unwrap();
+    });
+    let rendered = bundle(0, &helm);
+    assert!(
+        rendered.stdout.contains(&format!("{computed}:7")),
+        "{}",
+        rendered.everything()
+    );
+    assert!(
+        rendered.stdout.contains(&format!("{image}:1")),
+        "{}",
+        rendered.everything()
+    );
+    assert!(
+        !rendered.stderr.contains("chart-images-unknown"),
+        "{}",
+        rendered.everything()
+    );
+    // Without the command it is named, and not left out in silence.
+    let without = bundle(0, Path::new("/nonexistent/helm"));
+    assert!(
+        without.stderr.contains("it is not rendered"),
+        "{}",
+        without.everything()
+    );
+    assert!(
+        without.stderr.contains("there is no `helm` here"),
+        "{}",
+        without.everything()
+    );
 }
 
 #[test]

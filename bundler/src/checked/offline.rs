@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, Images, Transport};
+use outhaul_git::address::without_password;
 use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
@@ -127,8 +128,10 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
         true => gap.finding(Diagnostic::warning),
         false => gap.finding(Diagnostic::note),
     }));
-    let names = travelling.keys().map(|(image, _)| shown_image(image));
-    let names = names.collect();
+    // One that cannot be asked for is a finding.
+    let is_asked = |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_exact(&one.2));
+    let names = travelling.keys().filter(|(_, asked)| is_asked(asked));
+    let names = names.map(|(image, _)| shown_image(image)).collect();
     if bundled.is_none() {
         for ((image, asked), at) in &travelling {
             all.extend(match asked {
@@ -186,7 +189,10 @@ fn badly_asked(
         ),
         (None, Ok(_)) => return None,
     };
-    let message = format!("no bundle can bring the chart `{chart}` of `{url}`: {problem}");
+    let message = format!(
+        "no bundle can bring the chart `{chart}` of `{}`: {problem}",
+        without_password(url)
+    );
     let finding = Diagnostic::error("not-collected", message);
     let finding = match at {
         Some(at) => finding.at(at),
@@ -261,7 +267,10 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
             ),
             Need::Chart { url, chart, .. } => (
                 "source-not-carried",
-                format!("no bundle brings the chart `{chart}` of `{url}` to the sites of {types}"),
+                format!(
+                    "no bundle brings the chart `{chart}` of `{}` to the sites of {types}",
+                    without_password(url)
+                ),
                 "write `images: carry` in a delivery policy, and bundles bring it with its images; `images: reference` where the \
                  sites reach that repository; `delivery: git` where they have a network",
             ),

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
+use outhaul_git::address::without_password;
 use outhaul_plane::render::RenderedAssignment;
 
 use super::images::{ChartAsked, not_brought};
 use super::{Brought, CollectError, Collector, ImageError};
 use crate::chart::{self, Chart};
-use crate::needs::{Need, Release};
+use crate::needs::{Need, Release, is_exact};
 
 impl Collector<'_> {
     /// What is not known of the charts that were collected.
@@ -113,12 +114,20 @@ impl Collector<'_> {
             return Ok(None);
         };
         let sources = self.sources;
-        let shown = format!("{}/{}", asked.url.trim_end_matches('/'), asked.chart);
+        let url = without_password(asked.url);
+        let shown = format!("{}/{}", url.trim_end_matches('/'), asked.chart);
         if let Some(error) = unnamed(asked) {
             return Err(not_brought(name, &shown, at, false, error));
         }
         self.pinned(name, (&shown, travels.to_owned()), at, &|known| {
-            source.bring_chart(asked, sources, known)
+            let brought = source.bring_chart(asked, sources, known);
+            brought.map_err(|mut error| {
+                if !is_exact(asked.version) && !error.is_environment {
+                    let help = "write one of them in `spec.chart.spec.version` (`targetRevision`): a bundle carries one version";
+                    error.help = Some(help.to_owned());
+                }
+                error
+            })
         })
     }
 
@@ -209,7 +218,7 @@ fn of_chart(error: CollectError, chart: &str) -> CollectError {
     match error {
         CollectError::Image {
             assignment,
-            image,
+            what,
             at,
             pinned,
             mut error,
@@ -222,7 +231,7 @@ fn of_chart(error: CollectError, chart: &str) -> CollectError {
             }
             CollectError::Image {
                 assignment,
-                image,
+                what,
                 at,
                 pinned,
                 error,

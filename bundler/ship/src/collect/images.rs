@@ -449,7 +449,10 @@ pub(super) fn not_brought(
 ) -> CollectError {
     CollectError::Image {
         assignment: assignment.to_owned(),
-        image: shown_image(image),
+        what: match image.contains("://") {
+            true => format!("chart `{image}`"),
+            false => format!("image `{}`", shown_image(image)),
+        },
         at: at.cloned().map(Box::new),
         pinned,
         error,

@@ -25,7 +25,7 @@ fn file_server(folder: PathBuf) -> String {
             for line in BufReader::new(stream.try_clone().unwrap()).lines() {
                 let line = line.unwrap_or_default();
                 if path.is_empty() {
-                    path = line.split(' ').nth(1).unwrap_or("/").to_owned();
+                    line.split(' ').nth(1).unwrap_or("/").clone_into(&mut path);
                 }
                 if line.is_empty() {
                     break;

@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use outhaul_tests::{isolated_or_skip, run_script};
 
 use super::{Registry, at_plain_mirror, crane_or_skip, program, push, with_image};
@@ -189,6 +190,44 @@ fn a_chart_of_a_chart_repository_is_pulled_on_site_by_helm_with_the_image_of_its
     );
     let sum = again.lines().next().unwrap();
     assert!(seen.contains(sum), "{seen}: {again}");
+    installed(&fixture, &helm, &charts);
+}
+
+/// Installs the chart from the mirror into a real cluster, which is on this machine and not without a network.
+#[track_caller]
+fn installed(fixture: &SystemFixture, helm: &Path, charts: &str) {
+    let Some(server) = ApiServer::start_or_skip(&fixture.path("server")) else {
+        return;
+    };
+    let server = server.unwrap();
+    let script = r#"
+        export HELM_CACHE_HOME=$PWD/cache HELM_CONFIG_HOME=$PWD/config HELM_DATA_HOME=$PWD/data
+        exec 3< <("$MIRROR" run --state "$STATE" --plain-http --listen 127.0.0.1:0)
+        mirror=$!
+        trap 'kill $mirror' EXIT
+        read -r url <&3
+        "$HELM" repo add site "$url$CHARTS/stable" >/dev/null
+        "$HELM" install web site/app --version 1.2.3+site --namespace default
+    "#;
+    let mut shell = fixture.command(Path::new("bash"));
+    shell
+        .args(["-euo", "pipefail", "-c", script])
+        .env("HELM", helm)
+        .env("CHARTS", charts)
+        .env("KUBECONFIG", server.kubeconfig(ADMIN))
+        .env("MIRROR", program("outhaul-mirror").unwrap())
+        .env("STATE", fixture.path(&format!("sites/{SITE}")));
+    let ran = run_script(&mut shell).unwrap();
+    assert_eq!(ran.code, Some(0), "{}", ran.everything());
+    assert!(
+        ran.stdout.contains("STATUS: deployed"),
+        "{}",
+        ran.everything()
+    );
+    let path = "/apis/apps/v1/namespaces/default/deployments/web-app";
+    let found = server.get(path).unwrap().unwrap();
+    let label = &found["metadata"]["labels"]["helm.sh/chart"];
+    assert_eq!(label, "app-1.2.3_site", "{found}");
 }
 
 #[test]

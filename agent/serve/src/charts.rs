@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::Digest;
 use crate::layout::{Manifest, Repositories, Stored, blob_path};
-use crate::name;
+use crate::name::{self, Image};
 
 /// The annotation with a repository's URL.
 const REPOSITORY: &str = "dev.outhaul.chart.repository";
@@ -66,7 +66,7 @@ impl ChartRepositories {
                 let Some(parts) = manifest.chart else {
                     continue;
                 };
-                if let Err(problem) = add(manifest, parts, &mut all) {
+                if let Err(problem) = add(image, manifest, parts, &mut all) {
                     problems.push(format!("`{image}`: {problem}"));
                 }
             }
@@ -128,6 +128,7 @@ impl ChartRepositories {
 type Entries = BTreeMap<String, Vec<Value>>;
 
 fn add(
+    image: &Image,
     manifest: &Manifest,
     parts: ChartParts,
     all: &mut BTreeMap<String, (ChartRepository, Entries)>,
@@ -141,6 +142,17 @@ fn add(
         return Ok(());
     };
     let address = address(url).ok_or("it is not from a chart repository's address")?;
+    // What another registry has may claim anything: a chart is of its repository's host, under a name that has its index.
+    let host = address.split('/').next().unwrap_or_default();
+    let own = image.registry.strip_suffix(":443");
+    let own = own.or_else(|| image.registry.strip_suffix(":80"));
+    let is_own = own.unwrap_or(&image.registry) == host;
+    let mut parts_of_name = image.repository.rsplit('/').skip(1);
+    if !is_own || parts_of_name.next() != Some(INDEX) {
+        return Err(format!(
+            "it claims to be from `{address}`, where it was not fetched"
+        ));
+    }
     if !is_path(path) || !path.ends_with(".tgz") {
         return Err("the path of its archive is not one".to_owned());
     }

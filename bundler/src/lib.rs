@@ -15,6 +15,7 @@
 mod checked;
 pub mod cli;
 mod demo;
+mod helm;
 mod import;
 pub mod project;
 mod publication;

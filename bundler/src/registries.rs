@@ -8,9 +8,16 @@ use std::sync::OnceLock;
 
 use outhaul_bundle::Digest;
 use outhaul_git::source;
+use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
-use outhaul_registry::{Client, Credentials, ImageCache, Reference, look, pull};
-use outhaul_ship::collect::{Brought, ImageError, ImageSource};
+use outhaul_registry::{
+    ChartReference, Client, Credentials, Hosts, ImageCache, Pulled, Reference, RegistryError, look,
+    pull, pull_chart,
+};
+use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
+use outhaul_ship::needs::Release;
+
+use crate::helm;
 
 /// The registries that the user of this program can ask.
 #[derive(Debug)]
@@ -89,24 +96,86 @@ impl ImageSource for Registries {
     }
 
     fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError> {
+        let (client, image) = (self.client()?, reference(name)?);
         let get = if self.only_looks { look } else { pull };
-        let pulled = get(self.client()?, &self.cache, &reference(name)?, known);
-        let pulled = pulled.map_err(|error| {
-            let mut message = error.to_string();
-            if let Some(source) = std::error::Error::source(&error) {
-                message.push_str(&format!(": {source}"));
-            }
-            ImageError {
-                message,
-                is_environment: error.is_environment(),
-                help: error.help(),
-            }
-        })?;
-        Ok(Brought {
+        let pulled = get(client, &self.cache, &image, known).map_err(failed)?;
+        // What a chart needs is known from its archive, which is small.
+        if self.only_looks && archive_of(&self.cache, &pulled.manifest.digest).is_some() {
+            let whole = pull(client, &self.cache, &image, known).map_err(failed)?;
+            return Ok(self.brought(whole));
+        }
+        Ok(self.brought(pulled))
+    }
+
+    fn bring_chart(
+        &self,
+        chart: ChartAsked<'_>,
+        sources: &source::SourceMap,
+        known: Option<Digest>,
+    ) -> Result<Brought, ImageError> {
+        let chart = ChartReference {
+            repository: chart.url,
+            name: chart.chart,
+            version: chart.version,
+        };
+        let hosts = Hosts {
+            may_ask: &|url| {
+                let permitted = sources.permitted(url).map(drop);
+                permitted.map_err(|error| format!("{error}; {}", error.help()))
+            },
+            is_named: &|url| sources.is_named(url),
+        };
+        let pulled = pull_chart(self.client()?, &self.cache, chart, &hosts, known);
+        Ok(self.brought(pulled.map_err(|error| {
+            let mut error = failed(error);
+            error.help.get_or_insert_with(|| {
+                "see that the chart's name and version are right, that its repository has it, and that it lets you in \
+                 (`auths` in the file of `docker login`, `REGISTRY_AUTH_FILE`)"
+                    .to_owned()
+            });
+            error
+        })?))
+    }
+
+    fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String> {
+        helm::template(archive, release)
+    }
+
+    fn archive(&self, manifest: &Digest) -> Result<Option<Vec<u8>>, ImageError> {
+        let Some(archive) = archive_of(&self.cache, manifest) else {
+            return Ok(None);
+        };
+        let read = self.cache.read(&archive.digest, MAX_ARCHIVE);
+        read.map(Some).ok_or_else(|| ImageError {
+            message: format!(
+                "the archive of the chart ({}) is larger than {MAX_ARCHIVE} bytes, or is not in the cache",
+                archive.digest
+            ),
+            is_environment: false,
+            help: None,
+        })
+    }
+}
+
+impl Registries {
+    fn brought(&self, pulled: Pulled) -> Brought {
+        Brought {
             media_type: pulled.media_type,
             manifest: pulled.manifest,
             blobs: pulled.blobs,
             folder: self.folder.clone(),
-        })
+        }
+    }
+}
+
+fn failed(error: RegistryError) -> ImageError {
+    let mut message = error.to_string();
+    if let Some(source) = std::error::Error::source(&error) {
+        message.push_str(&format!(": {source}"));
+    }
+    ImageError {
+        message,
+        is_environment: error.is_environment(),
+        help: error.help(),
     }
 }

@@ -1,5 +1,5 @@
 //! What fuzzing does with foreign bytes that claim to be a file of a control plane, the service's
-//! configuration, a project file, a webhook, or a URL in one of them.
+//! configuration, a project file, a webhook, a URL in one of them, an index of charts, or the archive of one.
 //!
 //! What comes in: any bytes. What goes out: nothing; no body may panic, and what is printed of a finding
 //! may steer no terminal. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundler/tests`.
@@ -14,6 +14,7 @@ use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds;
 use outhaul_git::source::{Cache, Reference, SourceMap, open};
 use outhaul_git::terminal;
+use outhaul_ship::chart::{self, Chart};
 
 /// A YAML file of a control plane or of a team.
 pub fn control_plane(bytes: &[u8]) {
@@ -80,5 +81,38 @@ pub fn url(bytes: &[u8]) {
     let cache = Cache::at("/nonexistent/outhaul-fuzz");
     for url in [url.as_str(), &format!("/{text}"), &format!("ext::{text}")] {
         assert!(open(url, &Reference::Head, &SourceMap::default(), &cache).is_err());
+    }
+}
+
+/// `index.yaml` of a chart repository: what is read of it is bounded, and can be shown.
+pub fn chart_index(bytes: &[u8]) {
+    const MAX: u64 = 1 << 20;
+    if let Ok(index) = outhaul_registry::chart::index::read(bytes, MAX) {
+        for (name, versions) in &index.charts {
+            assert!(!name.contains(char::is_control));
+            for version in versions {
+                assert!(!version.version.is_empty());
+                assert!(!version.version.contains(char::is_control));
+            }
+        }
+    }
+}
+
+/// The archive of a chart, packed and as the tar in it.
+pub fn chart_archive(bytes: &[u8]) {
+    use std::io::Write as _;
+    let level = flate2::Compression::fast();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), level);
+    packed.write_all(bytes).ok();
+    let packed = packed.finish().unwrap_or_default();
+    for archive in [bytes, &packed] {
+        match Chart::read(archive) {
+            Ok(chart) => {
+                assert!(!chart.name.is_empty() && !chart.version.is_empty());
+                let found = chart::images(&chart, None);
+                assert!(found.images.iter().all(|image| !image.is_empty()));
+            }
+            Err(problem) => assert!(!problem.is_empty()),
+        }
     }
 }

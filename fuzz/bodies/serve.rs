@@ -6,7 +6,7 @@
 use outhaul_serve::git::pktline::{self, Packet, Packets};
 use outhaul_serve::git::request::{self, Request};
 use outhaul_serve::route::{self, Route, What};
-use outhaul_serve::{git, layout, name, range};
+use outhaul_serve::{charts, git, layout, name, range};
 
 /// The target of a request, `PATH?QUERY`.
 pub fn target(bytes: &[u8]) {
@@ -16,7 +16,7 @@ pub fn target(bytes: &[u8]) {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     match route::parse(path, query) {
         Ok(Route::Image { name, ns, what }) => {
-            assert!(name::is_repository(&name) && !name.contains(".."));
+            assert!(name::is_requested(&name) && !name.contains(".."));
             assert!(ns.is_none_or(|ns| name::normal_registry(&ns).is_some()));
             if let What::Blob(digest) | What::Manifest(digest) = what {
                 let path = layout::blob_path(&digest);
@@ -27,6 +27,9 @@ pub fn target(bytes: &[u8]) {
         Ok(Route::Refs { repository, .. } | Route::UploadPack { repository }) => {
             let text = repository.to_string();
             assert!(!text.starts_with('/') && !text.split('/').any(|part| part == ".."));
+        }
+        Ok(Route::Chart { path }) => {
+            assert!(charts::is_path(&path) && !path.split('/').any(|part| part == ".."));
         }
         Ok(Route::Ping) | Err(_) => {}
     }

@@ -1,7 +1,7 @@
 //! `catalog.json`: what of one generation is served, and under which names.
 //!
 //! What comes in: the folder of a generation with this file, which the agent writes after it has verified
-//! everything that the file names. What goes out: repositories of images and of git, ready to be asked. Paths
+//! everything that the file names. What goes out: repositories of images, of charts and of git, ready to be asked. Paths
 //! are relative to the folder and follow no link. A part that cannot be used is named, and the rest is served.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outhaul_kit::media::{Marks, Media};
 use serde::{Deserialize, Serialize};
 
+use crate::charts::ChartRepositories;
 use crate::digest::Digest;
 use crate::error::ServeError;
 use crate::git::{self, Address};
@@ -91,6 +92,7 @@ pub struct Catalog {
     marks: Option<Marks>,
     folder: Arc<Media>,
     images: Repositories,
+    charts: ChartRepositories,
     git: BTreeMap<Address, Arc<git::Repository>>,
     problems: Vec<String>,
     /// By digest and the marks that the file had when it was read whole.
@@ -131,6 +133,8 @@ impl Catalog {
             }
         }
         images.retain(|_, repository| !repository.manifests.is_empty());
+        let (charts, unserved) = ChartRepositories::of(&images);
+        problems.extend(unserved);
         let mut git = BTreeMap::new();
         for entry in &description.repositories {
             match git::Repository::open(&media, entry) {
@@ -146,6 +150,7 @@ impl Catalog {
             marks,
             folder: media,
             images,
+            charts,
             git,
             problems,
             checked: Mutex::default(),
@@ -162,6 +167,11 @@ impl Catalog {
     /// The repositories of images.
     pub fn images(&self) -> &Repositories {
         &self.images
+    }
+
+    /// The chart repositories.
+    pub fn charts(&self) -> &ChartRepositories {
+        &self.charts
     }
 
     /// The git repositories, by address.

@@ -158,9 +158,15 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
         .iter()
         .map(|(address, repository)| (address.to_string(), &repository.tip))
         .collect();
+    let charts: BTreeMap<&String, Vec<&String>> = catalog
+        .charts()
+        .iter()
+        .map(|(address, repository)| (address, repository.archives.keys().collect()))
+        .collect();
     match cli.output {
         Output::Json => console::result(json!({
             "active": true,
+            "charts": charts,
             "images": images,
             "repositories": repositories,
             "problems": catalog.problems(),
@@ -169,6 +175,13 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
             for (image, tags) in &images {
                 let tags: Vec<&str> = tags.iter().map(|tag| tag.as_str()).collect();
                 console::data(&format!("image {image}: {}", tags.join(", ")));
+            }
+            for (address, archives) in &charts {
+                let archives: Vec<&str> = archives.iter().map(|path| path.as_str()).collect();
+                console::data(&printable(&format!(
+                    "charts {address}: {}",
+                    archives.join(", ")
+                )));
             }
             for (address, tip) in &repositories {
                 console::data(&format!("git {}: {tip}", printable(address)));

@@ -13,6 +13,7 @@ use outhaul_kit::media::Media;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::charts::ChartParts;
 use crate::digest::Digest;
 use crate::name::{self, Image};
 
@@ -23,6 +24,9 @@ const MAX_MANIFESTS: usize = 20_000;
 /// An index of an index, and so on.
 const MAX_DEPTH: usize = 8;
 const NAME: &str = "org.opencontainers.image.ref.name";
+/// Media types of a chart's config and archive.
+const CHART: &str = "application/vnd.cncf.helm.config.v1+json";
+const CHART_ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// A descriptor, as far as it is needed.
@@ -72,6 +76,10 @@ pub struct Manifest {
     pub artifact_type: Option<String>,
     /// Its annotations.
     pub annotations: Option<BTreeMap<String, Value>>,
+    /// The parts of a chart.
+    pub chart: Option<ChartParts>,
+    /// Bytes of a chart's archive.
+    pub archive_size: u64,
 }
 
 /// One repository.
@@ -252,7 +260,17 @@ impl Load {
             .ok_or_else(|| format!("{digest} has no media type"))?;
         let config_type = document.config.as_ref().and_then(|c| c.media_type.clone());
         let own_type = document.artifact_type.clone().filter(|own| !own.is_empty());
+        let archive = document.layers.iter().find(|one| is_a(one, CHART_ARCHIVE));
+        let config = document.config.as_ref().filter(|one| is_a(one, CHART));
+        let chart = config.zip(archive).and_then(|(config, archive)| {
+            Some(ChartParts {
+                config: parsed(config).ok()?,
+                archive: parsed(archive).ok()?,
+            })
+        });
         let manifest = Manifest {
+            chart,
+            archive_size: archive.map_or(0, |archive| archive.size),
             stored: self.stored(descriptor),
             media_type,
             subject: document.subject.as_ref().map(parsed).transpose()?,
@@ -361,6 +379,10 @@ impl Load {
             size: descriptor.size,
         }
     }
+}
+
+fn is_a(descriptor: &Descriptor, media_type: &str) -> bool {
+    descriptor.media_type.as_deref() == Some(media_type)
 }
 
 fn parsed(descriptor: &Descriptor) -> Result<Digest, String> {

@@ -1,11 +1,12 @@
-//! What a site serves, read only: the active generation's images as an OCI registry, and its repositories
-//! over smart HTTP, both under their original names.
+//! What a site serves, read only: the active generation's images as an OCI registry, its charts as chart repositories,
+//! and its git repositories over smart HTTP, all under their original names.
 //!
 //! What comes in: a [`view::View`], which names the folder of the active generation, and HTTP requests. What
 //! goes out: bytes that match the digest by which they are asked for. It knows neither bundles nor trust nor
 //! the site's state machine, writes nothing but its own certificate authority, and never opens a connection.
 
 pub mod catalog;
+pub mod charts;
 pub mod digest;
 mod error;
 pub mod git;

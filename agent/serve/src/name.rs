@@ -36,9 +36,14 @@ impl Image {
         })
     }
 
-    /// A name whose first part is its registry: `docker.io/library/nginx`.
+    /// A name whose first part is its registry: `docker.io/library/nginx`. A registry with a port is written as it is,
+    /// or with `_` before the port, as behind another registry's address, where no client takes a colon:
+    /// `registry.corp_5000/app`.
     pub fn prefixed(name: &str) -> Option<Self> {
         let (first, rest) = name.split_once('/')?;
+        let with_port = first.split_once('_').filter(|(_, port)| is_port(port));
+        let with_port = with_port.map(|(host, port)| format!("{host}:{port}"));
+        let first = with_port.as_deref().unwrap_or(first);
         let is_host = first.contains(['.', ':']) || first == "localhost";
         is_host.then(|| Self::new(first, rest)).flatten()
     }
@@ -63,6 +68,15 @@ impl std::fmt::Display for Image {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)
     }
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+/// Whether `name` is one that a request may have: a repository's, or one with its registry before it.
+pub fn is_requested(name: &str) -> bool {
+    is_repository(name) || Image::prefixed(name).is_some()
 }
 
 /// One spelling of a registry's host; `None` for what cannot be one.
@@ -153,6 +167,21 @@ mod tests {
         let (image, tag) = Image::reference("Registry.corp:5000/a/b").unwrap();
         assert_eq!(image.to_string(), "registry.corp:5000/a/b");
         assert_eq!(tag, None);
+        for prefixed in ["registry.corp:5000/a/b", "registry.corp_5000/a/b"] {
+            assert!(is_requested(prefixed));
+            assert_eq!(Image::prefixed(prefixed), Some(image.clone()), "{prefixed}");
+        }
+        let local = Image::prefixed("localhost_5000/a").unwrap();
+        assert_eq!(local.to_string(), "localhost:5000/a");
+        for not in [
+            "registry.corp_/a",
+            "registry.corp_99999/a",
+            "re_5000_1/a",
+            "a:b/c",
+            "a.b:1:2/c",
+        ] {
+            assert_eq!(Image::prefixed(not), None, "{not}");
+        }
         assert_eq!(Image::reference("1.27"), None);
         assert_eq!(Image::reference("library/nginx:1.27"), None);
         assert_eq!(Image::reference("docker.io/nginx:.."), None);

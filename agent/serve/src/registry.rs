@@ -77,6 +77,39 @@ pub fn answer(catalog: &Arc<Catalog>, asked: &Asked<'_>, what: &What) -> Answer 
     answer
 }
 
+/// The archive of a chart.
+pub fn archive(
+    catalog: &Arc<Catalog>,
+    asked: &Asked<'_>,
+    digest: &Digest,
+    stored: &Stored,
+) -> Answer {
+    let found = blob(catalog, asked, digest, stored);
+    let mut answer = found.unwrap_or_else(|refused| *refused);
+    // Another archive may be under this path next time.
+    header(&mut answer, CACHE_CONTROL, "no-cache");
+    if asked.head {
+        *answer.body_mut() = Content::Bytes(None);
+    }
+    answer
+}
+
+/// Bytes that are made here.
+pub fn bytes(asked: &Asked<'_>, media_type: &str, content: &[u8]) -> Answer {
+    let digest = Digest::of(content);
+    if is_known(asked.headers, &format!("\"{digest}\"")) {
+        return unchanged(&digest);
+    }
+    let sent = if asked.head {
+        Vec::new()
+    } else {
+        content.to_vec()
+    };
+    let mut answer = answer::of(StatusCode::OK, media_type, sent);
+    answer::length(&mut answer, content.len() as u64);
+    described(answer, &digest)
+}
+
 fn unknown_name(catalog: &Catalog, asked: &Asked<'_>) -> Answer {
     let name = asked.name;
     let has_registry = asked.ns.is_some() || Image::prefixed(name).is_some();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
+use crate::charts;
 use crate::digest::{Digest, DigestError};
 use crate::git::Address;
 use crate::name;
@@ -28,6 +29,11 @@ pub enum Route {
         ns: Option<String>,
         /// What of it.
         what: What,
+    },
+    /// `…/index.yaml` or an archive of a chart repository.
+    Chart {
+        /// The path, without a slash before it.
+        path: String,
     },
     /// `…/info/refs` of a git repository.
     Refs {
@@ -124,7 +130,7 @@ fn image(path: &str, query: &Query) -> Result<Route, RouteError> {
         })
     };
     let checked = |what: What| {
-        if !name::is_repository(name) {
+        if !name::is_requested(name) {
             return Err(RouteError::Name(shown(name)));
         }
         let ns = query.one("ns")?.map(str::to_owned);
@@ -171,11 +177,18 @@ fn git(path: &str, query: &Query) -> Result<Route, RouteError> {
             service: query.one("service")?.map(str::to_owned),
         });
     }
-    match path.strip_suffix("/git-upload-pack") {
-        Some(path) => Ok(Route::UploadPack {
+    if let Some(path) = path.strip_suffix("/git-upload-pack") {
+        return Ok(Route::UploadPack {
             repository: repository(path)?,
+        });
+    }
+    let path = path.strip_prefix('/').ok_or(RouteError::Nothing)?;
+    let is_index = path == "index.yaml" || path.ends_with("/index.yaml");
+    match (is_index || path.ends_with(".tgz")) && charts::is_path(path) {
+        true => Ok(Route::Chart {
+            path: path.to_owned(),
         }),
-        None => Err(RouteError::Nothing),
+        false => Err(RouteError::Nothing),
     }
 }
 
@@ -296,6 +309,11 @@ mod tests {
             "/%ff/info/refs",
             "//info/refs",
             "/info/refs",
+            "/a/../index.yaml",
+            "/a/%2e%2e/b.tgz",
+            "/a%00.tgz",
+            "//index.yaml",
+            "/.tgz/",
         ] {
             assert!(parse(path, "").is_err(), "{path}");
         }

@@ -17,6 +17,7 @@ use outhaul_listen::ConnectionLimits;
 use crate::answer::{self, Answer, Code, error, header, text};
 use crate::body::{Content, FileBody, Framing, Source};
 use crate::catalog::Catalog;
+use crate::charts::Found;
 use crate::digest::Hasher;
 use crate::git::request::Band;
 use crate::git::{self, Address};
@@ -184,6 +185,7 @@ impl ParsedRequest {
                 }
                 answer
             }
+            Route::Chart { path } => self.chart(&catalog, path),
             Route::Refs {
                 repository,
                 service,
@@ -206,6 +208,35 @@ impl ParsedRequest {
                 Some(found) => self.upload_pack(&found),
                 None => unknown(repository),
             },
+        }
+    }
+
+    fn chart(&self, catalog: &Arc<Catalog>, path: &str) -> Answer {
+        let asked = Asked {
+            name: path,
+            ns: None,
+            host: self.host.as_deref(),
+            headers: &self.headers,
+            head: self.head,
+        };
+        match catalog.charts().find(path, asked.host) {
+            Some(Found::Index(index)) => {
+                uncached(registry::bytes(&asked, "application/yaml", index))
+            }
+            Some(Found::Archive(digest, stored)) => {
+                registry::archive(catalog, &asked, digest, stored)
+            }
+            None => {
+                let known: Vec<&str> = catalog.charts().addresses().take(20).collect();
+                let message = match known.is_empty() {
+                    true => "the site's active generation has no chart repository".to_owned(),
+                    false => format!(
+                        "the site's active generation has no such file of a chart repository; here are {}",
+                        known.join(", ")
+                    ),
+                };
+                text(StatusCode::NOT_FOUND, &message)
+            }
         }
     }
 

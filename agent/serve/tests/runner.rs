@@ -9,6 +9,8 @@ mod bodies;
 
 #[path = "runner/attacks.rs"]
 mod attacks;
+#[path = "runner/charts.rs"]
+mod charts;
 #[path = "runner/client.rs"]
 mod client;
 #[path = "runner/fuzz.rs"]

@@ -6,7 +6,9 @@
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_control::model::{ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport};
+use outhaul_control::model::{
+    Charts, ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport,
+};
 
 pub mod storage;
 
@@ -17,6 +19,8 @@ pub struct Delivery {
     pub transport: Option<Sourced<Transport>>,
     /// What becomes of images.
     pub images: Option<Sourced<Images>>,
+    /// How the images of charts are found.
+    pub charts: Option<Sourced<Charts>>,
     /// Days until a bundle may no longer be installed.
     pub expires_days: Option<Sourced<u32>>,
     /// Whether bundles are encrypted.
@@ -67,6 +71,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
     let delivery = Delivery {
         transport: merge.field("delivery", |policy| policy.delivery),
         images: merge.field("images", |policy| policy.images),
+        charts: merge.field("charts", |policy| policy.charts),
         expires_days: merge.field("expiresDays", |policy| policy.expires_days),
         encryption: merge.field("encryption", |policy| policy.encryption),
         size_budget: merge.field("sizeBudget", |policy| policy.size_budget),

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
@@ -17,6 +17,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::challenge::Challenge;
+use crate::chart::index::Index;
 use crate::credentials::Credentials;
 use crate::reference::Reference;
 
@@ -141,6 +142,8 @@ pub struct Client {
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
     known: Mutex<BTreeMap<String, Zeroizing<String>>>,
+    /// Indexes of chart repositories that were read, by the repositories' URLs.
+    pub(crate) indexes: Mutex<BTreeMap<String, Arc<Index>>>,
 }
 
 #[derive(Deserialize)]
@@ -166,6 +169,7 @@ impl Client {
             http,
             credentials,
             known: Mutex::default(),
+            indexes: Mutex::default(),
         })
     }
 
@@ -336,7 +340,17 @@ impl Client {
         Ok(Zeroizing::new(format!("Bearer {}", token.as_str())))
     }
 
-    fn no_credentials(&self, host: &str) -> String {
+    /// What asks.
+    pub(crate) fn http(&self) -> &outhaul_http::Client {
+        &self.http
+    }
+
+    /// The value of `Authorization` for `host`.
+    pub(crate) fn basic(&self, host: &str) -> Option<Zeroizing<String>> {
+        self.credentials.basic(host)
+    }
+
+    pub(crate) fn no_credentials(&self, host: &str) -> String {
         match (self.credentials.basic(host), self.credentials.helper()) {
             (Some(_), _) => "the credentials here do not suffice".to_owned(),
             (None, Some(helper)) => format!(

@@ -1,4 +1,4 @@
-//! Images out of registries: found by tag or digest, pulled whole, verified, kept in a cache by digest.
+//! Images out of registries, and charts out of chart repositories: found by tag or digest, pulled whole, verified, kept in a cache by digest.
 //!
 //! ```text
 //! name ─▶ Reference ─▶ Client::manifest ─▶ pull: index, platforms, configs, layers ─▶ Cache
@@ -9,6 +9,7 @@
 //! about no image, and pushes nothing.
 
 mod cache;
+pub mod chart;
 mod client;
 mod credentials;
 pub mod pull;
@@ -17,6 +18,7 @@ pub mod reference;
 mod challenge;
 
 pub use cache::ImageCache;
+pub use chart::{ChartReference, Hosts, pull_chart};
 pub use client::{Client, RegistryError};
 pub use credentials::Credentials;
 pub use pull::{Pulled, look, pull};

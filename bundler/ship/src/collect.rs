@@ -13,9 +13,11 @@ use outhaul_bundle::name::RelativePath;
 
 use crate::assemble::Spool;
 use crate::lock::Lock;
-use outhaul_control::model::Images;
+use outhaul_control::diagnostic::Location;
+use outhaul_control::model::{Charts, Images};
 use outhaul_git::source::git::Packed;
 use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
 
@@ -23,13 +25,15 @@ use images::OtherKey;
 use places::Clash;
 use served::{Ref, RepositoryReference, Serving};
 
+mod charts;
 mod error;
 mod images;
 mod places;
 mod served;
 
+pub use charts::unnamed;
 pub use error::{CollectError, ImageError, finding};
-pub use images::{Brought, Earlier, ImageSource};
+pub use images::{Brought, ChartAsked, Earlier, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
@@ -78,6 +82,10 @@ pub struct Collector<'a> {
     holes: BTreeMap<(String, String), Result<Packed, Arc<SourceError>>>,
     /// Whether images and other repositories of what is looked at now travel.
     carries: bool,
+    /// Whether charts are rendered.
+    renders: bool,
+    /// Of which charts it is not known which images they need, and where they are written.
+    uncertain: BTreeMap<String, Option<Location>>,
 }
 
 impl<'a> Collector<'a> {
@@ -94,6 +102,8 @@ impl<'a> Collector<'a> {
             earlier: None,
             holes: BTreeMap::new(),
             carries: false,
+            renders: false,
+            uncertain: BTreeMap::new(),
         }
     }
 
@@ -111,9 +121,13 @@ impl<'a> Collector<'a> {
         self
     }
 
-    /// Says whether a policy lets images and other repositories travel for what is collected from now on.
-    pub fn carry(&mut self, images: Option<Images>) {
+    /// Says what policies want of what is collected from now on: whether images and other repositories travel, and whether
+    /// charts are rendered.
+    pub fn carry(&mut self, delivery: &Delivery) {
+        let images = delivery.images.as_ref().map(|images| images.value);
         self.carries = images == Some(Images::Carry);
+        let charts = delivery.charts.as_ref().map(|charts| charts.value);
+        self.renders = charts == Some(Charts::Render);
     }
 
     /// What is pinned by now.

@@ -12,7 +12,7 @@ use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{Opened, SourceError, normal_path};
 
-use crate::needs::{Need, Substitution, is_kustomization, substitutions};
+use crate::needs::{Helm, Need, Substitution, is_kustomization, substitutions};
 
 mod empty;
 mod files;
@@ -76,6 +76,8 @@ impl Gap {
 pub struct Followed {
     /// Images and sources, with their places.
     pub needs: Vec<(Need, Location)>,
+    /// Charts, and where charts come from: what rendered files have of them belongs to it.
+    pub helm: Helm,
     /// What could not be followed.
     pub gaps: Vec<Gap>,
 }
@@ -95,6 +97,7 @@ pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed,
         reached: BTreeSet::new(),
         stack: Vec::new(),
         visits: 0,
+        helm: Helm::default(),
         gaps: Vec::new(),
     };
     let mut items = Vec::new();
@@ -134,6 +137,7 @@ pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed,
     let mut everywhere = Vec::new();
     for (path, file) in &below {
         for document in yaml::parse(file).unwrap_or_default() {
+            walk.helm.add(file, &document);
             if is_kustomization(file, &document) {
                 everywhere.extend(substitutions(&document));
             } else if !walk.reached.contains(path) {
@@ -157,8 +161,8 @@ pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed,
     items.extend(rest);
     let items = items::once(items);
     let needs = items.into_iter().map(|item| (item.need, item.at)).collect();
-    let gaps = walk.gaps;
-    Ok(Followed { needs, gaps })
+    let (helm, gaps) = (walk.helm, walk.gaps);
+    Ok(Followed { needs, helm, gaps })
 }
 
 struct Walk<'a> {
@@ -171,6 +175,7 @@ struct Walk<'a> {
     reached: BTreeSet<String>,
     stack: Vec<String>,
     visits: usize,
+    helm: Helm,
     gaps: Vec<Gap>,
 }
 

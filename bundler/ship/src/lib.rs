@@ -13,6 +13,7 @@
 pub mod assemble;
 mod attest;
 pub mod branch;
+pub mod chart;
 pub mod collect;
 mod deliver;
 mod destination;

@@ -10,9 +10,9 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
 
-mod helm;
+pub(crate) mod helm;
 
-pub use helm::Helm;
+pub use helm::{Helm, Release, is_exact};
 
 /// What of a git repository a reconciler asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +44,26 @@ pub enum Need {
         url: String,
         /// Its name, as that of an image.
         name: String,
+        /// What a release gives to it, where it is a chart of one.
+        release: Option<Release>,
+    },
+    /// A chart of a chart repository.
+    Chart {
+        /// The repository's URL, as it is written.
+        url: String,
+        /// The chart's name.
+        chart: String,
+        /// Its version, as it is written; empty for none.
+        version: String,
+        /// The name under which it travels, as that of an image.
+        name: String,
+        /// What a release gives to it.
+        release: Option<Release>,
     },
     /// A registry, a chart repository, a bucket.
     Source(String),
+    /// What no file here describes, in words.
+    Unknown(String),
 }
 
 impl Need {
@@ -56,7 +73,9 @@ impl Need {
             Self::Image(text)
             | Self::Repository(text, _)
             | Self::Artifact { url: text, .. }
-            | Self::Source(text) => text,
+            | Self::Chart { url: text, .. }
+            | Self::Source(text)
+            | Self::Unknown(text) => text,
         }
     }
 }
@@ -156,6 +175,13 @@ impl Needs {
 
 /// What several files of one folder need, with Kustomize's images in the place of those that it replaces.
 pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
+    let (mut all, helm) = without_charts(files);
+    all.extend(helm.needs());
+    all
+}
+
+/// The same, with what it has of charts still apart: what they are from may be described elsewhere.
+pub fn without_charts(files: Vec<Needs>) -> (Vec<(Need, Location)>, Helm) {
     let mut substitutions = Vec::new();
     let mut all = Vec::new();
     let mut helm = Helm::default();
@@ -164,7 +190,6 @@ pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
         all.extend(needs.all);
         helm.append(needs.helm);
     }
-    all.extend(helm.needs());
     substitutions.sort();
     substitutions.dedup();
     let mut replaced = Vec::new();
@@ -184,7 +209,7 @@ pub fn together(files: Vec<Needs>) -> Vec<(Need, Location)> {
             replaced.extend(others);
         }
     }
-    replaced
+    (replaced, helm)
 }
 
 /// An image's name as it is written, without a password before a host.
@@ -282,8 +307,8 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
             found.extend(helm::artifact(file, spec));
             return;
         }
-        // Told with the charts that are asked of it.
-        ("source.toolkit.fluxcd.io", "HelmRepository") if helm::is_oci(spec) => return,
+        // With the charts that are asked of it: see `helm`.
+        ("source.toolkit.fluxcd.io", "HelmRepository" | "HelmChart") => return,
         ("source.toolkit.fluxcd.io", _) => ("url", |_| None),
         ("argoproj.io", _) => ("repoURL", argo_cd),
         ("fleet.cattle.io", _) => ("repo", |node| Some(fleet(node))),
@@ -295,6 +320,10 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
     };
     let places = [Some(spec), spec.field("source")].into_iter().flatten();
     for node in places.chain(several) {
+        // With what it gives to the chart: see `helm`.
+        if key == "repoURL" && helm::is_argocd_chart(node) {
+            continue;
+        }
         let Some(at) = node.field(key) else { continue };
         let Some(url) = at.as_str().filter(|url| url.contains(':')) else {
             continue;

@@ -182,6 +182,7 @@ pub fn produce(
         let lock = collector.lock();
         lock.write(fleet.folder(), &rendering.environment)?;
         production.moved = lock.moved();
+        production.uncertain = collector.uncertain();
     }
     Ok(production)
 }

@@ -10,15 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, Images, Transport};
+use outhaul_git::address::without_password;
 use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_registry::Reference;
+use outhaul_ship::collect::{ChartAsked, unnamed};
 use outhaul_ship::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_ship::manifests;
-use outhaul_ship::needs::{Need, Needs as OfFile, shown_image, together};
+use outhaul_ship::needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts};
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
@@ -43,7 +45,7 @@ pub(super) struct LookedAt {
 /// were judged already.
 pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
-    let mut travelling: BTreeMap<String, Option<Location>> = BTreeMap::new();
+    let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();
     let plane = &platform.control_plane;
     let mut needs = Needs::new();
     let mut read: BTreeMap<Payload, OfPayload> = BTreeMap::new();
@@ -72,9 +74,9 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                 let fetched = matches!(need, Need::Repository(..)) && !rendered;
                 let carried = !fetched && carries(&delivery);
                 if reachable(&need, assignment, &delivery, carried, found.is_plain) {
-                    if let Need::Image(image) | Need::Artifact { name: image, .. } = need {
+                    if let Some((image, asked)) = as_image(need) {
                         if carries(&delivery) {
-                            travelling.entry(image).or_insert(at);
+                            travelling.entry((image, asked)).or_insert(at);
                         } else {
                             trusted.insert(image);
                         }
@@ -88,14 +90,21 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
             };
             let rendered = assignment.files.iter();
             let rendered = rendered.map(|(file, bytes)| OfFile::of(file, bytes));
-            for (need, at) in together(rendered.collect()) {
+            let (rendered, mut helm) = without_charts(rendered.collect());
+            helm.append(found.followed.helm.clone());
+            // Of a chart, its release and its repository, each may be in either.
+            let is_own = |at: &Location| !assignment.files.contains_key(&at.file.name);
+            let (own, charts) = helm.needs().into_iter().partition(|(_, at)| is_own(at));
+            let own: Vec<_> = own;
+            let charts: Vec<_> = charts;
+            for (need, at) in rendered.into_iter().chain(charts) {
                 let place = written(platform, cluster_type, &need);
                 let shown = place
                     .as_ref()
                     .map_or(at.file.name.clone(), Location::to_string);
                 add(need, shown, place, true);
             }
-            for (need, at) in &found.followed.needs {
+            for (need, at) in found.followed.needs.iter().chain(&own) {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
             }
             let is_built =
@@ -119,10 +128,16 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
         true => gap.finding(Diagnostic::warning),
         false => gap.finding(Diagnostic::note),
     }));
-    let names = travelling.keys().map(|image| shown_image(image)).collect();
+    // One that cannot be asked for is a finding.
+    let is_asked = |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_exact(&one.2));
+    let names = travelling.keys().filter(|(_, asked)| is_asked(asked));
+    let names = names.map(|(image, _)| shown_image(image)).collect();
     if bundled.is_none() {
-        for (image, at) in &travelling {
-            all.extend(badly_named(platform, image, at.as_ref()));
+        for ((image, asked), at) in &travelling {
+            all.extend(match asked {
+                None => badly_named(platform, image, at.as_ref()),
+                Some(asked) => badly_asked(platform, asked, at.as_ref()),
+            });
         }
     }
     // Several payloads may lie in one working copy.
@@ -132,6 +147,58 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
         trusted,
         carried: names,
     }
+}
+
+/// A chart of a chart repository: its URL, its name, its version as it is written.
+type Asked = (String, String, String);
+
+/// The name under which a need travels as an image does, and the chart that it is.
+fn as_image(need: Need) -> Option<(String, Option<Asked>)> {
+    match need {
+        Need::Image(name) | Need::Artifact { name, .. } => Some((name, None)),
+        Need::Chart {
+            url,
+            chart,
+            version,
+            name,
+            ..
+        } => Some((name, Some((url, chart, version)))),
+        Need::Repository(..) | Need::Source(_) | Need::Unknown(_) => None,
+    }
+}
+
+/// What is wrong with a chart that would travel, as far as that needs no network.
+fn badly_asked(
+    platform: &Platform,
+    (url, chart, version): &Asked,
+    at: Option<&Location>,
+) -> Option<Diagnostic> {
+    let asked = ChartAsked {
+        url,
+        chart,
+        version,
+    };
+    let (problem, help) = match (unnamed(asked), platform.sources.permitted(url)) {
+        (Some(error), _) => (error.message, error.help.unwrap_or_default()),
+        (None, Err(error)) => (error.to_string(), error.help()),
+        (None, Ok(_)) if !is_exact(version) => (
+            format!("`{version}` is not one version, and a bundle carries one"),
+            "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
+             that there are"
+                .to_owned(),
+        ),
+        (None, Ok(_)) => return None,
+    };
+    let message = format!(
+        "no bundle can bring the chart `{chart}` of `{}`: {problem}",
+        without_password(url)
+    );
+    let finding = Diagnostic::error("not-collected", message);
+    let finding = match at {
+        Some(at) => finding.at(at),
+        None => finding,
+    };
+    Some(finding.help(help))
 }
 
 /// What is wrong with the name of an image that would travel, as far as that needs no network.
@@ -191,11 +258,29 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                              the workload's manifests; `delivery: git` where the sites have a network"
                     }
                     false => {
-                        "charts and buckets do not travel: commit what the chart makes (`helm template`) to the \
+                        "buckets do not travel, and of a chart repository those charts that a `HelmRelease` asks for with one \
+                              version: name one; or commit what the chart makes (`helm template`) to the \
                               workload's manifests, or let sites reach it at an address inside the cluster (`.svc`); \
                               `delivery: git` where they have a network"
                     }
                 },
+            ),
+            Need::Chart { url, chart, .. } => (
+                "source-not-carried",
+                format!(
+                    "no bundle brings the chart `{chart}` of `{}` to the sites of {types}",
+                    without_password(url)
+                ),
+                "write `images: carry` in a delivery policy, and bundles bring it with its images; `images: reference` where the \
+                 sites reach that repository; `delivery: git` where they have a network",
+            ),
+            Need::Unknown(what) => (
+                "source-not-carried",
+                format!(
+                    "whether a bundle brings everything to the sites of {types} is not known: {what}"
+                ),
+                "put what it names into the same manifests, or what the chart makes (`helm template`); `delivery: git` \
+                 where the sites have a network",
             ),
             Need::Repository(url, _) | Need::Artifact { url, .. } => (
                 "source-not-carried",
@@ -226,7 +311,8 @@ fn reachable(
     let images = delivery.images.as_ref().map(|images| images.value);
     let has_registry = images == Some(Images::Reference);
     match need {
-        Need::Image(_) | Need::Artifact { .. } => has_registry || carries,
+        Need::Image(_) | Need::Artifact { .. } | Need::Chart { .. } => has_registry || carries,
+        Need::Unknown(_) => has_registry,
         Need::Repository(url, _) | Need::Source(url) => {
             let storage = assignment.manifests.get("storage").map(String::as_str);
             let own = assignment.manifests.get("repo");

@@ -175,6 +175,9 @@ impl Args {
                 moved.name, moved.from, moved.to
             ));
         }
+        if !production.uncertain.is_empty() {
+            super::say_findings(&production.uncertain);
+        }
         for (id, why) in &production.removed {
             say(&format!(
                 "{environment}/{}: removed `{}`: {why}",

@@ -22,7 +22,9 @@ pub(super) fn print(
     output: Format,
 ) -> Result<Exit, Failure> {
     let environment = &platform.rendering.environment;
-    let unreachable = offline::unreachable(platform, Some(cluster_types));
+    let mut unreachable = offline::unreachable(platform, Some(cluster_types));
+    unreachable.append(estimates.uncertain.clone());
+    unreachable.sort();
     if output == Format::Json {
         let (kept, left_out) = isolation_json(&estimates.isolation);
         let findings = unreachable.iter().map(outhaul_control::Diagnostic::to_json);

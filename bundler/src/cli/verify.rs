@@ -232,7 +232,7 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Fai
         .cluster_types
         .get(index.stream.cluster_type.as_str());
     let delivery = cluster_type.and_then(|one| delivery::of(&rendered.control_plane, one).ok());
-    collector.carry(delivery.and_then(|delivery| Some(delivery.images?.value)));
+    collector.carry(&delivery.unwrap_or_default());
     let payloads = collector
         .collect(&group.assignments, &BTreeMap::new(), &mut spool)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;

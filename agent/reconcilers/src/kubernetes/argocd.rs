@@ -131,17 +131,17 @@ impl Controller for ArgoCd {
 fn point_to(mirror: &str, spec: &mut Value) -> Vec<String> {
     let mut told = Vec::new();
     let mut point = |source: &mut Value| {
-        // An index of charts is nothing that the mirror has.
-        if source["chart"]
-            .as_str()
-            .is_some_and(|chart| !chart.is_empty())
-        {
-            return;
-        }
+        let chart = source["chart"].as_str().unwrap_or_default();
         let Some(before) = source["repoURL"].as_str().map(ToOwned::to_owned) else {
             return;
         };
-        if let Some(address) = original::address(&before, mirror) {
+        let address = match (chart, before.starts_with("http")) {
+            ("", _) => original::address(&before, mirror),
+            (_, true) => original::charts(&before, mirror),
+            // A chart of a registry that is written without `oci://`.
+            (_, false) => None,
+        };
+        if let Some(address) = address {
             told.push(format!("`{before}` is fetched from {address}"));
             source["repoURL"] = address.into();
         }
@@ -162,12 +162,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_source_that_the_mirror_serves_is_fetched_there_and_no_chart() {
+    fn every_source_that_the_mirror_serves_is_fetched_there() {
         let mut spec = json!({
             "source": {"repoURL": "git@github.com:org/repo.git", "path": "app"},
             "sources": [
                 {"repoURL": "oci://ghcr.io/org/app", "targetRevision": "1"},
                 {"repoURL": "https://charts.example/a", "chart": "web", "targetRevision": "2"},
+                {"repoURL": "ghcr.io/org/charts", "chart": "web", "targetRevision": "2"},
             ],
         });
         let told = point_to("https://mirror.site.example:5443", &mut spec);
@@ -179,8 +180,12 @@ mod tests {
             spec["sources"][0]["repoURL"],
             "oci://mirror.site.example:5443/ghcr.io/org/app"
         );
-        assert_eq!(spec["sources"][1]["repoURL"], "https://charts.example/a");
-        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(
+            spec["sources"][1]["repoURL"],
+            "https://mirror.site.example:5443/charts.example/a"
+        );
+        assert_eq!(spec["sources"][2]["repoURL"], "ghcr.io/org/charts");
+        assert_eq!(told.len(), 3, "{told:?}");
         let mut one = json!({"source": {"repoURL": "https://github.com/org/repo"}});
         point_to("https://mirror.site.example:5443", &mut one);
         assert_eq!(one.as_object().map(serde_json::Map::len), Some(1), "{one}");

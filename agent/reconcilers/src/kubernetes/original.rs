@@ -61,9 +61,24 @@ pub fn address(url: &str, mirror: &str) -> Option<String> {
         }
         "oci" => {
             let (_, place) = mirror.split_once("://")?;
+            // Within the name of an artifact nobody takes a colon.
+            let host = host.replace(':', "_");
             Some(format!("oci://{place}/{host}/{path}"))
         }
         _ => None,
+    }
+}
+
+/// Where the mirror serves the chart repository at `url`: it may lie at the root of its host.
+pub fn charts(url: &str, mirror: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    match rest.trim_end_matches('/').contains('/') {
+        true => address(url, mirror),
+        false => {
+            let host = rest.trim_end_matches('/');
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            Some(format!("{}/{host}", mirror.trim_end_matches('/')))
+        }
     }
 }
 
@@ -94,11 +109,28 @@ mod tests {
                 "oci://ghcr.io/org/app",
                 Some("oci://mirror.site.example:5443/ghcr.io/org/app".to_owned()),
             ),
+            (
+                "oci://registry.example:5000/org/app",
+                Some("oci://mirror.site.example:5443/registry.example_5000/org/app".to_owned()),
+            ),
             ("file:///srv/repo", None),
             ("/srv/repo", None),
         ] {
             assert_eq!(address(url, MIRROR), expected, "{url}");
             assert_eq!(address(url, &format!("{MIRROR}/")), expected, "{url}");
+        }
+    }
+    #[test]
+    fn a_chart_repository_may_lie_at_the_root_of_its_host() {
+        for (url, expected) in [
+            ("https://charts.example", "charts.example"),
+            ("https://charts.example/", "charts.example"),
+            (
+                "https://me@charts.example:8443/a/b",
+                "charts.example:8443/a/b",
+            ),
+        ] {
+            assert_eq!(charts(url, MIRROR), Some(format!("{MIRROR}/{expected}")));
         }
     }
 }

@@ -16,6 +16,8 @@ fn nearly_a_target() -> impl Strategy<Value = Vec<u8>> {
         Just("/tags/list".to_owned()),
         Just("/info/refs".to_owned()),
         Just("/git-upload-pack".to_owned()),
+        Just("/index.yaml".to_owned()),
+        Just("charts/app-1.2.3.tgz".to_owned()),
         Just("?ns=docker.io&n=1".to_owned()),
         Just("%2e%2E/%2f".to_owned()),
         Just("../".to_owned()),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::{DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport};
+use super::super::model::{Charts, DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport};
 use super::super::yaml::Value;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
@@ -45,6 +45,11 @@ pub(super) fn described() -> KindSchema {
                 one_of(&Images::ALL.map(Images::as_str)),
             ),
             may(
+                "charts",
+                "How the images of charts are found: `values`, the default, in values and templates as they are written; `render`, in what `helm template` makes of them.",
+                one_of(&Charts::ALL.map(Charts::as_str)),
+            ),
+            may(
                 "expiresDays",
                 "Days until a bundle may no longer be installed; default 180.",
                 whole(1..=3650),
@@ -79,6 +84,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let delivery = reader.choice(&spec, "delivery", Transport::ALL, Transport::as_str);
     let images = reader.choice(&spec, "images", Images::ALL, Images::as_str);
+    let charts = reader.choice(&spec, "charts", Charts::ALL, Charts::as_str);
     let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
     let size_budget = size(reader, &spec, "sizeBudget");
@@ -87,6 +93,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
+    note(&mut places, "charts", charts.as_ref());
     note(&mut places, "expiresDays", expires_days.as_ref());
     note(&mut places, "encryption", encryption.as_ref());
     note(&mut places, "sizeBudget", size_budget.as_ref());
@@ -114,6 +121,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         cluster_types: cluster_types?,
         delivery: delivery.map(|spot| spot.value),
         images: images.map(|spot| spot.value),
+        charts: charts.map(|spot| spot.value),
         expires_days: expires_days.map(|spot| spot.value),
         encryption: encryption.map(|spot| spot.value),
         size_budget: size_budget.map(|spot| spot.value),

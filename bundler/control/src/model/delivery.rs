@@ -23,6 +23,8 @@ pub struct DeliveryPolicy {
     pub delivery: Option<Transport>,
     /// What becomes of images.
     pub images: Option<Images>,
+    /// How the images of charts are found.
+    pub charts: Option<Charts>,
     /// Days until a bundle may no longer be installed, 1 to 3650.
     pub expires_days: Option<u32>,
     /// Whether bundles are encrypted.
@@ -82,6 +84,28 @@ impl Images {
         match self {
             Self::Carry => "carry",
             Self::Reference => "reference",
+        }
+    }
+}
+
+/// How the images of charts are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charts {
+    /// In values and templates, as far as they are written there.
+    Values,
+    /// In what `helm template` makes of them.
+    Render,
+}
+
+impl Charts {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Values, Self::Render];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Values => "values",
+            Self::Render => "render",
         }
     }
 }

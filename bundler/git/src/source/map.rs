@@ -133,6 +133,12 @@ impl SourceMap {
 }
 
 impl SourceMap {
+    /// Whether who runs outhaul opened the host of `url` (`--allow-host`).
+    pub fn is_named(&self, url: &str) -> bool {
+        let address = Address::parse(url);
+        address.is_ok_and(|address| matches!(self.allowed.check(&address), Ok(None)))
+    }
+
     /// A server that `url` may be fetched from, when a control plane or a workload wrote it.
     ///
     /// # Errors

@@ -93,12 +93,12 @@ pub enum CollectError {
         second: String,
     },
     /// An image that its files name cannot be had.
-    #[error("`{assignment}`: image `{image}`: {error}")]
+    #[error("`{assignment}`: {what}: {error}")]
     Image {
         /// The assignment.
         assignment: String,
-        /// The image, as it is written.
-        image: String,
+        /// The image or the chart, as it is written.
+        what: String,
         /// Where it is written, where that is a file that somebody wrote.
         at: Option<Box<Location>>,
         /// Whether its tag is pinned to what it was.

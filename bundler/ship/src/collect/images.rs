@@ -12,14 +12,16 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::Location;
-use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits, normal_url};
+use outhaul_git::source::{
+    self, Opened, Reference, SourceError, SourceMap, TreeLimits, normal_url,
+};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use crate::kustomize::{self, Build};
-use crate::needs::{Need, Needs, Revision, shown_image, together};
+use crate::needs::{Need, Needs, Release, Revision, shown_image, without_charts};
 use outhaul_bundle::index::Source;
 
 /// Who brings images.
@@ -36,8 +38,42 @@ pub trait ImageSource: std::fmt::Debug {
     /// [`ImageError`] when it cannot be had.
     fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
 
+    /// Brings a chart of a chart repository; `known` is what it is pinned to. `sources` knows which hosts may be asked.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it cannot be had.
+    fn bring_chart(
+        &self,
+        chart: ChartAsked<'_>,
+        sources: &SourceMap,
+        known: Option<Digest>,
+    ) -> Result<Brought, ImageError>;
+
+    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is no chart.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it is one and cannot be read.
+    fn archive(&self, manifest: &Digest) -> Result<Option<Vec<u8>>, ImageError>;
+
+    /// What `helm template` makes of an archive with the values of a release.
+    ///
+    /// # Errors
+    /// Why it makes nothing: one sentence, to be put after what was not done.
+    fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String>;
+
     /// Where contents lie that are here, under their digests in hexadecimal digits.
     fn folder(&self) -> &Path;
+}
+
+/// A chart of a chart repository.
+#[derive(Debug, Clone, Copy)]
+pub struct ChartAsked<'a> {
+    /// The repository's URL.
+    pub url: &'a str,
+    /// The chart's name.
+    pub chart: &'a str,
+    /// Its version, as it is written.
+    pub version: &'a str,
 }
 
 /// Who has what was shipped last, where it cannot be had otherwise any more.
@@ -86,9 +122,7 @@ impl Collector<'_> {
             let (opened, ..) = self.other(name, &asked)?;
             self.is_whole(name, &asked.url, &opened)?;
         }
-        for (image, at) in self.images_of(name, assignment, pin)? {
-            self.brought(name, &image, at.as_ref())?;
-        }
+        self.needed(name, assignment, pin)?;
         Ok(())
     }
 
@@ -110,10 +144,7 @@ impl Collector<'_> {
             });
             serving.add(name, &asked.url, at, &opened, true);
         }
-        for (image, at) in self.images_of(name, assignment, pin)? {
-            let Some((whole, brought)) = self.brought(name, &image, at.as_ref())? else {
-                continue;
-            };
+        for (whole, brought) in self.needed(name, assignment, pin)? {
             self.lock.carries_image(&whole);
             let images = &mut payloads.served.images;
             if images.iter().any(|one| one.name == whole) {
@@ -286,14 +317,14 @@ impl Collector<'_> {
         }
     }
 
-    /// The images that an assignment's files name, each with the place in its own manifests; none where no policy
-    /// says that they travel.
-    fn images_of(
+    /// What an assignment's files name, each with the place in its own manifests; none where no policy says that it
+    /// travels.
+    pub(super) fn named_by(
         &mut self,
         name: &str,
         assignment: &RenderedAssignment,
         pin: Option<&String>,
-    ) -> Result<BTreeMap<String, Option<Location>>, CollectError> {
+    ) -> Result<BTreeMap<Need, Option<Location>>, CollectError> {
         if !self.carries || self.images.is_none() {
             return Ok(BTreeMap::new());
         }
@@ -301,13 +332,15 @@ impl Collector<'_> {
         let files = assignment.files.iter().chain(overlays);
         let builds = kustomize::builds(files.clone());
         let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
-        let rendered = together(rendered).into_iter();
-        let mut all: Vec<_> = rendered.map(|(need, _)| (need, None)).collect();
+        let (rendered, mut helm) = without_charts(rendered);
+        let mut all: Vec<_> = rendered.into_iter().map(|(need, _)| (need, None)).collect();
         let failed = |source| super::failed(name, source);
         let placed = |(need, at)| (need, Some(at));
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
             let followed = kustomize::follow(opened, folder(assignment), &builds);
-            all.extend(followed.map_err(failed)?.needs.into_iter().map(placed));
+            let followed = followed.map_err(failed)?;
+            all.extend(followed.needs.into_iter().map(placed));
+            helm.append(followed.helm);
         }
         for asked in self.others(name, assignment, pin)? {
             let is_its = |build: &&Build| build.url.as_deref().is_some_and(|url| asked.is(url));
@@ -315,21 +348,22 @@ impl Collector<'_> {
                 let (opened, ..) = self.other(name, &asked)?;
                 let path = build.path.as_deref().unwrap_or(".");
                 let followed = kustomize::follow(&opened, path, std::slice::from_ref(build));
-                all.extend(followed.map_err(failed)?.needs.into_iter().map(placed));
+                let followed = followed.map_err(failed)?;
+                all.extend(followed.needs.into_iter().map(placed));
+                helm.append(followed.helm);
             }
         }
-        let mut images = BTreeMap::new();
+        all.extend(helm.needs().into_iter().map(placed));
+        let mut needs = BTreeMap::new();
         for (need, at) in all {
-            if let Need::Image(image) | Need::Artifact { name: image, .. } = need {
-                let known = images.entry(image).or_insert(None);
-                *known = known.take().or(at);
-            }
+            let known = needs.entry(need).or_insert(None);
+            *known = known.take().or(at);
         }
-        Ok(images)
+        Ok(needs)
     }
 
     /// An image, brought here and pinned, under its whole name.
-    fn brought(
+    pub(super) fn brought(
         &mut self,
         name: &str,
         image: &str,
@@ -338,27 +372,40 @@ impl Collector<'_> {
         let Some(source) = self.images else {
             return Ok(None);
         };
-        let mut pinned = false;
-        let failed = |error: ImageError, pinned: bool| CollectError::Image {
-            assignment: name.to_owned(),
-            image: shown_image(image),
-            at: at.cloned().map(Box::new),
-            pinned,
-            error,
-        };
         let whole = source.whole_name(image);
-        let whole = whole.map_err(|error| failed(error, pinned))?;
+        let whole = whole.map_err(|error| not_brought(name, image, at, false, error))?;
         let registry = whole.split('/').next().unwrap_or_default();
         // A team's manifest does not make the centre ask a host that it may not ask.
         let url = format!("https://{registry}/");
-        if let Err(error) = self.sources.permitted(&url) {
-            let error = ImageError {
-                message: error.to_string(),
-                is_environment: false,
-                help: Some(error.help()),
-            };
-            return Err(failed(error, pinned));
-        }
+        let permitted = self.permitted(&url);
+        permitted.map_err(|error| not_brought(name, image, at, false, error))?;
+        let bring = whole.clone();
+        self.pinned(name, (image, whole), at, &|known| {
+            source.bring(&bring, known)
+        })
+    }
+
+    /// That a host may be asked.
+    pub(super) fn permitted(&self, url: &str) -> Result<(), ImageError> {
+        let permitted = self.sources.permitted(url).map(drop);
+        permitted.map_err(|error| ImageError {
+            message: error.to_string(),
+            is_environment: false,
+            help: Some(error.help()),
+        })
+    }
+
+    /// What `bring` brings for what is pinned for `whole`, and pins it.
+    pub(super) fn pinned(
+        &mut self,
+        name: &str,
+        (shown, whole): (&str, String),
+        at: Option<&Location>,
+        bring: &dyn Fn(Option<Digest>) -> Result<Brought, ImageError>,
+    ) -> Result<Option<(String, Brought)>, CollectError> {
+        let Some(source) = self.images else {
+            return Ok(None);
+        };
         let by_digest = whole.rsplit_once('@');
         let by_digest = by_digest.and_then(|(_, digest)| digest.parse::<Digest>().ok());
         // Its entry may be lost: then what was shipped counts.
@@ -369,25 +416,46 @@ impl Collector<'_> {
             self.lock.was_image(&whole, digest);
         }
         let known = self.lock.image(&whole);
-        pinned = known.is_some();
         let earlier = self.earlier;
         let brought = self.brought.entry(whole.clone());
         let brought = brought.or_insert_with(|| {
-            let first = source.bring(&whole, known);
+            let first = bring(known);
             match (&first, by_digest.or(known), earlier) {
                 (Err(_), Some(digest), Some(earlier))
                     if earlier.bring_image(digest, source.folder()) =>
                 {
-                    source.bring(&whole, known)
+                    bring(known)
                 }
                 _ => first,
             }
         });
-        let brought = brought.clone().map_err(|error| failed(error, pinned))?;
+        let brought = brought.clone();
+        let brought =
+            brought.map_err(|error| not_brought(name, shown, at, known.is_some(), error))?;
         if !whole.contains('@') {
             self.lock.pin_image(&whole, brought.manifest.digest);
         }
         Ok(Some((whole, brought)))
+    }
+}
+
+/// Why something that travels as an image cannot be had.
+pub(super) fn not_brought(
+    assignment: &str,
+    image: &str,
+    at: Option<&Location>,
+    pinned: bool,
+    error: ImageError,
+) -> CollectError {
+    CollectError::Image {
+        assignment: assignment.to_owned(),
+        what: match image.contains("://") {
+            true => format!("chart `{image}`"),
+            false => format!("image `{}`", shown_image(image)),
+        },
+        at: at.cloned().map(Box::new),
+        pinned,
+        error,
     }
 }
 

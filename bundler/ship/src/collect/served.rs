@@ -36,7 +36,11 @@ pub(super) fn asked(assignment: &RenderedAssignment) -> BTreeSet<RepositoryRefer
     let needs = files.flat_map(|(name, bytes)| Needs::of(name, bytes).all);
     let asked = needs.filter_map(|(need, _)| match need {
         Need::Repository(url, revision) => Some(RepositoryReference { url, revision }),
-        Need::Image(_) | Need::Artifact { .. } | Need::Source(_) => None,
+        Need::Image(_)
+        | Need::Artifact { .. }
+        | Need::Chart { .. }
+        | Need::Source(_)
+        | Need::Unknown(_) => None,
     });
     asked.collect()
 }

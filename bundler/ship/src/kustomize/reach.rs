@@ -133,6 +133,12 @@ impl Walk<'_> {
             Ok(Some(file)) => {
                 self.reached.insert(path.clone());
                 let documents = self.documents(&path, &file);
+                // What lies below the path is looked at besides.
+                if !self.below.contains(&path) {
+                    for one in &documents {
+                        self.helm.add(&file, one);
+                    }
+                }
                 documents
                     .iter()
                     .flat_map(|one| items::of(&file, one))

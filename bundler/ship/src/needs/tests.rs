@@ -123,24 +123,32 @@ apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 spec: {url: 'oci://ghcr.io/team/app'}
 ";
-    let needs = Needs::of("a.yaml", text.as_bytes()).all;
+    let needs = together(vec![Needs::of("a.yaml", text.as_bytes())]);
     let needs: Vec<Need> = needs.into_iter().map(|(need, _)| need).collect();
     let source = |url: &str| Need::Source(url.to_owned());
     assert_eq!(
         needs,
         [
             need(Revision::Head),
-            source("https://charts.example"),
             Need::Repository("https://g.example/s".into(), Revision::Named("main".into())),
             Need::Repository(
                 "https://g.example/t".into(),
                 Revision::Branch("main".into())
             ),
-            source("https://charts.example"),
             Need::Artifact {
                 url: "oci://ghcr.io/team/app".into(),
-                name: "ghcr.io/team/app:latest".into()
+                name: "ghcr.io/team/app:latest".into(),
+                release: None,
             },
+            Need::Chart {
+                url: "https://charts.example".into(),
+                chart: "redis".into(),
+                version: "1.0.0".into(),
+                name: "charts.example/index.yaml/redis:1.0.0".into(),
+                release: Some(Release::default()),
+            },
+            // A repository of which no chart is asked for here.
+            source("https://charts.example"),
         ]
     );
 }
@@ -167,13 +175,82 @@ spec: {type: oci, url: 'oci://ghcr.io/team/charts'}
     };
     let url = "oci://ghcr.io/team/charts".to_owned();
     let name = "ghcr.io/team/charts/app:1.2.3_build.1".to_owned();
+    let release = Some(Release {
+        namespace: Some("a".into()),
+        name: "app".into(),
+        ..Release::default()
+    });
     assert_eq!(
         charts("1.2.3+build.1"),
         [Need::Artifact {
             url: url.clone(),
-            name
+            name,
+            release,
         }]
     );
     assert_eq!(charts(">=1.2.0"), [Need::Source(url.clone())]);
     assert_eq!(charts("1.x"), [Need::Source(url)]);
+}
+
+#[test]
+fn a_chart_of_a_chart_repository_is_asked_for_with_its_values_and_patches_count() {
+    let repository = r"
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts}
+spec: {url: 'https://Charts.example:8443/Stable/'}
+";
+    let release = r"
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: app, namespace: a}
+spec:
+  chart: {spec: {chart: app, version: 1.2.3+x, sourceRef: {kind: HelmRepository, name: charts}}}
+  values: {image: {tag: 1.27}}
+  valuesFrom: [{kind: ConfigMap, name: more}]
+";
+    let patch = r"
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: app}
+spec: {chart: {spec: {version: ^1.3}}}
+";
+    let files = [
+        ("r.yaml", repository),
+        ("a.yaml", release),
+        ("p.yaml", patch),
+    ];
+    let files = files.map(|(name, text)| Needs::of(name, text.as_bytes()));
+    let needs = together(files.into());
+    assert_eq!(needs.len(), 2, "{needs:?}");
+    let Need::Chart {
+        url,
+        chart,
+        version,
+        name,
+        release,
+    } = &needs[0].0
+    else {
+        panic!("{needs:?}");
+    };
+    assert_eq!(url, "https://Charts.example:8443/Stable/");
+    assert_eq!((&**chart, &**version), ("app", "1.2.3+x"));
+    // A registry takes no capitals in a name.
+    assert!(name.starts_with("charts.example:8443/stablex"), "{name}");
+    assert!(name.ends_with("/index.yaml/app:1.2.3_x"), "{name}");
+    let release = release.as_ref().unwrap();
+    assert_eq!(release.values, r#"{"image":{"tag":1.27}}"#);
+    assert_eq!(release.elsewhere, ["values of the ConfigMap `more`"]);
+    assert_eq!(needs[0].1.to_string(), "a.yaml:6:25");
+    assert!(matches!(&needs[1].0, Need::Chart { version, .. } if version == "^1.3"));
+
+    // What nothing here describes is not left out in silence.
+    let alone = together(vec![Needs::of(
+        "a.yaml",
+        b"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n\
+        metadata: {name: b}\nspec: {chartRef: {kind: OCIRepository, name: x}}\n",
+    )]);
+    let expected =
+        "its chart is of the OCIRepository `x`, which no file here describes with one version";
+    assert_eq!(alone[0].0, Need::Unknown(expected.into()));
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::{Image, Repository};
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_load::pipeline::Platform;
 use outhaul_signer::fleet::Fleet;
 use serde::Serialize;
@@ -39,6 +40,8 @@ pub struct Estimates {
     pub isolation: Isolation<()>,
     /// Images and repositories that would be others than before.
     pub moved: Vec<MovedPin>,
+    /// What is not known of the charts that would travel.
+    pub uncertain: Diagnostics,
     /// Streams of which no bundle would be made, because their sites would lose what they run.
     pub stalled: BTreeSet<String>,
 }
@@ -142,6 +145,7 @@ pub fn estimate(
         all.isolation.append(contents.isolation);
     }
     all.moved = collector.borrow().lock().moved();
+    all.uncertain = collector.borrow().uncertain();
     Ok(all)
 }
 

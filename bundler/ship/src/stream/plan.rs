@@ -136,7 +136,7 @@ impl<'a> StreamContents<'a> {
         collector: &mut Collector<'_>,
         spool: &mut Spool,
     ) -> Result<Payloads, ProduceError> {
-        collector.carry(self.delivery.images.as_ref().map(|images| images.value));
+        collector.carry(&self.delivery);
         let Some(carried) = &self.carried else {
             return Ok(collector.collect(&self.assignments, &self.pins, spool)?);
         };
@@ -361,7 +361,7 @@ fn unfit(
     assignments: &BTreeMap<String, Arc<RenderedAssignment>>,
     collector: &mut Collector<'_>,
 ) -> BTreeMap<AssignmentId, Diagnostics> {
-    collector.carry(delivery.images.as_ref().map(|images| images.value));
+    collector.carry(delivery);
     let mut unfit = BTreeMap::new();
     let mut shares = BTreeMap::new();
     let mut manifests = Manifests::new(platform);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use outhaul_bundle::name::Name;
+use outhaul_control::diagnostic::Diagnostics;
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::publish::Pending;
 
@@ -27,6 +28,8 @@ pub struct Production {
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
     /// Images and repositories that were asked for anew and are others than before.
     pub moved: Vec<MovedPin>,
+    /// What is not known of the charts that travel.
+    pub uncertain: Diagnostics,
     /// Streams of which no bundle is made now, because their sites would lose what they run.
     pub stalled: BTreeSet<String>,
 }

@@ -46,6 +46,7 @@ pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), App
         if let Some(fields) = spec.as_object_mut() {
             // What opens the original is of no use here, and is not sent to another server.
             for of_the_original in [
+                "passCredentials",
                 "secretRef",
                 "provider",
                 "proxySecretRef",
@@ -60,7 +61,7 @@ pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), App
                 };
                 fields.insert(reference.into(), json!({"name": secret}));
             }
-            if object.key.kind != "GitRepository" && mirror.starts_with("http://") {
+            if address.starts_with("oci://") && mirror.starts_with("http://") {
                 fields.insert("insecure".into(), true.into());
             }
         }
@@ -148,6 +149,7 @@ fn mirrored(object: &Object, mirror: &str) -> Option<String> {
             original::address(url, mirror)
         }
         ("HelmRepository", "oci") if spec["type"] == "oci" => original::address(url, mirror),
+        ("HelmRepository", "http" | "https") => original::charts(url, mirror),
         _ => None,
     }
 }

@@ -38,9 +38,12 @@ fn the_original_name_stays_in_the_address() {
     let oci = source("OCIRepository", json!({"url": "oci://ghcr.io/org/app"}));
     let expected = "oci://mirror.site.example:5443/ghcr.io/org/app";
     assert_eq!(mirrored(&oci, MIRROR).as_deref(), Some(expected));
-    // An index of charts is nothing that the mirror has.
-    let charts = source("HelmRepository", json!({"url": "https://charts.example/a"}));
-    assert_eq!(mirrored(&charts, MIRROR), None);
+    let charts = |url: &str| mirrored(&source("HelmRepository", json!({"url": url})), MIRROR);
+    assert_eq!(charts("https://charts.example/a"), at("charts.example/a"));
+    assert_eq!(
+        charts("https://charts.example:8443"),
+        at("charts.example:8443")
+    );
     let bucket = source("Bucket", json!({"endpoint": "s3.example"}));
     assert_eq!(mirrored(&bucket, MIRROR), None);
 }

@@ -1,0 +1,254 @@
+//! A chart repository asked over HTTP: its index, and an archive.
+//!
+//! What comes in: the repository's URL, credentials for its host, which hosts may be asked. What goes out: the index as it
+//! comes, or an archive of at most [`MAX_ARCHIVE`] bytes. Plain HTTP is spoken to this machine alone. Nothing that
+//! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
+//! index has the digest, and only where who runs the program named that host.
+
+use std::io::Read;
+use std::time::Duration;
+
+use outhaul_http::{Answer, BaseUrl, HttpError, Method};
+
+use super::{Hosts, MAX_ARCHIVE};
+use crate::challenge::Challenge;
+use crate::client::{Client, RegistryError};
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+/// How long an index or an archive may take.
+const BODY: Duration = Duration::from_secs(600);
+
+/// A repository that is asked.
+pub(super) struct Fetch<'a> {
+    client: &'a Client,
+    /// Without a slash at its end.
+    base: BaseUrl,
+    text: String,
+    host: String,
+    hosts: &'a Hosts<'a>,
+}
+
+impl<'a> Fetch<'a> {
+    pub(super) fn of(
+        client: &'a Client,
+        repository: &str,
+        hosts: &'a Hosts<'a>,
+    ) -> Result<Self, RegistryError> {
+        let wrong = |problem: String| RegistryError::Wrong {
+            host: host_of(repository).unwrap_or_default().to_owned(),
+            what: "the chart repository".to_owned(),
+            problem,
+        };
+        let base: BaseUrl = repository
+            .parse()
+            .map_err(|expected| wrong(format!("has an address that is not {expected}")))?;
+        let text = base.to_string();
+        let host = host_of(&text).unwrap_or_default().to_owned();
+        (hosts.may_ask)(&text).map_err(wrong)?;
+        Ok(Self {
+            client,
+            base,
+            text,
+            host,
+            hosts,
+        })
+    }
+
+    /// The repository's URL in one spelling.
+    pub(super) fn repository(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn wrong(&self, what: &str, problem: impl Into<String>) -> RegistryError {
+        RegistryError::Wrong {
+            host: self.host.clone(),
+            what: what.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(super) fn unreachable(&self, problem: String) -> RegistryError {
+        RegistryError::Unreachable {
+            host: self.host.clone(),
+            problem,
+        }
+    }
+
+    /// Where an archive is that the index has at `address`; `None` where it has none that can be asked.
+    pub(super) fn address(&self, address: &str) -> Option<String> {
+        let plain = |text: &str| text.bytes().all(|b| b.is_ascii_graphic()) && !text.is_empty();
+        if !plain(address) {
+            return None;
+        }
+        if address.contains("://") {
+            return Some(address.to_owned());
+        }
+        let (scheme, _) = self.text.split_once("://")?;
+        if address.starts_with("//") {
+            return None;
+        }
+        match address.starts_with('/') {
+            true => Some(format!("{scheme}://{}{address}", self.host)),
+            false => Some(self.base.join(address)),
+        }
+    }
+
+    /// Where a site serves an archive, relative to the repository: as the original has it, where that is below it.
+    pub(super) fn relative(&self, url: &str, name: &str, version: &str) -> String {
+        let own = url.strip_prefix(&format!("{}/", self.text));
+        let good = |c: char| c.is_ascii_alphanumeric() || "._+-/".contains(c);
+        let part = |part: &str| !matches!(part, "" | "." | "..");
+        let own = own.filter(|path| {
+            path.ends_with(".tgz") && path.chars().all(good) && path.split('/').all(part)
+        });
+        own.map_or_else(|| format!("{name}-{version}.tgz"), str::to_owned)
+    }
+
+    /// The index, as it comes.
+    pub(super) fn index(&self) -> Result<impl Read + use<>, RegistryError> {
+        let answer = self.get(&self.base.join("index.yaml"), "index.yaml", false)?;
+        Ok(answer.into_reader())
+    }
+
+    /// An archive, whole.
+    pub(super) fn archive(&self, url: &str, has_digest: bool) -> Result<Vec<u8>, RegistryError> {
+        let what = url.rsplit('/').next().unwrap_or(url);
+        let what: String = what.split(['?', '#']).next().unwrap_or(what).to_owned();
+        let answer = self.get(url, &what, has_digest)?;
+        let mut bytes = Vec::new();
+        let mut body = answer.into_reader().take(MAX_ARCHIVE + 1);
+        let read = body.read_to_end(&mut bytes);
+        read.map_err(|error| self.unreachable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_ARCHIVE {
+            let problem = format!("has more than {MAX_ARCHIVE} bytes");
+            return Err(self.wrong(&format!("`{what}`"), problem));
+        }
+        Ok(bytes)
+    }
+
+    fn get(&self, url: &str, what: &str, may_leave: bool) -> Result<Answer, RegistryError> {
+        let mut at = url.to_owned();
+        for _ in 0..=MAX_REDIRECTS {
+            let host = host_of(&at).unwrap_or_default().to_owned();
+            if host != self.host {
+                (self.hosts.may_ask)(&at).map_err(|problem| {
+                    self.wrong(&format!("`{what}`"), format!("is elsewhere: {problem}"))
+                })?;
+            }
+            let answer = self.ask(&at, &host, what)?;
+            match answer.status() {
+                200 => return Ok(answer),
+                300..=399 => {
+                    let next = next(&answer, &at).ok_or_else(|| {
+                        self.wrong(
+                            &format!("`{what}`"),
+                            "is redirected to an address that cannot be asked",
+                        )
+                    })?;
+                    let to = host_of(&next).unwrap_or_default();
+                    let is_same = to == host && is_tls(&next) == is_tls(&at);
+                    let is_named = may_leave && (self.hosts.is_named)(&next);
+                    if !is_same && !is_named {
+                        return Err(self.elsewhere(what, to, may_leave));
+                    }
+                    at = next;
+                }
+                404 => {
+                    return Err(RegistryError::Missing {
+                        host,
+                        what: what.to_owned(),
+                    });
+                }
+                401 | 403 => {
+                    return Err(RegistryError::Denied {
+                        problem: self.client.no_credentials(&host),
+                        host,
+                        what: what.to_owned(),
+                    });
+                }
+                status => {
+                    return Err(RegistryError::Status {
+                        host,
+                        what: what.to_owned(),
+                        status,
+                    });
+                }
+            }
+        }
+        let problem = format!("is redirected more than {MAX_REDIRECTS} times");
+        Err(self.wrong(&format!("`{what}`"), problem))
+    }
+
+    fn elsewhere(&self, what: &str, to: &str, may_leave: bool) -> RegistryError {
+        let to: String = to.chars().filter(|c| !c.is_control()).take(200).collect();
+        let problem = match may_leave {
+            true => format!(
+                "is redirected to another host, `{to}`, which is not asked unless it is named: `--allow-host {to}`"
+            ),
+            false => format!(
+                "is redirected to another host, `{to}`, which is not asked: nothing here vouches for what it would give"
+            ),
+        };
+        self.wrong(&format!("`{what}`"), problem)
+    }
+
+    fn ask(&self, url: &str, host: &str, what: &str) -> Result<Answer, RegistryError> {
+        let answer = self.send(url, None)?;
+        if answer.status() != 401 || host != self.host {
+            return Ok(answer);
+        }
+        let asked = answer.header("www-authenticate").and_then(Challenge::parse);
+        match (asked, self.client.basic(host)) {
+            (Some(Challenge::Basic), Some(given)) => self.send(url, Some(&given)),
+            (Some(Challenge::Basic), None) => Ok(answer),
+            _ => Err(RegistryError::Denied {
+                host: host.to_owned(),
+                what: what.to_owned(),
+                problem: "it asks for another proof than a name and a password".to_owned(),
+            }),
+        }
+    }
+
+    fn send(&self, url: &str, given: Option<&str>) -> Result<Answer, RegistryError> {
+        let request = self.client.http().request(Method::GET, url);
+        let mut request = request.body_limit(BODY);
+        if let Some(given) = given {
+            request = request.secret_header("Authorization", given);
+        }
+        request.send().map_err(|error: HttpError| match error {
+            HttpError::Url { expected } => {
+                self.wrong("the address of an archive", format!("is not {expected}"))
+            }
+            error => self.unreachable(error.problem()),
+        })
+    }
+}
+
+fn is_tls(url: &str) -> bool {
+    url.starts_with("https://")
+}
+
+/// The host of a URL, with its port.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '?', '#']).next()
+}
+
+/// Where an answer leads.
+fn next(answer: &Answer, from: &str) -> Option<String> {
+    let to = answer.header("location")?;
+    let (scheme, rest) = from.split_once("://")?;
+    let host = rest.split('/').next()?;
+    if to.starts_with("//") {
+        return Some(format!("{scheme}:{to}"));
+    }
+    if to.starts_with('/') {
+        return Some(format!("{scheme}://{host}{to}"));
+    }
+    if to.contains("://") {
+        return Some(to.to_owned());
+    }
+    let folder = from.rsplit_once('/').map(|(folder, _)| folder)?;
+    Some(format!("{folder}/{to}"))
+}

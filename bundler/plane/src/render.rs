@@ -34,6 +34,7 @@ mod memory;
 pub mod namespace;
 pub mod overlay;
 pub(crate) mod place;
+mod storages;
 pub mod trace;
 
 pub use disk::DiskCache;
@@ -237,6 +238,9 @@ impl<'a> AssignmentInput<'a> {
         shared: &mut Shared<'a>,
     ) -> Result<RenderedAssignment, Diagnostics> {
         let target = self.target;
+        if let Some(problem) = storages::problem(target) {
+            return Err(problem.into());
+        }
         let (namespace, files) = self.files(composed, engines, shared)?;
         let overlays = overlay::render(overlays, &files, |composed| {
             Ok(self.files(composed, engines, shared)?.1)

@@ -16,6 +16,7 @@ use outhaul_gocompat::TemplateView;
 use crate::compose::{self, Composed, Mode, Provenance};
 use crate::inputs::Inputs;
 use crate::manifests;
+use crate::playbooks;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
@@ -242,6 +243,9 @@ impl<'a> AssignmentInput<'a> {
             return Err(problem.into());
         }
         let (namespace, files) = self.files(composed, engines, shared)?;
+        if let Some(problem) = playbooks::without_payload(target, &files) {
+            return Err(problem.into());
+        }
         let overlays = overlay::render(overlays, &files, |composed| {
             Ok(self.files(composed, engines, shared)?.1)
         })?;

@@ -357,13 +357,22 @@ impl Opened {
                 repository.each(&self.commit, &path, wanted, limits, take)?
             }
         };
-        found.ok_or_else(|| {
-            E::from(SourceError::NoSuchPath {
-                url: self.url.clone(),
-                commit: self.commit.clone(),
-                path,
-            })
-        })
+        found.ok_or_else(|| E::from(self.missing(path)))
+    }
+
+    /// Why there is no folder `path`.
+    fn missing(&self, path: String) -> SourceError {
+        let (url, commit) = (self.url.clone(), self.commit.clone());
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        let mut parts = ends.chain([path.len()]).filter_map(|end| path.get(..end));
+        let is_link = |part: &&str| match &self.at {
+            Storage::Folder(dir, listing) => folder::is_link(dir, listing.as_deref(), part),
+            Storage::Git(repository) => repository.is_link(&self.commit, part),
+        };
+        match parts.find(is_link).map(str::to_owned) {
+            Some(link) => SourceError::Linked { url, commit, link },
+            None => SourceError::NoSuchPath { url, commit, path },
+        }
     }
 
     /// The paths of the files below `path`, and of what cannot travel. Every file is read, so that one that
@@ -385,11 +394,7 @@ impl Opened {
         };
         let path = normal_path(path)?;
         let found = repository.names(&self.commit, &path, limits)?;
-        found.ok_or_else(|| SourceError::NoSuchPath {
-            url: self.url.clone(),
-            commit: self.commit.clone(),
-            path,
-        })
+        found.ok_or_else(|| self.missing(path))
     }
 
     /// Writes its commit, with all files and without history, to `out` as a pack; `None` for a plain folder,

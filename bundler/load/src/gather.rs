@@ -18,7 +18,7 @@ use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile}
 use outhaul_control::kinds::foreign::OF_CONTROL_PLANES;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{
-    BaseRepo, Environment, RepositoryPath, UnreadableRegistration, WorkloadRegistration,
+    BaseRepo, RepositoryPath, UnreadableRegistration, WorkloadRegistration,
 };
 use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
@@ -27,6 +27,7 @@ use outhaul_git::source::{
 };
 
 mod files;
+mod listed;
 
 use files::{is_nearly_yaml, is_yaml, source_of, sourceignore, text_file};
 
@@ -220,69 +221,6 @@ impl<'a> Loader<'a> {
                 None
             }
         }
-    }
-
-    /// Every environment that the control plane in the repository `url` lists.
-    pub fn environments(
-        mut self,
-        url: &str,
-        branch: Option<&str>,
-    ) -> Result<Vec<Environment>, Diagnostics> {
-        match self.open_environments(url, branch) {
-            Some(opened) => self.listed_in(&opened),
-            None => Err(self.findings),
-        }
-    }
-
-    /// Every environment that `opened` lists.
-    pub fn listed_in(mut self, opened: &Opened) -> Result<Vec<Environment>, Diagnostics> {
-        let known = self.read_environments(opened);
-        if self.findings.has_errors() {
-            self.findings.sort();
-            return Err(self.findings);
-        }
-        Ok(known)
-    }
-
-    fn find_environment(&mut self, opened: &Opened) -> Option<Environment> {
-        let known = self.read_environments(opened);
-        let name = &self.request.environment;
-        let wanted = known.iter().find(|environment| environment.name == *name);
-        if wanted.is_none() && !self.findings.has_errors() {
-            self.findings.push(files::no_such(opened, name, &known));
-        }
-        wanted.cloned()
-    }
-
-    fn read_environments(&mut self, opened: &Opened) -> Vec<Environment> {
-        let files = match opened.tree(ENVIRONMENTS, &is_yaml, &TreeLimits::YAML) {
-            Ok(tree) => tree.files,
-            Err(SourceError::NoSuchPath { .. }) => Vec::new(),
-            Err(error) => {
-                self.unreadable(&error, None);
-                return Vec::new();
-            }
-        };
-        let mut known: Vec<Environment> = Vec::new();
-        for file in files {
-            let name = opened.file_name(&format!("{ENVIRONMENTS}/{}", file.path));
-            let file = match text_file(name, file) {
-                Ok(file) => file,
-                Err(finding) => {
-                    self.findings.push(*finding);
-                    continue;
-                }
-            };
-            for object in kinds::read_file(&file, &mut self.findings) {
-                if let Object::Environment(environment) = object
-                    && !known.iter().any(|known| known.name == environment.name)
-                {
-                    known.push(environment);
-                }
-            }
-        }
-        known.sort_by(|a, b| a.name.cmp(&b.name));
-        known
     }
 
     fn base_repo(&mut self, base: &BaseRepo) {

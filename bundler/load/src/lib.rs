@@ -30,7 +30,7 @@ pub mod since;
 mod unread;
 
 pub use declared::declared;
-pub use output::{OwnInput, refuse_own_input};
+pub use output::{NoPlace, OwnInput, refuse_no_place, refuse_own_input};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.
@@ -168,6 +168,17 @@ pub fn environments(request: &LoadRequest) -> Result<Vec<Environment>, Diagnosti
         Origin::Folders { .. } => Ok(Vec::new()),
         Origin::Repository { url, branch } => {
             gather::Loader::new(request).environments(url, branch.as_deref())
+        }
+    }
+}
+
+/// As [`environments`], but a file with a mistake does not hide the others: those that can be read, and what is wrong
+/// with the rest.
+pub fn environments_partly(request: &LoadRequest) -> (Vec<Environment>, Diagnostics) {
+    match &request.from {
+        Origin::Folders { .. } => (Vec::new(), Diagnostics::new()),
+        Origin::Repository { url, branch } => {
+            gather::Loader::new(request).environments_partly(url, branch.as_deref())
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Whether a folder may be written to, because it is not one of those that a request reads.
 //!
-//! What comes in: a request, and the folder that a rendering is to go to. What goes out: a refusal when that is the
-//! control plane's own folder, or lies in one that is read as it is: what is written there would be read as a part of
-//! the control plane the next time. It changes nothing.
+//! What comes in: a request, and the folder that a rendering is to go to. What goes out: a refusal when that is a
+//! folder that the request reads, or lies in one, or is no place for files of a program: what is written there would
+//! be read as a part of the control plane the next time, or belongs to somebody else. It changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,65 @@ pub struct OwnInput {
     inside: bool,
 }
 
+/// A folder that is no place for what Outhaul writes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is {what}, where Outhaul writes nothing\nhelp: name {instead}", folder.display())]
+pub struct NoPlace {
+    folder: PathBuf,
+    what: String,
+    instead: &'static str,
+}
+
+impl Classified for NoPlace {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
+}
+
+/// Refuses `folder` as a place to write to: the root of the file system, a repository's `.git`, a symbolic link, or a
+/// folder in the working copy of a control plane.
+///
+/// # Errors
+/// [`NoPlace`]
+pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
+    let refused = |what: String, instead| {
+        let folder = folder.to_owned();
+        Err(NoPlace {
+            folder,
+            what,
+            instead,
+        })
+    };
+    if let Some(target) = link_target(folder) {
+        let what = format!("a symbolic link to `{}`", target.display());
+        return refused(what, "the folder itself that it leads to");
+    }
+    let out = absolute(folder);
+    if out.parent().is_none() {
+        return refused("the whole file system".to_owned(), "a folder");
+    }
+    if out.components().any(|part| part.as_os_str() == ".git") {
+        let what = "in the `.git` folder of a repository".to_owned();
+        return refused(what, "a folder outside the repository");
+    }
+    let control_plane = |above: &&Path| above.join(crate::ENVIRONMENTS).is_dir();
+    if let Some(above) = out.ancestors().find(control_plane) {
+        let what = format!("in the control plane in `{}`", above.display());
+        return refused(what, "a folder outside it");
+    }
+    Ok(())
+}
+
+/// Where `folder` leads, when it is a symbolic link, with or without a `/` at its end.
+fn link_target(folder: &Path) -> Option<PathBuf> {
+    // Of `link/` the system would show what is behind it.
+    let itself: PathBuf = folder.components().collect();
+    let found = std::fs::symlink_metadata(&itself).ok()?;
+    found
+        .is_symlink()
+        .then(|| itself.canonicalize().unwrap_or(itself))
+}
+
 impl Classified for OwnInput {
     fn class(&self) -> FailureClass {
         FailureClass::Usage
@@ -35,29 +94,24 @@ impl Classified for OwnInput {
 /// # Errors
 /// [`OwnInput`]
 pub fn refuse_own_input(request: &LoadRequest, folder: &Path) -> Result<(), OwnInput> {
-    // Of a repository only commits are read: a folder beside its files is never part of one by itself.
-    let (reads, whole): (Vec<&Path>, bool) = match &request.from {
-        Origin::Repository { url, .. } => (local_folder(url).into_iter().collect(), false),
+    let mut reads: Vec<&Path> = match &request.from {
+        Origin::Repository { url, .. } => local_folder(url).into_iter().collect(),
         Origin::Folders {
             environment_dir,
             base_dir,
             ..
         } => {
             let base = base_dir.as_deref();
-            (
-                [environment_dir.as_path()]
-                    .into_iter()
-                    .chain(base)
-                    .collect(),
-                true,
-            )
+            let own = [environment_dir.as_path()].into_iter();
+            own.chain(base).collect()
         }
     };
+    reads.extend(request.sources.folders());
     let out = absolute(folder);
     for read in reads {
         let own = absolute(read);
         let inside = out != own;
-        if !inside || (whole && out.starts_with(&own)) {
+        if out.starts_with(&own) {
             return Err(OwnInput {
                 folder: folder.to_owned(),
                 read: read.to_owned(),

@@ -22,7 +22,6 @@ mod lists;
 mod names;
 mod precedence;
 pub mod report;
-mod storages;
 mod templates;
 mod texts;
 mod whole;
@@ -44,7 +43,6 @@ pub fn check(
     references(plane, &mut findings);
     environments(plane, &mut findings);
     policies(plane, &mut findings);
-    storages::misspelt(plane, &mut findings);
     whole::missing(plane, &mut findings);
     whole::unassigned(plane, schedule, &mut findings);
     local(plane, mode, &mut findings);

@@ -16,6 +16,7 @@ use outhaul_gocompat::TemplateView;
 use crate::compose::{self, Composed, Mode, Provenance};
 use crate::inputs::Inputs;
 use crate::manifests;
+use crate::playbooks;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
@@ -34,6 +35,7 @@ mod memory;
 pub mod namespace;
 pub mod overlay;
 pub(crate) mod place;
+mod storages;
 pub mod trace;
 
 pub use disk::DiskCache;
@@ -237,7 +239,13 @@ impl<'a> AssignmentInput<'a> {
         shared: &mut Shared<'a>,
     ) -> Result<RenderedAssignment, Diagnostics> {
         let target = self.target;
+        if let Some(problem) = storages::problem(target) {
+            return Err(problem.into());
+        }
         let (namespace, files) = self.files(composed, engines, shared)?;
+        if let Some(problem) = playbooks::without_payload(target, &files) {
+            return Err(problem.into());
+        }
         let overlays = overlay::render(overlays, &files, |composed| {
             Ok(self.files(composed, engines, shared)?.1)
         })?;

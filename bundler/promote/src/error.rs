@@ -165,6 +165,24 @@ pub enum PromoteError {
     /// The repository cannot be read.
     #[error("the control plane cannot be read")]
     Source(#[from] SourceError),
+    /// Another environment lies in the same place.
+    #[error(
+        "environments `{environment}` and `{other}` are on one branch, `{branch}` ({at}, {other_at}): what is promoted \
+         into one is promoted into both; `{environment}` stays where it is\nhelp: give each environment its own branch \
+         or path in `.environments/`; `outhaul check` names all that share one"
+    )]
+    Shared {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The one that shares its place.
+        other: String,
+        /// Their branch.
+        branch: String,
+        /// Where it is written.
+        at: String,
+        /// Where it is written for the other.
+        other_at: String,
+    },
     /// The line could not be changed safely.
     #[error(
         "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a file of its own"

@@ -252,8 +252,24 @@ impl<'a> Chain<'a> {
         Ok(git.text(&asked).is_ok())
     }
 
+    /// Refuses an environment that another one shares its branch and path with.
+    fn alone(&self, to: &str) -> Result<(), PromoteError> {
+        let environment = self.environment(to)?;
+        let Some(other) = problems::shares_with(&self.environments, environment) else {
+            return Ok(());
+        };
+        Err(PromoteError::Shared {
+            environment: to.to_owned(),
+            other: other.name.clone(),
+            branch: environment.control_plane.branch.clone(),
+            at: environment.control_plane.branch_at.to_string(),
+            other_at: other.control_plane.branch_at.to_string(),
+        })
+    }
+
     /// Moves `link` to `commit`, when nothing breaks there; returns the new commit of its branch.
     fn move_to(&self, link: &Link, commit: &str, basis: &Basis) -> Result<String, PromoteError> {
+        self.alone(&link.environment.name)?;
         self.check(link, commit)?;
         let message = record::message(&link.environment.name, commit, basis);
         link.advance(commit, &message)

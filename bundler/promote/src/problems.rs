@@ -128,13 +128,28 @@ fn path<'a>(steps: &[Step<'a>], from: &'a str, to: &str) -> Option<Vec<&'a str>>
     None
 }
 
+/// Where an environment's own content lies: what two environments must not have in common.
+fn place(environment: &Environment) -> (String, &str, String) {
+    let at = &environment.control_plane;
+    let path = source::normal_path(&at.path).unwrap_or_default();
+    (source::normal_url(&at.repo.value), at.branch.as_str(), path)
+}
+
+/// Another environment that lies where `environment` does.
+pub(super) fn shares_with<'e>(
+    environments: &'e BTreeMap<String, Environment>,
+    environment: &Environment,
+) -> Option<&'e Environment> {
+    let mut others = environments.values();
+    others.find(|other| other.name != environment.name && place(other) == place(environment))
+}
+
 /// What is promoted into one of them would be promoted into the other.
 fn shared_branches(environments: &BTreeMap<String, Environment>, findings: &mut Diagnostics) {
     let mut first: BTreeMap<(String, &str, String), &Environment> = BTreeMap::new();
     for environment in environments.values() {
         let at = &environment.control_plane;
-        let path = source::normal_path(&at.path).unwrap_or_default();
-        let place = (source::normal_url(&at.repo.value), at.branch.as_str(), path);
+        let place = place(environment);
         let Some(other) = first.get(&place) else {
             first.insert(place, environment);
             continue;

@@ -67,6 +67,7 @@ impl Chain<'_> {
     /// [`PromoteError`]; nothing was changed.
     pub fn promote(&self, asked: Promotion<'_>) -> Result<Promoted, PromoteError> {
         let to = asked.to;
+        self.alone(to)?;
         let link = self.link(to)?;
         let from = self.deciding(&asked)?;
         if let Some(from) = from.as_deref().filter(|_| !asked.backwards)

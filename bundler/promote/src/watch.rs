@@ -238,6 +238,7 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
     };
     let mut advance = || -> Result<Option<String>, PromoteError> {
         chain.first_only(to)?;
+        chain.alone(to)?;
         let link = chain.link(to)?;
         let commit = chain.newest(&link)?;
         event.commit = Some(commit.clone());
@@ -263,6 +264,7 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
         outcome: StepOutcome::Current,
     };
     let decide = |commit: &mut Option<String>| -> Result<StepOutcome, PromoteError> {
+        chain.alone(to)?;
         let before = chain.link(from)?;
         let pinned = before.pinned()?.to_owned();
         *commit = Some(pinned.clone());

@@ -158,6 +158,13 @@ impl<'a> Collector<'a> {
             return Err(pointer(name, path));
         }
         let paths = names.files;
+        if pin.is_none() && paths.iter().all(|path| path.starts_with(".git/")) {
+            return Err(CollectError::Empty {
+                assignment: name.to_owned(),
+                folder: folder.to_owned(),
+                url: source.0.url.clone(),
+            });
+        }
         paths
             .iter()
             .try_for_each(|path| relative(name, path).map(drop))?;

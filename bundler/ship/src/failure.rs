@@ -9,7 +9,7 @@ use outhaul_git::source::SourceError;
 use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
-use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_signer::seal::SealError;
 use rustix::io::Errno;
 
@@ -154,9 +154,12 @@ impl Classified for ProduceError {
                 "restore the fleet's `sites` folder from a backup; this bundle was not made"
                     .to_owned()
             }
-            Self::UnknownClusterType { known, .. } => {
+            Self::UnknownClusterType { name, known, .. } => {
+                let names: Vec<&String> = known.iter().collect();
+                let near = nearest(name, &names);
+                let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
                 let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
-                format!("it has {}; nothing was written", known.join(", "))
+                format!("{near}it has {}; nothing was written", known.join(", "))
             }
             Self::UnknownRecipient { site, known, .. } => {
                 let names: Vec<&String> = known.iter().collect();
@@ -208,9 +211,13 @@ impl Classified for CopyError {
                 }
             }),
             Self::Read { .. } => None,
-            Self::Nothing { kept, .. } => Some(match kept.as_slice() {
+            Self::Nothing { kept, wanted, .. } => Some(match kept.as_slice() {
                 [] => "`outhaul bundle` makes one".to_owned(),
-                kept => format!("it keeps those of {}", kept.join(", ")),
+                kept => {
+                    let near = wanted.iter().find_map(|(name, known)| nearest(name, known));
+                    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+                    format!("{near}it keeps those of {}", kept.join(", "))
+                }
             }),
         }
     }

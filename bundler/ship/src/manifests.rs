@@ -13,6 +13,7 @@ use outhaul_control::model::ReconcilerKind;
 use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
+use outhaul_plane::playbooks;
 use outhaul_plane::render::RenderedAssignment;
 
 use crate::kustomize::{self, Gap, Means};
@@ -56,6 +57,11 @@ impl<'a> Manifests<'a> {
                     broken.push(gap.finding(Diagnostic::error));
                 }
             }
+        }
+        if kind == ReconcilerKind::Ansible
+            && let Some(finding) = self.missing_playbook(target, rendered)
+        {
+            broken.push(finding);
         }
         if !matches!(kind, ReconcilerKind::Kubernetes | ReconcilerKind::Flux) {
             return broken;
@@ -115,6 +121,33 @@ impl<'a> Manifests<'a> {
             let followed = open(platform, repo, branch)
                 .and_then(|(_, opened)| kustomize::follow(&opened, path, &builds));
             followed.map(|found| found.gaps).unwrap_or_default()
+        })
+    }
+
+    /// A playbook that rendered files run and the workload's manifests do not have; `None` as well when those cannot
+    /// be read now.
+    fn missing_playbook(&self, target: &str, rendered: &RenderedAssignment) -> Option<Diagnostic> {
+        let key = |key: &str| rendered.manifests.get(key).map_or("", String::as_str);
+        let (repo, path) = (key("repo"), key("path"));
+        if repo.is_empty() || !matches!(key("storage"), "" | "git") {
+            return None;
+        }
+        let imported = playbooks::imported(&rendered.files);
+        if imported.is_empty() {
+            return None;
+        }
+        let (_, opened) = open(self.platform, repo, key("branch")).ok()?;
+        let there = opened.names(path, &TreeLimits::PAYLOAD).ok()?.files;
+        let missing = imported.into_iter().find(|path| !there.contains(path))?;
+        let folder = if path.is_empty() { "." } else { path };
+        let message = format!(
+            "`{target}` runs the playbook `{missing}` of its manifests, and there is none in `{folder}` of `{repo}`"
+        );
+        let at = self.platform.control_plane.targets.get(target);
+        let finding = playbooks::missing(message);
+        Some(match at {
+            Some(target) => finding.at(target.storage_at.as_ref().unwrap_or(&target.location)),
+            None => finding,
         })
     }
 

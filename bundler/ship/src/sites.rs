@@ -196,7 +196,11 @@ impl<'a> Sites<'a> {
         })
     }
 
-    fn find(&self, name: &str) -> Result<Option<Site>, SiteError> {
+    /// One site, when there is a record of it.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a record that cannot be read.
+    pub fn find(&self, name: &str) -> Result<Option<Site>, SiteError> {
         let Ok(name) = name.parse::<Name>() else {
             return Ok(None);
         };

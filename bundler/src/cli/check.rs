@@ -77,11 +77,18 @@ impl Args {
         if self.requested {
             return self.list_requested();
         }
-        let mut all = Diagnostics::new();
+        let (environments, mut all) = self.environments()?;
+        let unlisted: Vec<_> = all.iter().map(place).collect();
         let mut checked = Vec::new();
-        for environment in self.environments()? {
+        for environment in environments {
             let request = self.request(&environment)?;
-            let one = checked::environment(&request, self.input.mode(), self.network);
+            let mut one = checked::environment(&request, self.input.mode(), self.network);
+            // What is wrong with another environment's file is printed once, as the error that it is.
+            let own = one
+                .findings
+                .into_iter()
+                .filter(|finding| !unlisted.contains(&place(finding)));
+            one.findings = own.collect();
             all.append(one.findings.clone());
             checked.push(one);
         }
@@ -122,7 +129,11 @@ impl Args {
 
     fn list_requested(&self) -> Result<Exit, Failure> {
         let mut documents = Vec::new();
-        for environment in self.environments()? {
+        let (environments, unlisted) = self.environments()?;
+        if unlisted.has_errors() {
+            return Err(Failure::findings(&unlisted));
+        }
+        for environment in environments {
             let loaded = pipeline::load(&self.request(&environment)?, None)
                 .map_err(|findings| Failure::findings(&findings))?;
             let (plane, schedule) = (&loaded.control_plane, loaded.schedule());
@@ -148,24 +159,32 @@ impl Args {
         Ok(request)
     }
 
-    /// The one that was named, or all.
-    fn environments(&self) -> Result<Vec<String>, Failure> {
+    /// The one that was named, or all that can be read, and what is wrong with the list of them.
+    fn environments(&self) -> Result<(Vec<String>, Diagnostics), Failure> {
         if !self.input.environment().is_empty() {
-            return Ok(vec![self.input.environment().to_owned()]);
+            let named = self.input.environment().to_owned();
+            return Ok((vec![named], Diagnostics::new()));
         }
         let request = self.request("")?;
-        let listed = outhaul_load::environments(&request).map_err(|f| Failure::findings(&f))?;
+        let (listed, findings) = outhaul_load::environments_partly(&request);
+        if listed.is_empty() && findings.has_errors() {
+            return Err(Failure::findings(&findings));
+        }
         if listed.is_empty() {
             return Err(
                 Failure::say(super::failure::USAGE, "there is no environment to check")
                     .help("add `--environment NAME`, or list environments in `.environments/`"),
             );
         }
-        Ok(listed
-            .into_iter()
-            .map(|environment| environment.name)
-            .collect())
+        let names = listed.into_iter().map(|environment| environment.name);
+        Ok((names.collect(), findings))
     }
+}
+
+/// Where a finding is, and what it is.
+fn place(finding: &Diagnostic) -> (Option<String>, String) {
+    let at = finding.location.as_ref().map(ToString::to_string);
+    (at, finding.message.clone())
 }
 
 /// Where the working copy holds what is promoted, each environment is checked as if it had been.

@@ -46,6 +46,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
+        outhaul_load::refuse_no_place(&self.to).map_err(|error| Failure::of(&error))?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let bundles = copies::kept(&fleet, self.environment.as_deref(), &self.cluster_type)
             .map_err(|error| Failure::of(&error))?;
@@ -98,7 +99,9 @@ fn size(text: &str) -> Result<u64, String> {
         .and_then(|count| count.checked_mul(1 << power))
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| {
-            "a size is a number, or a number with K, M or G behind it, such as 3900M".to_owned()
+            "write a number of bytes, or a whole number with K (1024 bytes), M (1024 K) or G (1024 M) behind it and \
+             nothing between them: `3900M` fits on FAT, `650M` on a CD"
+                .to_owned()
         })
 }
 

@@ -350,8 +350,21 @@ impl Args {
     fn render(&self, folder: &Path) -> Result<Exit, Failure> {
         let request = self.input.request()?;
         outhaul_load::refuse_own_input(&request, folder).map_err(|error| Failure::of(&error))?;
+        outhaul_load::refuse_no_place(folder).map_err(|error| Failure::of(&error))?;
         let mut before =
             folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
+        if let Some(other) = before
+            .environment()
+            .filter(|name| *name != request.environment)
+        {
+            let message = format!(
+                "`{}` holds the rendering of environment `{other}`, and `{}` would take its place",
+                folder.display(),
+                request.environment
+            );
+            return Err(Failure::say(failure::USAGE, message)
+                .help("give each environment a folder of its own with `--out`"));
+        }
         let mut cache = std::mem::take(&mut before.cache);
         let mode = self.input.mode();
         let platform = pipeline::run(&request, mode, None, RenderCache::Disk(&mut cache))

@@ -73,7 +73,8 @@ impl Args {
                 super::say_findings(&findings);
             }
         }
-        Ok(if findings.has_errors() {
+        // What a team's repository would bring is not in the schedule.
+        Ok(if findings.has_errors() || !control_plane.lost.is_empty() {
             Exit::from(REFUSED)
         } else {
             Exit::SUCCESS

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, Index};
@@ -20,7 +20,7 @@ use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
 use outhaul_ship::assemble::attest_and_seal::Keys;
 use outhaul_ship::collect::{self, Collector};
-use outhaul_ship::inspect;
+use outhaul_ship::inspect::{self, InspectError};
 use outhaul_ship::verify::{self, ContentDifference, Statement};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
@@ -73,13 +73,21 @@ impl Args {
             reason = "the edge of the program: all below is given the time"
         )]
         let now = jiff::Timestamp::now();
+        let trusted =
+            TrustedMetadata::enrol(&root).map_err(|error| self.bad_root(&root, &error))?;
         let untrusted = |error: &dyn std::error::Error| {
             Failure::new(failure::TRUST, error).help(format!(
                 "do not use `{}`; get the bundle again",
                 self.file.display()
             ))
         };
-        let found = inspect::inspect(self.open()?, Some(&root), now).map_err(|e| untrusted(&e))?;
+        let found =
+            inspect::inspect(self.open()?, Some(&root), now).map_err(|error| match error {
+                InspectError::Trust(_) if self.is_of_another_fleet(&root, now) => {
+                    self.other_fleet()
+                }
+                error => untrusted(&error),
+            })?;
         let mut identities = Vec::new();
         for path in &self.identity {
             let key = Identity::load(path).map_err(|error| Failure::new(failure::USAGE, &error))?;
@@ -101,7 +109,6 @@ impl Args {
             }
             untrusted(&error)
         })?;
-        let trusted = TrustedMetadata::enrol(&root).map_err(|error| untrusted(&error))?;
         let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
         let differences = self
             .snapshot
@@ -122,6 +129,58 @@ impl Args {
             (None, None) => Err(Failure::say(failure::USAGE, "nothing to trust it by")
                 .help("give `--fleet DIR` or `--root FILE`")),
         }
+    }
+
+    /// What the root is called, for messages.
+    fn root_name(&self) -> String {
+        match (&self.root, &self.fleet) {
+            (Some(file), _) => format!("`{}`, given with `--root`,", file.display()),
+            (None, folder) => {
+                let folder = folder.as_deref().unwrap_or(Path::new(""));
+                format!("the root metadata of the fleet in `{}`", folder.display())
+            }
+        }
+    }
+
+    /// Bytes that are not root metadata: the bundle was not looked at.
+    fn bad_root(&self, bytes: &[u8], error: &dyn std::error::Error) -> Failure {
+        let what = match what_it_is(bytes) {
+            Some(what) => format!("it is {what}"),
+            None => error.to_string(),
+        };
+        let message = format!("{} is not root metadata: {what}", self.root_name());
+        Failure::say(failure::USAGE, message).help(
+            "give the fleet's `metadata/1.root.json`, or its folder with `--fleet DIR`; the bundle was not looked at",
+        )
+    }
+
+    /// Whether none of the keys of `root` signed anything of the bundle.
+    fn is_of_another_fleet(&self, root: &[u8], now: jiff::Timestamp) -> bool {
+        let Ok(file) = self.open() else {
+            return false;
+        };
+        let Ok(found) = inspect::inspect(file, None, now) else {
+            return false;
+        };
+        let Ok(root) = serde_json::from_slice::<serde_json::Value>(root) else {
+            return false;
+        };
+        let Some(keys) = root["signed"]["keys"].as_object() else {
+            return false;
+        };
+        let mut signers = found.metadata.iter().flat_map(|file| &file.signed_by);
+        !signers.any(|signer| keys.keys().any(|key| key.starts_with(signer.as_str())))
+    }
+
+    fn other_fleet(&self) -> Failure {
+        let message = format!(
+            "`{}` is of another fleet: {} has none of the keys that signed it",
+            self.file.display(),
+            self.root_name().trim_end_matches(',')
+        );
+        Failure::say(failure::TRUST, message).help(
+            "check it against the root of the fleet that its sites belong to; a site of this fleet refuses it",
+        )
     }
 
     fn open(&self) -> Result<File, Failure> {
@@ -193,6 +252,30 @@ impl Args {
             }
         }
         Ok(code)
+    }
+}
+
+/// What a file is that is not root metadata, where that shows.
+fn what_it_is(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Some("a bundle");
+    }
+    let text = String::from_utf8_lossy(bytes);
+    if ["-----BEGIN ", "AGE-SECRET-KEY-", "age1"]
+        .iter()
+        .any(|mark| text.lines().any(|line| line.starts_with(mark)))
+    {
+        return Some("a key");
+    }
+    let Ok(json) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return Some("not JSON");
+    };
+    match json["signed"]["_type"].as_str() {
+        Some("targets") => Some("the metadata of a stream"),
+        Some("timestamp" | "snapshot") => Some("other metadata of a fleet"),
+        _ if json.get("blobs").is_some() => Some("the index of a bundle"),
+        _ if json.get("token").is_some() => Some("a kit of a site"),
+        _ => None,
     }
 }
 

@@ -34,8 +34,43 @@ pub struct Branch {
     pub left_out: Vec<String>,
 }
 
+/// Whether `root` is a repository without a working copy.
+fn is_bare(root: &Path) -> bool {
+    let has = |name: &str| root.join(name);
+    has("HEAD").is_file()
+        && has("objects").is_dir()
+        && has("refs").is_dir()
+        && !has(".git").exists()
+}
+
+/// A name for a clone of the bare repository `root`.
+fn working_copy_of(root: &Path) -> String {
+    let name = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let name = name
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    match name.strip_suffix(".git") {
+        Some(stem) if !stem.is_empty() => stem.to_owned(),
+        _ => "working-copy".to_owned(),
+    }
+}
+
 impl Here {
     pub(super) fn read(root: &Path) -> Result<Self, ScaffoldError> {
+        if is_bare(root) {
+            return Err(ScaffoldError::Choice {
+                problem: format!(
+                    "`{}` is a bare repository: it has no working copy that a file could be added to",
+                    root.display()
+                ),
+                help: format!(
+                    "clone it, `git clone {0} {1}`, add the object there with `--in {1}`, commit and push",
+                    root.display(),
+                    working_copy_of(root)
+                ),
+            });
+        }
         let opened = source::open_plain(root, "", Some(""))?;
         let is_yaml = |path: &str| {
             (path.ends_with(".yaml") || path.ends_with(".yml")) && !path.starts_with(".git/")

@@ -151,6 +151,38 @@ const ONE_FINDING: &[Mistake] = &[
         "        storage: gti\n        repo: https",
         &["lie in storage `gti`", "did you mean `git`?"],
     ),
+    (
+        "app/workload.yaml",
+        "        repo: https",
+        "        storage: git\n        repo: https",
+        &[
+            "app/workload.yaml:12:18",
+            "are in git, and `branch` is missing",
+        ],
+    ),
+    (
+        "app/workload.yaml",
+        "        repo: https",
+        "        brach: main\n        repo: https",
+        &[
+            "app/workload.yaml:12:9",
+            "unknown field `brach`",
+            "not a field of `Workload.spec.deploymentTargets[0].manifests`",
+            "did you mean `branch`?",
+        ],
+    ),
+    (
+        "app/workload.yaml",
+        "        repo: https",
+        "        rpeo: https",
+        &["unknown field `rpeo`", "did you mean `repo`?"],
+    ),
+    (
+        "app/workload.yaml",
+        "        repo: https",
+        "        pth: here\n        repo: https",
+        &["unknown field `pth`", "did you mean `path`?"],
+    ),
 ];
 
 fn findings(seen: &str) -> usize {

@@ -214,6 +214,7 @@ fn a_site_that_lost_its_database_adopts_its_own_objects_and_prunes_what_the_next
         "site",
         "enrol",
         SITE,
+        "--again",
         "--fleet",
         "fleet",
         "--out",

@@ -23,7 +23,7 @@ fn bundle(fixture: &SystemFixture) {
 fn enrolled_anew(fixture: &SystemFixture) {
     let stream = ["--environment", "dev", "--cluster-type", "edge"];
     let out = ["--fleet", "fleet", "--out", "again.kit"];
-    let enrol = ["site", "enrol", "edge-1"];
+    let enrol = ["site", "enrol", "edge-1", "--again"];
     fixture.run("outhaul", 0, &[&enrol[..], &out, &stream].concat());
     fixture.agent("edge-1", 0, &["enrol", "again.kit"]);
 }

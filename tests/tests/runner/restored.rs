@@ -68,7 +68,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         if kit {
             let out = ["--fleet", "fleet", "--out", "again.kit"];
             let stream = ["--environment", "dev", "--cluster-type", "edge"];
-            let enrol = ["site", "enrol", "edge-1"];
+            let enrol = ["site", "enrol", "edge-1", "--again"];
             let plane = ["--control-plane", "control-plane"];
             fixture.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
             let told = fixture.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);

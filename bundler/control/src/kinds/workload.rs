@@ -7,13 +7,17 @@ use std::collections::BTreeMap;
 
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::model::Spanned;
+use super::super::yaml::{Node, Value};
 use super::KALYPSO;
 use super::fields::{Fields, Reader, values};
 use super::metadata::{Metadata, check_name};
 use super::shape::{KindSchema, any_text, kind, list, may, must, name, object, text, text_map};
+use outhaul_kit::suggest::nearest;
 
 /// Most deployment targets of one workload. Each is rendered for every cluster type that takes it.
 const MAX_TARGETS: usize = 256;
+/// The keys of `manifests` that mean something here.
+const MANIFEST_KEYS: [&str; 5] = ["storage", "repo", "branch", "path", "digest"];
 
 /// An application.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,11 +156,37 @@ fn same(a: &Target, b: &Target) -> bool {
     (&a.name, &a.environment) == (&b.name, &b.environment)
 }
 
+/// Keys of `manifests` that are nearly one that is known and is not there. Every other key is for the templates,
+/// which see all of them.
+fn misspelt(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+    let Some(Node {
+        value: Value::Mapping(entries),
+        ..
+    }) = fields.field("manifests")
+    else {
+        return;
+    };
+    let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
+    for entry in entries {
+        let key = entry.key.as_str();
+        let near = nearest(key, &MANIFEST_KEYS);
+        let Some(near) = near.filter(|near| *near != key && !is_written(near)) else {
+            continue;
+        };
+        let finding = Diagnostic::error("unknown-field", format!("unknown field `{key}`"))
+            .at(&reader.place(entry.key_span.clone()))
+            .label(format!("not a field of `{}.manifests`", fields.what))
+            .help(format!("did you mean `{near}`?"));
+        reader.report(finding);
+    }
+}
+
 fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Option<Target> {
     let name = reader.text(fields, "name");
     let environment = reader.text(fields, "environment");
     let labels = reader.text_map(fields, "labels").unwrap_or_default();
     let manifests = reader.text_map(fields, "manifests");
+    misspelt(reader, fields);
     let config_schemas = reader.texts(fields, "configSchemas");
     let name = name?;
     check_name(

@@ -80,6 +80,18 @@ pub enum SourceError {
         /// The path.
         path: String,
     },
+    /// A path that leads through a link or into another repository.
+    #[error(
+        "`{link}` of `{url}` at {commit} is a symbolic link or a submodule, which is not followed"
+    )]
+    Linked {
+        /// The URL or folder.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// The part of the path that is one.
+        link: String,
+    },
     /// A path that would leave the repository.
     #[error("path `{path}` leaves its repository")]
     EscapingPath {
@@ -158,13 +170,28 @@ impl SourceError {
                 "check the spelling; a shallow mirror may lack older commits (`git fetch --unshallow`)".into()
             }
             Self::NoSuchPath { .. } => "check `path` in the object that names the repository".into(),
+            Self::Linked { .. } => "name the repository and folder that it leads to, or put the files themselves there".into(),
             Self::EscapingPath { .. } => "use a path below the repository's root, without `..`".into(),
             Self::TooLarge { .. } => "leave large files out by `.sourceignore`".into(),
             Self::Damaged { .. } => "look at the repository with `git fsck --full`, and push the file once more".into(),
             Self::NotText { .. } => "rename it in its repository: a name must be the same on every machine".into(),
+            Self::Git { message } if message.contains(DUBIOUS) => format!(
+                "it belongs to another user, and git reads it only where that is agreed to: `git config --global \
+                 --add safe.directory {}`, as the user that runs this",
+                dubious(message)
+            ),
             Self::Git { .. } => "install git 2.30 or newer, or look at the message above".into(),
         }
     }
+}
+
+/// What git calls a repository of somebody else.
+const DUBIOUS: &str = "dubious ownership";
+
+/// The repository that git names in such a message, as a word of a command line.
+fn dubious(message: &str) -> &str {
+    let named = message.split_once("repository at ");
+    named.map_or("DIR", |(_, path)| path.trim())
 }
 
 fn lacks(url: &str, reference: &Reference) -> String {

@@ -68,6 +68,9 @@ pub(super) fn each<E: From<SourceError>>(
             return Ok(None);
         }
     }
+    if opened.is_some_and(|listing| listing.leads_through_link(path)) {
+        return Ok(None);
+    }
     let now;
     let (listing, above) = match opened {
         Some(listing) if path.is_empty() => (listing, String::new()),
@@ -140,7 +143,9 @@ pub(super) fn open_files(dir: &Path, paths: Vec<String>) -> Result<(Digest, List
         let Ok(metadata) = fs::symlink_metadata(dir.join(&path)) else {
             continue;
         };
-        let link = metadata.is_symlink();
+        // A folder that git lists as one entry is a submodule.
+        let link = metadata.is_symlink() || metadata.is_dir();
+        let path = path.trim_end_matches('/').to_owned();
         if link || metadata.is_file() {
             let kept = None;
             entries.push(Entry { path, link, kept });
@@ -173,7 +178,27 @@ fn digested(dir: &Path, Listing { entries }: Listing) -> Result<(Digest, Listing
     Ok((hasher.finish().0, Listing { entries }))
 }
 
+/// Whether `path` is a symbolic link, or a submodule of the working copy that `opened` is.
+pub(super) fn is_link(dir: &Path, opened: Option<&Listing>, path: &str) -> bool {
+    fs::symlink_metadata(dir.join(path)).is_ok_and(|found| found.is_symlink())
+        || opened.is_some_and(|listing| listing.has_link(path))
+}
+
 impl Listing {
+    fn has_link(&self, path: &str) -> bool {
+        let found = self
+            .entries
+            .binary_search_by(|entry| entry.path.as_str().cmp(path));
+        found.is_ok_and(|at| self.entries.get(at).is_some_and(|entry| entry.link))
+    }
+
+    /// Whether `path`, or a folder above it, is a link.
+    fn leads_through_link(&self, path: &str) -> bool {
+        let ends = path.match_indices('/').map(|(end, _)| end);
+        let mut parts = ends.chain([path.len()]).filter_map(|end| path.get(..end));
+        parts.any(|part| self.has_link(part))
+    }
+
     /// What there is below `dir`; nothing is read.
     fn of(dir: &Path) -> Result<Self, SourceError> {
         let mut entries = Vec::new();
@@ -188,6 +213,9 @@ impl Entry {
     fn read(&mut self, dir: &Path, may_keep: &AtomicU64) -> Result<String, SourceError> {
         let path = dir.join(&self.path);
         let unreadable = |error| unreadable(&path, error);
+        if self.link && path.is_dir() && !path.is_symlink() {
+            return Ok("s".to_owned());
+        }
         if self.link {
             let target = fs::read_link(&path).map_err(unreadable)?;
             let digest = Digest::of(target.as_os_str().as_encoded_bytes());

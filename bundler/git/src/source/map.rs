@@ -117,6 +117,11 @@ impl SourceMap {
         })
     }
 
+    /// Every folder that stands for a repository.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.entries.values().map(PathBuf::as_path)
+    }
+
     /// The folder that stands for `url` at `reference`.
     pub fn resolve(&self, url: &str, reference: &Reference) -> Option<&Path> {
         let url = normal_url(url);

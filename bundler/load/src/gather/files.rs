@@ -9,7 +9,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Source;
 
 use super::{ENVIRONMENTS, MAIN};
-use outhaul_control::diagnostic::{Cause, Diagnostic, Location, SourceFile};
+use outhaul_control::diagnostic::{Cause, Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use outhaul_control::model::Environment;
 use outhaul_git::source::ignore::{BadLine, Ignore};
 use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
@@ -134,4 +134,20 @@ pub(super) fn no_such(opened: &Opened, name: &str, known: &[Environment]) -> Dia
         ));
     }
     finding.help(did_you_mean(name, &names))
+}
+
+/// Findings of the list of environments, for the one that is written in `file`: a mistake in the file of another one
+/// is that one's, and does not stop this one.
+pub(super) fn of_others(found: Diagnostics, file: &str) -> Diagnostics {
+    let demoted = found.into_iter().map(|mut finding| {
+        let elsewhere = finding
+            .location
+            .as_ref()
+            .is_some_and(|at| at.file.name != file);
+        if elsewhere && finding.severity == Severity::Error {
+            finding.severity = Severity::Warning;
+        }
+        finding
+    });
+    demoted.collect()
 }

@@ -33,6 +33,19 @@ pub enum CollectError {
         /// The assignment.
         assignment: String,
     },
+    /// There is no file where the manifests should be.
+    #[error(
+        "`{assignment}`: there is no file in `{folder}` of `{url}`, so its sites would get an empty folder\n\
+         help: correct `path` and `branch`; without `repo` the assignment has no payload"
+    )]
+    Empty {
+        /// The assignment.
+        assignment: String,
+        /// The folder in the repository.
+        folder: String,
+        /// The repository.
+        url: String,
+    },
     /// The storage is of a kind that cannot be carried yet.
     #[error(
         "`{assignment}`: its manifests are in `{storage}` storage, which cannot be carried yet\n\

@@ -39,6 +39,14 @@ pub struct Remembered {
     bytes: Option<Vec<u8>>,
 }
 
+impl Remembered {
+    /// The environment of which the folder holds the rendering; `None` for a folder that holds none.
+    pub fn environment(&self) -> Option<&str> {
+        let name = self.record.as_ref()?.snapshot.environment.name.as_str();
+        (!name.is_empty()).then_some(name)
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

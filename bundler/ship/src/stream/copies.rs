@@ -54,6 +54,8 @@ pub enum CopyError {
         of: String,
         /// What it keeps.
         kept: Vec<String>,
+        /// The name that it has nothing of, and those that it could have been.
+        wanted: Option<(String, Vec<String>)>,
     },
     /// It cannot be cut as it was asked for.
     #[error("{stream}, number {number}: {error}; no part was begun")]
@@ -201,19 +203,32 @@ pub fn kept(
     let mut all: Vec<KeptBundle> = all.collect();
     all.sort_by_key(KeptBundle::file_name);
     let known: Vec<String> = all.iter().map(KeptBundle::stream).collect();
-    let nothing = |of: String| CopyError::Nothing {
+    let names =
+        |name: fn(&KeptBundle) -> &String| all.iter().map(name).cloned().collect::<Vec<_>>();
+    let environments = names(|one| &one.environment);
+    let all_types = names(|one| &one.cluster_type);
+    let nothing = |of: String, wanted: Option<(String, Vec<String>)>| CopyError::Nothing {
         fleet: fleet.folder().to_owned(),
         of,
         kept: known.clone(),
+        wanted,
     };
     all.retain(|one| environment.is_none_or(|wanted| wanted == one.environment));
     let of = environment.map_or_else(String::new, |name| format!(" of environment `{name}`"));
     let is_there = |name: &&String| !all.iter().any(|one| one.cluster_type == **name);
     if let Some(missing) = cluster_types.iter().find(is_there) {
-        return Err(nothing(format!("{of} of cluster type `{missing}`")));
+        let wanted = match environment.filter(|_| all.is_empty()) {
+            Some(name) => (name.to_owned(), environments),
+            None => (missing.clone(), all_types),
+        };
+        return Err(nothing(
+            format!("{of} of cluster type `{missing}`"),
+            Some(wanted),
+        ));
     }
     if all.is_empty() {
-        return Err(nothing(of));
+        let wanted = environment.map(|name| (name.to_owned(), environments));
+        return Err(nothing(of, wanted));
     }
     all.retain(|one| cluster_types.is_empty() || cluster_types.contains(&one.cluster_type));
     Ok(all)

@@ -31,6 +31,10 @@ pub fn copy(
     only: &[usize],
 ) -> Result<Vec<Copied>, CopyError> {
     bundle.check()?;
+    let is_whole = std::fs::metadata(bundle.path()).is_ok_and(|found| found.len() <= max_bytes);
+    if is_whole && only.iter().all(|part| *part == 1) {
+        return Ok(vec![bundle.copy(folder)?]);
+    }
     let (stream, number) = (bundle.stream(), bundle.number);
     let mut opened = Opened::open(bundle.path()).map_err(|source| CopyError::Read {
         stream: stream.clone(),

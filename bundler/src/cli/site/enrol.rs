@@ -15,7 +15,8 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Format, print_json, say};
-use outhaul_ship::sites::Sites;
+use outhaul_kit::counted::counted;
+use outhaul_ship::sites::{Site, Sites};
 
 /// Largest file of certificates, in bytes.
 const MAX_CA_BYTES: u64 = 256 * 1024;
@@ -46,6 +47,9 @@ pub(super) struct Args {
     /// Where to write the kit; it holds a token, so it is readable for you only
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Write a new kit for a site that has one: its kit of before, its approved key and its orders are void then
+    #[arg(long)]
+    again: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -59,6 +63,18 @@ impl Args {
         let root = earlier_roots.pop().unwrap_or_default();
         let role = fleet.role(environment, cluster_type);
         self.plane.check(&fleet, &role, environment, cluster_type)?;
+        let sites = Sites::of(&fleet);
+        if let Some(before) = sites.find(self.site.as_str()).map_err(site_failure)?
+            && !self.again
+        {
+            return Err(enrolled_before(&before));
+        }
+        if fleet.hub_url().is_empty() {
+            say(
+                "warning: this fleet names no hub, so the kit names none: the site's reports travel by stick alone\n\
+                 help: where there is a hub, `outhaul key set-hub` first, and write the kit again with `--again`",
+            );
+        }
         let kit = Kit {
             format: enrol::FORMAT.to_owned(),
             fleet: fleet.id().to_owned(),
@@ -84,7 +100,7 @@ impl Args {
         };
         durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
             .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-        Sites::of(&fleet)
+        sites
             .enrolled(&self.site, stream, kit_id(&kit)?)
             .map_err(site_failure)?;
         if self.output == Format::Json {
@@ -126,6 +142,29 @@ impl Args {
         Err(Failure::say(failure::USAGE, message)
             .help("give a PEM file with the authority's certificate; nothing was written"))
     }
+}
+
+/// What a second kit would make void.
+fn enrolled_before(site: &Site) -> Failure {
+    let stream = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
+    let mut void = vec![format!(
+        "its kit of before ({}), on whatever stick that is",
+        site.enrolment.short()
+    )];
+    if !site.public_keys.is_empty() {
+        void.push("the key that was approved for it".to_owned());
+    }
+    if !site.orders.is_empty() {
+        void.push(counted(site.orders.len(), "order to it", "orders to it"));
+    }
+    let message = format!(
+        "`{}` has a kit already, for {stream}; another one makes void: {}",
+        site.site,
+        void.join("; ")
+    );
+    Failure::say(failure::REFUSED, message).help(
+        "enrol the machine with the kit that there is; if that is lost, or the machine was replaced, give `--again`",
+    )
 }
 
 fn kit_id(kit: &Kit) -> Result<Digest, Failure> {

@@ -76,6 +76,15 @@ impl Repository {
         Ok(Some(names))
     }
 
+    /// Whether `path` of `commit` is a symbolic link or a submodule.
+    pub(in super::super) fn is_link(&self, commit: &str, path: &str) -> bool {
+        let arguments = ["ls-tree", "-z", "--full-tree", commit, "--", path];
+        let listed = self.try_run(&arguments);
+        listed.is_ok_and(|listed| {
+            listed.is_ok_and(|line| line.starts_with(b"120000 ") || line.starts_with(b"160000 "))
+        })
+    }
+
     fn list(
         &self,
         root: &str,

@@ -129,6 +129,7 @@ fn running(one: &SeenReport) -> Option<Running> {
         report: one.report.number,
         digest: one.digest.clone(),
         received_ms: one.received_ms,
+        made_ms: made_ms(&one.report),
         role: role.to_owned(),
         bundle: 0,
         index: String::new(),

@@ -9,7 +9,7 @@ use std::io;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
-use crate::backup::BackupError;
+use crate::backup_error::BackupError;
 use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;

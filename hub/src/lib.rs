@@ -18,6 +18,7 @@
 
 mod audit;
 mod backup;
+mod backup_error;
 pub mod cli;
 mod clock;
 mod desired;

@@ -12,8 +12,7 @@ use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
     AuditLine, END_TYPE, End, FORMAT, FORMAT_1, Link, MAX_LINE_BYTES, Recorded,
 };
-use outhaul_gate::conflict::Conflict;
-use outhaul_gate::facts::{Act, Restored};
+use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_signer::Envelope;
 use outhaul_signer::key::PublicKey;
 

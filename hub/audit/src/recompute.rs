@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_gate::audit::Recorded;
-use outhaul_gate::conflict::{self, Conflict};
-use outhaul_gate::facts::{Act, ActKind, DesiredAssignment, DesiredBundle, Restored, SiteState};
+use outhaul_gate::conflict;
+use outhaul_gate::facts::{
+    Act, ActKind, Conflict, DesiredAssignment, DesiredBundle, Restored, SiteState,
+};
 use outhaul_gate::fold::{self, SeenReport};
 use outhaul_gate::time::rfc3339;
 use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, standing, wanted_by};

@@ -10,8 +10,7 @@ use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::conflict::Conflict;
-use crate::facts::{Act, Restored};
+use crate::facts::{Act, Conflict, Restored};
 
 /// The format of the file, in its first line.
 pub const FORMAT: &str = "outhaul-audit/2";

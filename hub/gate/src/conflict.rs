@@ -6,30 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
-use crate::facts::{Act, ActKind};
+use crate::facts::{Act, ActKind, Conflict};
 use crate::{short, time};
-
-/// A report that cannot come from the machine whose reports are on record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conflict {
-    /// Its epoch.
-    pub epoch: String,
-    /// Its number.
-    pub number: u64,
-    /// Digest of its bytes.
-    pub digest: String,
-    /// Digest of the report on record that it contradicts.
-    pub on_record: String,
-    /// What was expected and found.
-    pub reason: String,
-    /// By which transport it came.
-    pub via: String,
-    /// When the hub received it first, milliseconds since 1970.
-    pub received_ms: i64,
-}
 
 impl Conflict {
     /// For people: what was seen, and how somebody ends it.

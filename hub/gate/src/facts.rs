@@ -9,8 +9,6 @@ use outhaul_bundle::{Digest, Index};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::conflict::Conflict;
-
 /// What the hub knows of one site now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SiteState {
@@ -41,6 +39,26 @@ pub struct SiteState {
     /// Two machines report with its key, and nobody chose which of them it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<Conflict>,
+}
+
+/// A report that cannot come from the machine whose reports are on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conflict {
+    /// Its epoch.
+    pub epoch: String,
+    /// Its number.
+    pub number: u64,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// Digest of the report on record that it contradicts.
+    pub on_record: String,
+    /// What was expected and found.
+    pub reason: String,
+    /// By which transport it came.
+    pub via: String,
+    /// When the hub received it first, milliseconds since 1970.
+    pub received_ms: i64,
 }
 
 /// The newest report of a site.

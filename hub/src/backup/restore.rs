@@ -12,7 +12,8 @@ use outhaul_kit::durable::{self, FileError};
 use outhaul_signer::key::{Secret, SigningKey};
 use serde::Serialize;
 
-use super::{BackupError, MAX_KEY_BYTES, Opened, is_encrypted};
+use super::{MAX_KEY_BYTES, Opened, is_encrypted};
+use crate::backup_error::BackupError;
 use crate::error::HubError;
 use crate::state::{KEY_FILE, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, lost};
 use crate::store::{self, Expected, Store, StoreError};

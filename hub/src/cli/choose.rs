@@ -10,7 +10,7 @@ use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate;
 use crate::state::Hub;
-use crate::store::{Act, ActKind, NamedReport, Session, StoreError};
+use crate::store::{Act, ActKind, NamedReport, Session};
 use crate::time;
 
 /// Fewest hexadecimal digits of a digest that are taken for it.
@@ -21,7 +21,7 @@ const LEAST_DIGITS: usize = 8;
 /// A hub that gets reports of two machines with one site's key, or of one that was restored from a copy, counts neither
 /// at a gate. Look at both, switch one off, and name a report of the other by its digest, as `outhaul-hub sites` prints
 /// it. Where the machine that you choose is not the one on record, bring it this hub's acknowledgement (`outhaul-hub acks
-/// STICK`): it begins a numbering of its own, and counts from its next reports on.
+/// STICK`): it begins a numbering of its own, and counts from its next reports on. Another choice replaces one that was wrong.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub choose drone-17 --digest 4be1c0b2a9d3 --by alice --reason \
@@ -85,13 +85,15 @@ fn named(session: &Session<'_>, args: &Args) -> Result<NamedReport, HubError> {
         help: help.to_owned(),
     };
     let lists = "`outhaul-hub sites` prints which sites are in conflict, with the digests";
-    if session.site(&args.site)?.is_none() {
+    let Some(site) = session.site(&args.site)? else {
         return Err(usage(
             format!("no site `{}` is registered", args.site),
             "`outhaul-hub sites` lists them",
         ));
-    }
-    if !in_conflict(session, &args.site)? {
+    };
+    // A choice that was wrong is replaced by another one.
+    let was_chosen = session.choice_of(&site.site, site.enrolled_ms)?.is_some();
+    if !was_chosen && !session.open_conflicts()?.contains_key(&site.site) {
         let problem = format!(
             "site `{}` is not in conflict: there is nothing to choose",
             args.site
@@ -116,10 +118,6 @@ fn named(session: &Session<'_>, args: &Args) -> Result<NamedReport, HubError> {
             lists,
         )),
     }
-}
-
-fn in_conflict(session: &Session<'_>, site: &str) -> Result<bool, StoreError> {
-    Ok(session.open_conflicts()?.contains_key(site))
 }
 
 /// Hexadecimal digits, with or without `sha256:`.

@@ -7,7 +7,7 @@ use outhaul_bundle::Digest;
 use outhaul_gate::*;
 
 use super::GateVerdict::{Closed, Open};
-use outhaul_gate::conflict::Conflict;
+use outhaul_gate::facts::Conflict;
 
 use crate::fake::{self, NEW, OLD};
 use crate::store::{

@@ -4,25 +4,36 @@
 //! contradicting reports, which keeps the site from counting at a gate until somebody chose. It refuses nothing and
 //! chooses nothing: a machine that was restored from a copy looks the same, and only a person can look at both.
 
+use outhaul_bundle::Report;
 use outhaul_gate::conflict;
 
 use super::Batch;
 use super::chain::Contradiction;
-use super::line::SignedReport;
 use crate::store::{NewConflict, Registration, Session, StoreError};
+
+/// A report that the site's present key signed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verified<'a> {
+    /// The report.
+    pub report: &'a Report,
+    /// Digest of its bytes, as text.
+    pub digest: &'a str,
+    /// The signed envelope, as it came.
+    pub envelope: &'a [u8],
+}
 
 /// The entry for a report that contradicts what is on record.
 pub(super) fn found<'a>(
     batch: &Batch<'a>,
-    checked: &'a SignedReport,
+    verified: Verified<'a>,
     contradiction: &'a Contradiction,
 ) -> NewConflict<'a> {
     NewConflict {
-        report: &checked.report,
-        digest: &checked.digest,
+        report: verified.report,
+        digest: verified.digest,
         on_record: &contradiction.on_record,
         reason: &contradiction.reason,
-        envelope: &checked.line,
+        envelope: verified.envelope,
         via: batch.via,
         received_ms: batch.received_ms,
     }
@@ -33,13 +44,13 @@ pub(super) fn found<'a>(
 pub(super) fn look(
     session: &Session<'_>,
     batch: &Batch<'_>,
-    checked: &SignedReport,
+    verified: Verified<'_>,
     (site, begins): (&Registration, bool),
 ) -> Result<(), StoreError> {
-    let report = &checked.report;
+    let report = verified.report;
     let add = |on_record: String, reason: String| {
         let contradiction = Contradiction { on_record, reason };
-        session.add_conflict(&found(batch, checked, &contradiction))
+        session.add_conflict(&found(batch, verified, &contradiction))
     };
     for later in session.later_epochs(report)? {
         if report.at.wall_ms > later.began_ms {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::Batch;
 use super::chain::{fits, is_covered, out_of_range, place};
-use super::conflicts;
+use super::conflicts::{self, Verified};
 use crate::orders;
 use crate::store::{NewReport, Registration, Session, StoreError};
 
@@ -63,13 +63,21 @@ enum Signed {
 /// A report that its site's key signed, that is on record already, or that another may vouch for.
 #[derive(Debug)]
 pub(super) struct SignedReport {
-    pub(super) report: Report,
-    pub(super) digest: String,
-    pub(super) line: Vec<u8>,
+    report: Report,
+    digest: String,
+    line: Vec<u8>,
     signed: Signed,
 }
 
 impl SignedReport {
+    fn verified(&self) -> Verified<'_> {
+        Verified {
+            report: &self.report,
+            digest: &self.digest,
+            envelope: &self.line,
+        }
+    }
+
     /// Its number in its chain.
     pub fn number(&self) -> u64 {
         self.report.number
@@ -286,7 +294,7 @@ pub(super) fn record_report(
         Ok(new) => new,
         Err(contradiction) => {
             if present {
-                let conflict = conflicts::found(batch, checked, &contradiction);
+                let conflict = conflicts::found(batch, checked.verified(), &contradiction);
                 session.add_conflict(&conflict)?;
             }
             let reason = contradiction.reason;
@@ -309,7 +317,7 @@ pub(super) fn record_report(
             session.rekey_epoch(report, generation)?;
         }
         if present {
-            conflicts::look(session, batch, checked, (&known, begins))?;
+            conflicts::look(session, batch, checked.verified(), (&known, begins))?;
         }
         orders::reported(session, report)?;
     }

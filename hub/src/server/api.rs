@@ -19,7 +19,7 @@ use outhaul_listen::Peer;
 use serde_json::{Value, json};
 
 use super::body;
-use super::problem::{Nothing, Params, Problem};
+use super::problem::{GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{gates, lists, metrics};
@@ -32,9 +32,6 @@ use crate::state::StateError;
 use crate::store::{NETWORK, Origin};
 use crate::time;
 
-/// What is answered when the database is no longer where it was.
-pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is taken in or acknowledged; keep \
-                               what you have and send it again later";
 /// Largest body of reports, in bytes.
 const MAX_REPORTS_BYTES: usize = 16 * 1024 * 1024;
 /// Largest enrolment request, in bytes.

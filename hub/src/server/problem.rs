@@ -51,6 +51,9 @@ impl Question for GateQuery {
     ];
 }
 
+/// What is answered when the database is no longer where it was.
+pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is taken in or acknowledged; keep \
+                               what you have and send it again later";
 /// A question without parameters.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Nothing {}
@@ -117,7 +120,7 @@ impl From<HubError> for Problem {
         // The whole chain goes to the journal; the peer is told only that this hub has a problem.
         tracing::error!(error = chain(&error), "a request failed");
         if matches!(&error, HubError::State(StateError::Replaced { .. })) {
-            return Self::new(StatusCode::SERVICE_UNAVAILABLE, super::api::GONE);
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, GONE);
         }
         let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
         let message = if full {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::report::Report;
-use outhaul_gate::conflict::{self, Conflict};
-use outhaul_gate::facts::{Act, ActKind, Restored};
+use outhaul_gate::conflict;
+use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError, from_sql, to_sql};

@@ -115,7 +115,7 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
     let taken = there_and_back(&fixture, "copy");
     assert_eq!(taken.code, Some(0), "{}", taken.everything());
     assert_eq!(at_gate(&fixture), "conflict");
-    let [on_record, _] = digests(&fixture);
+    let [on_record, other] = digests(&fixture);
     let before = row(&fixture)["newest_report"].as_u64().unwrap();
     let chosen = choose(&fixture, &on_record);
     assert_eq!(chosen.code, Some(0), "{}", chosen.everything());
@@ -123,6 +123,15 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
     assert_ne!(at_gate(&fixture), "conflict");
     let machine = row(&fixture)["newest_report"].as_u64().unwrap();
     assert_ne!(machine, before, "the state is that of the chosen machine");
+    // A wrong choice is replaced by another one.
+    assert_eq!(choose(&fixture, &other).code, Some(0));
+    assert_eq!(
+        at_gate(&fixture),
+        "conflict",
+        "it has begun no numbering since"
+    );
+    assert_eq!(choose(&fixture, &on_record).code, Some(0));
+    assert_eq!(row(&fixture)["newest_report"], machine);
     // What the copy reports from now on is kept and changes nothing; what the machine reports does.
     hold(&fixture, "copy", "and again");
     assert_eq!(there_and_back(&fixture, "copy").code, Some(0));

@@ -115,9 +115,7 @@ pub enum AgentError {
         problem: String,
     },
     /// The server has metadata of a bundle, and not all that the bundle consists of.
-    #[error(
-        "the bundle of {url} cannot be completed: `{missing}` is not there; what came of it is kept, and what runs goes on"
-    )]
+    #[error("the bundle of {url} cannot be completed: `{missing}` is not there")]
     Incomplete {
         /// The server.
         url: String,

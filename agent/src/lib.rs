@@ -13,17 +13,14 @@
 mod acks;
 mod agent;
 mod apply;
-mod blobs;
 mod calls;
 pub mod cli;
 mod config;
-mod content_error;
 mod daemon;
 mod enrol;
 mod error;
 mod facilities;
 mod following;
-mod generation;
 mod helper;
 mod host;
 mod http;
@@ -32,13 +29,13 @@ mod intact;
 mod intake;
 mod offer;
 mod orders;
-mod rehearsal;
 mod report;
-mod request;
 mod roots;
 mod runner;
-mod serving;
 mod status;
 
+use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_kit::durable;
-use outhaul_site::{advice, cut, interrupted, keys, machine, secrets, state, state_folder};
+use outhaul_site::{
+    advice, cut, interrupted, keys, machine, rehearsal, request, secrets, state, state_folder,
+};

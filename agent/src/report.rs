@@ -22,7 +22,7 @@ use crate::state::{self, StateError, key};
 
 pub mod refusal;
 
-use refusal::HubRefusal;
+use outhaul_site::state::refusal::HubRefusal;
 
 /// Most bytes in one POST or file: the hub takes 16 MiB.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;

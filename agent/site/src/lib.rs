@@ -6,9 +6,12 @@
 pub mod advice;
 pub mod backup;
 pub mod cut;
+pub mod followed;
 pub mod interrupted;
 pub mod keys;
 pub mod machine;
+pub mod rehearsal;
+pub mod request;
 pub mod secrets;
 pub mod state;
 pub mod state_folder;

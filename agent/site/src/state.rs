@@ -33,6 +33,7 @@ pub mod holds;
 pub mod inventory;
 mod migrate;
 pub mod outbox;
+pub mod refusal;
 pub mod returns;
 pub mod soak;
 

@@ -19,7 +19,7 @@ pub struct Args {}
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     let sent = report::send(&mut Agent::open(&context.state)?)?;
     if let Some(refusal) = &sent.of_site {
-        for line in refusal.error().lines() {
+        for line in report::refusal::error(refusal).lines() {
             super::say(&line);
         }
     }

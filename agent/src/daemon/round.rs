@@ -322,7 +322,8 @@ fn look(agent: &mut Agent) -> Result<(), AgentError> {
 /// Sends what waits. A hub that takes nothing of this site is a failure: it is in the log, and tried again later.
 fn send(agent: &mut Agent) -> Result<(), AgentError> {
     let sent = report::send(agent)?;
-    sent.of_site.map_or(Ok(()), |refusal| Err(refusal.error()))
+    sent.of_site
+        .map_or(Ok(()), |refusal| Err(report::refusal::error(&refusal)))
 }
 
 /// Takes the newest bundle of the repository, when there is a newer one.

@@ -17,7 +17,7 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
-pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal};
+pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
 use crate::runner::{self, gate, held};
 use crate::state::{generations, inventory};
 use outhaul_reconcilers::{Change, ansible};
@@ -55,18 +55,6 @@ pub fn forward_only(index: &Index) -> Vec<String> {
         .collect()
 }
 
-/// That these assignments are forward only, and what that means.
-pub fn forward_only_sentence(names: &[String]) -> Option<String> {
-    if names.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "forward only: {} (no `remove.yaml`: a rollback runs the playbooks of before again and a removal leaves what was made \
-         on this host; nothing else undoes what these playbooks did)",
-        names.join(", ")
-    ))
-}
-
 /// Files of one assignment that are not in the other as they are here.
 fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
     let all = |assignment: &Assignment| -> BTreeMap<String, Digest> {
@@ -92,72 +80,6 @@ fn differing(before: &Assignment, after: &Assignment) -> Vec<Change> {
         item,
     }));
     changes
-}
-
-impl ImportPlan {
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut lines = vec![match self.active {
-            Some(active) if active == self.number => format!("bundle {active} again:"),
-            Some(active) => format!("bundle {} instead of {active}:", self.number),
-            None => format!("bundle {}, the first on this site:", self.number),
-        }];
-        for order in &self.orders {
-            let word = if order.refused { "refuse " } else { "" };
-            lines.push(format!(
-                "  {word}order {} `{}`: {}",
-                order.number, order.what, order.message
-            ));
-        }
-        if self.orders.iter().any(|order| order.ends) {
-            lines.push("  nothing else of it is for this site".into());
-            return lines.join("\n");
-        }
-        for assignment in &self.assignments {
-            lines.push(format!("  {} {}", assignment.action, assignment.name));
-            let changes = assignment.changes.iter();
-            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
-        }
-        if self.assignments.is_empty() && self.served.is_empty() {
-            lines.push("  nothing would change".into());
-        } else if !self.unchanged.is_empty() {
-            lines.push(format!("  unchanged: {}", self.unchanged.join(", ")));
-        }
-        if !self.served.is_empty() {
-            lines.push("  fetched on this site by who applies it:".into());
-            let changes = self.served.iter();
-            lines.extend(changes.map(|change| format!("    {} {}", change.action, change.item)));
-        }
-        for (assignment, files) in &self.own_files {
-            lines.push(format!(
-                "  {assignment} has values of this site: {}",
-                files.join(", ")
-            ));
-        }
-        if !self.held.is_empty() {
-            let names = self.held.join(", ");
-            lines.push(format!("  held by a person: {names}"));
-        }
-        lines.extend(forward_only_sentence(&self.forward_only).map(|line| format!("  {line}")));
-        if !self.for_others.is_empty() {
-            let names = self.for_others.join(", ");
-            lines.push(format!("  for other sites, not for this one: {names}"));
-        }
-        lines.extend(
-            self.unopened
-                .iter()
-                .map(|what| format!("  this site cannot open {what}")),
-        );
-        if !self.unopened.is_empty() {
-            lines.push(
-                "what it cannot open would fail: have it sealed for this site's key (`outhaul site list --recipients` \
-                 at the centre)"
-                    .to_owned(),
-            );
-        }
-        lines.extend(self.waits.iter().map(|why| format!("it would wait: {why}")));
-        lines.join("\n")
-    }
 }
 
 /// What taking in a verified offer would come to. The blobs are read and verified; nothing is kept.

@@ -6,71 +6,17 @@
 
 use outhaul_bundle::hub_api::RefusedLine;
 use outhaul_reconcilers::shortened;
-use serde::{Deserialize, Serialize};
+use outhaul_site::state::refusal::{HubRefusal, OF_THE_SITE};
 
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::{self, key};
 
-/// Rules by which a hub refuses a site and not one report of it.
-const OF_THE_SITE: [&str; 6] = [
-    "revoked",
-    "unknown-site",
-    "retired-key",
-    "epoch-key",
-    "signature",
-    "fleet",
-];
-
-/// Why a hub takes nothing of this site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HubRefusal {
-    /// The hub's rule: `revoked`, `unknown-site`, `retired-key`, `epoch-key`, `signature`, `fleet`.
-    pub rule: String,
-    /// In the hub's words.
-    pub reason: String,
-    /// The hub's address.
-    pub url: String,
-    /// When it was refused first, milliseconds since 1970 by the site's clock.
-    pub since_ms: i64,
-    /// When it was refused last.
-    pub at_ms: i64,
-    /// How often in a row.
-    pub times: u64,
-}
-
-impl HubRefusal {
-    /// One sentence for people.
-    pub fn sentence(&self) -> String {
-        format!(
-            "the hub {} takes no report of this site ({}): {}; every report stays in the queue",
-            self.url, self.rule, self.reason
-        )
-    }
-
-    /// What to do next.
-    pub fn help(&self) -> String {
-        match self.rule.as_str() {
-            "revoked" => "ask whoever runs the hub why this site was revoked; a new kit (`outhaul site enrol` at the \
-                          centre, `outhaul-agent enrol` here) is the way back",
-            "unknown-site" => "bring the enrolment request to the hub (`outhaul-agent export FOLDER`), where \
-                               `outhaul-hub site add` takes it",
-            "retired-key" | "epoch-key" | "signature" => {
-                "the hub has another key under this site's name: ask whoever runs it which machine has it \
-                 (`outhaul-hub sites`); if that machine replaced this one, take this one out of service, else enrol it \
-                 again with a new kit"
-            }
-            _ => "this site is of another fleet than its hub: compare `hub.url` in agent.toml with the kit",
-        }
-        .to_owned()
-    }
-
-    /// As an error of the command or the round.
-    pub fn error(&self) -> AgentError {
-        AgentError::Failed {
-            message: self.sentence(),
-            help: self.help(),
-        }
+/// The refusal as an error of the command or the round.
+pub fn error(refusal: &HubRefusal) -> AgentError {
+    AgentError::Failed {
+        message: refusal.sentence(),
+        help: refusal.help(),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::facts::{DesiredBundle, Running, SiteState};
-use crate::{SiteStatus, short, standing};
+use crate::standing;
 
 /// The sites, each with the bundle that the commit stands for which its cluster shows.
 pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a, [SiteState]> {
@@ -30,34 +30,4 @@ pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a
         site
     };
     Cow::Owned(sites.iter().map(with_bundle).collect())
-}
-
-/// Why a site confirms nothing of which the cluster shows no commit that a bundle is made from.
-pub(crate) fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
-    if running.bundle > 0 {
-        return None;
-    }
-    let colon = if running.message.is_empty() { "" } else { ": " };
-    let message: String = running.message.chars().take(300).collect();
-    Some(match running.state.as_str() {
-        "active" => {
-            let text = format!(
-                "follows the platform repository by itself at base {}, from which this hub knows no bundle for it \
-                 (import the bundle)",
-                short(&running.base_commit)
-            );
-            (SiteStatus::NotDesired, text)
-        }
-        "failed" => {
-            let text =
-                format!("follows the platform repository by itself and failed{colon}{message}");
-            (SiteStatus::Failed, text)
-        }
-        state => {
-            let text = format!(
-                "follows the platform repository by itself and is `{state}`{colon}{message}"
-            );
-            (SiteStatus::InProgress, text)
-        }
-    })
 }

@@ -4,7 +4,7 @@
 //! [`SiteStatus`] and a sentence for people. The checks go from "we do not know" to "we know it is
 //! well"; only a site that passes all of them confirms.
 
-use super::{Facts, GateQuestion, SiteStanding, SiteStatus, observed, short};
+use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
 use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
@@ -137,7 +137,7 @@ fn assess(
             );
             return (SiteStatus::OtherStream, other);
         }
-        if let Some(unknown) = observed::without_bundle(running) {
+        if let Some(unknown) = without_bundle(running) {
             return unknown;
         }
         if let Some(wrong) = wrong(running) {
@@ -244,6 +244,36 @@ fn before_restore(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, S
         )
     };
     Some((SiteStatus::BeforeRestore, text))
+}
+
+/// Why a site confirms nothing of which the cluster shows no commit that a bundle is made from.
+fn without_bundle(running: &Running) -> Option<(SiteStatus, String)> {
+    if running.bundle > 0 {
+        return None;
+    }
+    let colon = if running.message.is_empty() { "" } else { ": " };
+    let message: String = running.message.chars().take(300).collect();
+    Some(match running.state.as_str() {
+        "active" => {
+            let text = format!(
+                "follows the platform repository by itself at base {}, from which this hub knows no bundle for it \
+                 (import the bundle)",
+                short(&running.base_commit)
+            );
+            (SiteStatus::NotDesired, text)
+        }
+        "failed" => {
+            let text =
+                format!("follows the platform repository by itself and failed{colon}{message}");
+            (SiteStatus::Failed, text)
+        }
+        state => {
+            let text = format!(
+                "follows the platform repository by itself and is `{state}`{colon}{message}"
+            );
+            (SiteStatus::InProgress, text)
+        }
+    })
 }
 
 /// What the site itself says is wrong.

@@ -360,6 +360,11 @@ fn runbook_site_replaced() {
 }
 
 #[test]
+fn runbook_site_restored() {
+    assert!(typed(&[FIRST, "runbooks/site-restored.md"]) > 20);
+}
+
+#[test]
 fn runbook_centre_restored() {
     assert!(typed(&[FIRST, "runbooks/centre-restored.md"]) > 20);
 }

@@ -300,6 +300,11 @@ const RULES: &[Rule] = &[
         why: "who asks knows no key, no database and no machine",
     },
     Rule {
+        member: "outhaul-content",
+        never: &[&CENTRE, &["axum", "outhaul-http", "postgres"], PROGRAMS],
+        why: "what a site keeps of bundles is kept without a network",
+    },
+    Rule {
         member: "outhaul-site",
         never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
         why: "what a site remembers is decided without a network",

@@ -30,6 +30,9 @@ use crate::state_folder::StateFolder;
 pub const CHECKED: &str = "checked";
 
 /// Reads every file of an assignment again and compares it with the index.
+///
+/// # Errors
+/// [`GenerationError`] of what it reads or writes.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
     for (file, path, told) in desired.files() {
         let found = match digest_of(&path) {
@@ -71,6 +74,9 @@ pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<De
 }
 
 /// Reads the index that a generation kept; `expected` is the digest that was accepted.
+///
+/// # Errors
+/// [`GenerationError`] of what it reads or writes.
 pub fn read_index(
     state_folder: &StateFolder,
     number: u64,
@@ -110,6 +116,9 @@ fn is_whole(blob: &Blob) -> bool {
 
 /// Unpacks a generation: afterwards `generations/<number>` is whole and durable. `metadata` is what accounts
 /// for it, kept for the apply helper, which verifies it again.
+///
+/// # Errors
+/// [`GenerationError`] of what it reads or writes.
 pub fn unpack(
     state_folder: &StateFolder,
     blobs: &Blobs,
@@ -150,6 +159,9 @@ pub fn unpack(
 }
 
 /// The files that say what else of a generation is served, by their paths in it; `folder` has its payloads.
+///
+/// # Errors
+/// [`GenerationError`] of what it reads or writes.
 pub fn descriptions(
     folder: &Path,
     index: &Index,
@@ -213,6 +225,9 @@ pub fn places(index: &Index) -> Vec<StoredContent> {
 }
 
 /// Writes the contents of `places` below `folder`, from the stored blobs of `index`.
+///
+/// # Errors
+/// [`GenerationError`] of what it reads or writes.
 pub fn write_contents(
     folder: &Path,
     blobs: &Blobs,

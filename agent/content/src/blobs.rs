@@ -100,6 +100,9 @@ impl Blobs {
     }
 
     /// Opens a whole blob.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn open(&self, digest: &Digest) -> Result<File, FileError> {
         let path = self.path(digest);
         File::open(&path).map_err(at("open", &path))
@@ -115,6 +118,9 @@ impl Blobs {
     }
 
     /// Gives a verified partial blob its name.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn keep(&mut self, digest: &Digest) -> Result<(), FileError> {
         let from = self.partial_path(digest);
         File::open(&from)
@@ -128,11 +134,17 @@ impl Blobs {
     }
 
     /// Makes all names durable: once per bundle, before anything refers to them.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn sync(&self) -> Result<(), FileError> {
         durable::sync_folder(&self.whole)
     }
 
     /// Takes back what this copy added: a refused bundle leaves nothing.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn take_back(&mut self) -> Result<(), FileError> {
         for digest in std::mem::take(&mut self.added) {
             durable::remove_file(&self.path(&digest))?;
@@ -141,6 +153,9 @@ impl Blobs {
     }
 
     /// Removes everything half-copied.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn clear_partial(&self) -> Result<(), FileError> {
         durable::list(&self.partial)?
             .iter()
@@ -148,6 +163,9 @@ impl Blobs {
     }
 
     /// Removes every blob that is not in `wanted`.
+    ///
+    /// # Errors
+    /// [`FileError`] of what it reads or writes.
     pub fn retain(&self, wanted: &BTreeSet<String>) -> Result<(), FileError> {
         for path in durable::list(&self.whole)? {
             let name = path
@@ -192,6 +210,9 @@ impl BlobSink for Blobs {
 }
 
 /// Digest of a file's content.
+///
+/// # Errors
+/// When it cannot be read or written.
 pub fn digest_of(path: &Path) -> io::Result<Digest> {
     let mut hasher = Hasher::new();
     io::copy(&mut File::open(path)?, &mut hasher)?;

@@ -14,7 +14,7 @@ use crate::state_folder::StateFolder;
 
 /// What a request is about.
 #[derive(Debug)]
-pub(crate) struct Asking<'a> {
+pub struct Asking<'a> {
     /// For a first key: the key of the kit.
     kit: Option<&'a SigningKey>,
     /// For new keys by order: the order's number, and the key that vouches for the one that signs.
@@ -25,7 +25,7 @@ pub(crate) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// For a first key, by a kit.
-    pub(crate) fn first(kit: &'a SigningKey, seal_key: &'a str) -> Self {
+    pub fn first(kit: &'a SigningKey, seal_key: &'a str) -> Self {
         Self {
             kit: Some(kit),
             rekey: None,
@@ -34,7 +34,7 @@ impl<'a> Asking<'a> {
     }
 
     /// For new keys, by the order of this number.
-    pub(crate) fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
+    pub fn rekey(number: u64, old: &'a SigningKey, seal_key: &'a str) -> Self {
         Self {
             kit: None,
             rekey: Some((number, old)),
@@ -44,7 +44,10 @@ impl<'a> Asking<'a> {
 }
 
 /// Writes the request for `key`, signed by it, and by the kit's key or the key that it is to replace.
-pub(crate) fn write_request(
+///
+/// # Errors
+/// [`StateError`] when it cannot be written.
+pub fn write_request(
     state_folder: &StateFolder,
     site: &SiteIdentity,
     asking: &Asking<'_>,

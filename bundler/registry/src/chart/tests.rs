@@ -14,6 +14,7 @@ enum Lie {
     RedirectsIndex,
     RedirectsArchive,
     RedirectsHere,
+    RedirectsToNamed,
     EndlessArchive,
     Denies,
     WantsBasic,
@@ -88,6 +89,12 @@ impl Repository {
             (Lie::RedirectsHere, false) if !line.ends_with("/moved") => {
                 "HTTP/1.1 307 Moved\r\nLocation: moved\r\nContent-Length: 0\r\n\r\n".to_owned()
             }
+            (Lie::RedirectsToNamed, false) if !line.ends_with("/named") => {
+                let (_, port) = self.address.split_once(':').unwrap();
+                format!(
+                    "HTTP/1.1 302 Found\r\nLocation: http://localhost:{port}/named\r\nContent-Length: 0\r\n\r\n"
+                )
+            }
             (Lie::EndlessArchive, false) => {
                 let piece = vec![b'x'; 1 << 20];
                 stream.write_all(endless.as_bytes()).ok();
@@ -142,13 +149,14 @@ impl Repository {
             name: "app",
             version,
         };
-        let may_ask = |url: &str| match url.contains(&own) {
+        let is_named = |url: &str| url.starts_with("http://localhost:");
+        let may_ask = |url: &str| match url.contains(&own) || is_named(url) {
             true => Ok(()),
             false => Err("no other host is asked".to_owned()),
         };
         let hosts = Hosts {
             may_ask: &may_ask,
-            is_named: &|_| false,
+            is_named: &is_named,
         };
         pull_chart(&client, cache, chart, &hosts, known).map_err(|error| error.to_string())
     }
@@ -263,4 +271,18 @@ fn a_password_is_given_when_it_is_asked_for_and_a_redirect_on_the_same_host_is_f
     repository.pull(&cache, "1.2.3+site", None).unwrap();
     let log = repository.log.lock().unwrap().join("\n");
     assert!(log.contains("/stable/charts/moved"), "{log}");
+}
+
+#[test]
+fn an_archive_is_fetched_from_another_host_that_was_named_and_compared_with_the_index() {
+    let (_folder, cache) = cache();
+    let repository = Repository::start(Lie::RedirectsToNamed);
+    let pulled = repository.pull(&cache, "1.2.3+site", None).unwrap();
+    let archive = archive_of(&cache, &pulled.manifest.digest).unwrap();
+    assert_eq!(
+        cache.read(&archive.digest, MAX_ARCHIVE).unwrap(),
+        b"an archive"
+    );
+    let log = repository.log.lock().unwrap().join("\n");
+    assert!(log.ends_with("/named "), "{log}");
 }

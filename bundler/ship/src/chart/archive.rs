@@ -35,7 +35,7 @@ pub struct Chart {
     pub version: String,
     /// The version of what it installs.
     pub app_version: Option<String>,
-    /// The charts that it says it needs.
+    /// The charts that it lists as needed.
     pub dependencies: Vec<Listed>,
     /// Its default values.
     pub values: Json,
@@ -47,7 +47,7 @@ pub struct Chart {
     pub problems: Vec<String>,
 }
 
-/// A chart that another one says it needs.
+/// A chart that another one lists as needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
     /// Its name.

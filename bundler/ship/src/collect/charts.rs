@@ -1,7 +1,7 @@
 //! Charts, and the images that they need.
 //!
 //! What comes in: what an assignment's files ask for. What goes out: each chart as an artifact, pinned as an image is, and
-//! with it the images of its values and templates. What of a chart is not known is kept, to be said. A chart that is not one,
+//! with it the images of its values and templates. What of a chart is not known is kept, to be named. A chart that is not one,
 //! or not the one that is asked for, is that assignment's error.
 
 use std::collections::{BTreeMap, BTreeSet};

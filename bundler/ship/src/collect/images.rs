@@ -317,7 +317,7 @@ impl Collector<'_> {
         }
     }
 
-    /// What an assignment's files name, each with the place in its own manifests; none where no policy says that it
+    /// What an assignment's files name, each with the place in its own manifests; none where by no policy it
     /// travels.
     pub(super) fn named_by(
         &mut self,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the documents of several files. What goes out: for each `OCIRepository`, `HelmChart` and `HelmRelease`
 //! the artifact or the chart that it asks for, with the values that a release gives it; for what no file here
-//! describes, a need that says so. A range of versions in a registry names no single artifact: then the source itself is the
+//! describes, a need that names it. A range of versions in a registry names no single artifact: then the source itself is the
 //! need. It asks nobody.
 
 use std::sync::Arc;

@@ -364,16 +364,16 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
         ("''", "1.2.3", "no chart is named"),
     ] {
         release(&fixture, &url, chart, version, "unused");
-        let told = fixture.plane(1, "bundle", "dev", &keys);
+        let printed = fixture.plane(1, "bundle", "dev", &keys);
         assert!(
-            told.stderr.contains(expected),
+            printed.stderr.contains(expected),
             "{version}: {}",
-            told.everything()
+            printed.everything()
         );
         assert!(
-            told.stderr.contains("stock-report-nightly"),
+            printed.stderr.contains("stock-report-nightly"),
             "{}",
-            told.everything()
+            printed.everything()
         );
     }
     // A damaged archive: the index has another digest.
@@ -382,7 +382,11 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
     let mut bytes = fs::read(&path).unwrap();
     bytes.push(0);
     fs::write(&path, bytes).unwrap();
-    let told = fixture.plane(1, "bundle", "dev", &keys);
+    let printed = fixture.plane(1, "bundle", "dev", &keys);
     let expected = "is not the archive that the index lists: it has the digest sha256:";
-    assert!(told.stderr.contains(expected), "{}", told.everything());
+    assert!(
+        printed.stderr.contains(expected),
+        "{}",
+        printed.everything()
+    );
 }

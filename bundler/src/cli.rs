@@ -21,6 +21,7 @@ mod diff;
 mod estimate;
 mod explain;
 pub mod failure;
+mod foreign;
 mod import;
 mod init;
 mod inspect;

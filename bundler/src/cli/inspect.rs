@@ -10,9 +10,11 @@ use outhaul_bundle::seal::Sealed;
 use outhaul_bundle::volume::Volume;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
+use outhaul_signer::trust::TrustedMetadata;
 use serde_json::json;
 
 use super::failure::{self, Failure};
+use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json};
 use outhaul_kit::counted::counted;
@@ -51,10 +53,17 @@ impl Args {
                 Some(fleet.root_bytes().map_err(fleet_failure)?)
             }
             (None, Some(file)) => {
-                Some(media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))?)
+                let bytes =
+                    media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))?;
+                TrustedMetadata::enrol(&bytes).map_err(|error| {
+                    let name = format!("`{}`, given with `--root`,", file.display());
+                    foreign::not_a_root(&name, &bytes, &error)
+                })?;
+                Some(bytes)
             }
             (None, None) => None,
         };
+        foreign::refuse_other_file(&self.file)?;
         let input = media::open_file(&self.file).map_err(|error| Failure::file(&error))?;
         #[expect(
             clippy::disallowed_methods,

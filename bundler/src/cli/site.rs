@@ -154,7 +154,7 @@ fn site_failure(error: SiteError) -> Failure {
     if let SiteError::KitUsed { site, .. } = &error {
         let help = format!(
             "whoever wrote this request has the kit: ask the site's people whether the machine was set \
-             up anew; if it was, write a new kit (`outhaul site enrol {site}`), which also shuts out \
+             up anew; if it was, write a new kit (`outhaul site enrol {site} … --again`), which also shuts out \
              everybody who has the old one; if it was not, find out who has a copy"
         );
         return Failure::new(failure::TRUST, &error).help(help);

@@ -13,6 +13,7 @@ use outhaul_signer::trust::TrustedMetadata;
 use serde_json::json;
 
 use super::failure::{self, Failure};
+use super::foreign;
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
@@ -75,6 +76,7 @@ impl Args {
         let now = jiff::Timestamp::now();
         let trusted =
             TrustedMetadata::enrol(&root).map_err(|error| self.bad_root(&root, &error))?;
+        foreign::refuse_other_file(&self.file)?;
         let untrusted = |error: &dyn std::error::Error| {
             Failure::new(failure::TRUST, error).help(format!(
                 "do not use `{}`; get the bundle again",
@@ -143,15 +145,8 @@ impl Args {
     }
 
     /// Bytes that are not root metadata: the bundle was not looked at.
-    fn bad_root(&self, bytes: &[u8], error: &dyn std::error::Error) -> Failure {
-        let what = match what_it_is(bytes) {
-            Some(what) => format!("it is {what}"),
-            None => error.to_string(),
-        };
-        let message = format!("{} is not root metadata: {what}", self.root_name());
-        Failure::say(failure::USAGE, message).help(
-            "give the fleet's `metadata/1.root.json`, or its folder with `--fleet DIR`; the bundle was not looked at",
-        )
+    fn bad_root(&self, bytes: &[u8], error: &dyn std::fmt::Display) -> Failure {
+        foreign::not_a_root(&self.root_name(), bytes, error)
     }
 
     /// Whether none of the keys of `root` signed anything of the bundle.
@@ -252,30 +247,6 @@ impl Args {
             }
         }
         Ok(code)
-    }
-}
-
-/// What a file is that is not root metadata, where that shows.
-fn what_it_is(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.get(257..262) == Some(b"ustar") {
-        return Some("a bundle");
-    }
-    let text = String::from_utf8_lossy(bytes);
-    if ["-----BEGIN ", "AGE-SECRET-KEY-", "age1"]
-        .iter()
-        .any(|mark| text.lines().any(|line| line.starts_with(mark)))
-    {
-        return Some("a key");
-    }
-    let Ok(json) = serde_json::from_slice::<serde_json::Value>(bytes) else {
-        return Some("not JSON");
-    };
-    match json["signed"]["_type"].as_str() {
-        Some("targets") => Some("the metadata of a stream"),
-        Some("timestamp" | "snapshot") => Some("other metadata of a fleet"),
-        _ if json.get("blobs").is_some() => Some("the index of a bundle"),
-        _ if json.get("token").is_some() => Some("a kit of a site"),
-        _ => None,
     }
 }
 

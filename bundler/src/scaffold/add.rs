@@ -209,6 +209,7 @@ pub fn add(root: &Path, name: &str, new: &New) -> Result<Added, ScaffoldError> {
             branch,
             path,
         } => {
+            here.is_control_plane()?;
             here.on_main("registration")?;
             address(url)?;
             let text = object::registration(name, workspace, url, branch, path);

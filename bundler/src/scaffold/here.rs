@@ -199,6 +199,21 @@ impl Here {
         })
     }
 
+    /// Refuses a folder in which nothing of a control plane lies: what is written there is read by nobody.
+    pub(super) fn is_control_plane(&self) -> Result<(), ScaffoldError> {
+        if !self.objects.is_empty() || self.root.join(".environments").is_dir() {
+            return Ok(());
+        }
+        Err(ScaffoldError::Choice {
+            problem: format!(
+                "`{}` is not a control plane: no object of one lies there, and no `.environments/`",
+                self.root.display()
+            ),
+            help: "name the control plane's working copy with `--in DIR`; `outhaul init` makes a control plane"
+                .to_owned(),
+        })
+    }
+
     pub(super) fn on_main(&self, kind: &'static str) -> Result<(), ScaffoldError> {
         if self.base().is_none() {
             return Ok(());

@@ -434,7 +434,7 @@ fn what_is_given_as_root_and_is_none_is_named() {
             "is not root metadata: it is a bundle",
         ),
         ("k.age", 2, "is not root metadata: it is a key"),
-        ("app/workload.yaml", 2, "is not root metadata: "),
+        ("app/workload.yaml", 2, "is not root metadata: it is a text"),
         (
             "other.root.json",
             4,
@@ -450,4 +450,38 @@ fn what_is_given_as_root_and_is_none_is_named() {
         assert!(seen.contains(what), "{root}: {seen}");
         assert!(!seen.contains("get the bundle again"), "{root}: {seen}");
     }
+}
+
+#[test]
+fn a_file_that_is_not_a_bundle_is_called_what_it_is() {
+    let fleet = Fleet::new();
+    fleet
+        .fixture
+        .write("notes.txt", "carry the stick to press 7\n");
+    let kit = "{\"token\": \"x\"}";
+    fleet.fixture.write("press-7.kit", kit);
+    for (file, what) in [("notes.txt", "a text"), ("press-7.kit", "a kit of a site")] {
+        for command in [
+            &["inspect", file][..],
+            &["verify", file, "--fleet", "fleet"],
+        ] {
+            let seen = fleet.fixture.run_only(command);
+            assert!(seen.starts_with("exit code 4"), "{seen}");
+            let named = format!("`{file}` is not a bundle: it is {what}");
+            assert!(seen.contains(&named), "{seen}");
+        }
+    }
+}
+
+#[test]
+fn a_registration_is_written_into_a_control_plane_alone() {
+    let fixture = PlaneFixture::new();
+    fs::create_dir_all(fixture.folder.path().join("plain")).unwrap();
+    let mut command = vec!["new", "registration", "app", "--workspace", "team"];
+    command.extend(["--repo", "https://git.example.org/app", "--in"]);
+    let seen = fixture.run_only(&[&command[..], &["plain"]].concat());
+    assert!(seen.starts_with("exit code 2"), "{seen}");
+    assert!(seen.contains("`plain` is not a control plane"), "{seen}");
+    let plain = fs::read_dir(fixture.folder.path().join("plain")).unwrap();
+    assert_eq!(plain.count(), 0);
 }

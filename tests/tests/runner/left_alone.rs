@@ -86,8 +86,9 @@ impl World {
     /// A kit for a site of `dev/edge`.
     fn kit(&self, site: &str, fleet: &str) -> String {
         let kit = format!("{site}-of-{fleet}.kit");
-        let line =
-            format!("site enrol {site} --fleet {fleet} {PLANE} --cluster-type edge --out {kit}");
+        let line = format!(
+            "site enrol {site} --fleet {fleet} {PLANE} --cluster-type edge --out {kit} --again"
+        );
         self.typed("outhaul", &line);
         kit
     }

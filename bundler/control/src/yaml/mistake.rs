@@ -110,8 +110,24 @@ pub(super) fn mistake(text: &str, at: usize, said: &str) -> Mistake {
             };
         }
     }
+    if let Some(open) = unclosed(text.get(..at).unwrap_or_default())
+        && (said.contains("flow ") || said.contains("illegal placement"))
+        && Line::around(text, open).start < line.start
+    {
+        let bracket = text.get(open..=open).unwrap_or_default();
+        let close = if bracket == "{" { "}" } else { "]" };
+        return Mistake {
+            span: open..open + 1,
+            message: format!("this `{bracket}` is not closed"),
+            help: format!("write `{close}` where it ends"),
+        };
+    }
     let (here, there) = (line.indent(), before.map(Line::indent));
-    if let (Some(there), true) = (there, said.contains("did not find expected key"))
+    let is_indented = said.contains("did not find expected key")
+        || (said.contains("mapping values are not allowed")
+            && before
+                .is_some_and(|before| before.content().contains(": ") && here > before.indent()));
+    if let (Some(there), true) = (there, is_indented)
         && here != there
     {
         return Mistake {
@@ -134,6 +150,26 @@ pub(super) fn mistake(text: &str, at: usize, said: &str) -> Mistake {
         message: said.to_owned(),
         help: help.to_owned(),
     }
+}
+
+/// The last `{` or `[` that begins a value and is still open at the end of `text`, where quotes and comments are left
+/// out as far as a line shows them.
+fn unclosed(text: &str) -> Option<usize> {
+    let mut open = Vec::new();
+    let (mut quote, mut before) = (None, ' ');
+    for (at, found) in text.char_indices() {
+        match (quote, found) {
+            (Some(_), '\n') => quote = None,
+            (Some('#'), _) => {}
+            (Some(mark), _) if mark == found => quote = None,
+            (None, '#' | '"' | '\'') if before.is_whitespace() => quote = Some(found),
+            (None, '{' | '[') if !open.is_empty() || before.is_whitespace() => open.push(at),
+            (None, '}' | ']') => drop(open.pop()),
+            _ => {}
+        }
+        before = found;
+    }
+    open.pop()
 }
 
 #[cfg(test)]
@@ -169,6 +205,13 @@ mod tests {
                 3,
                 "this line is indented by 2, and the one before it by 3",
             ),
+            (
+                "kind: a\n metadata:\n  name: b\n",
+                2,
+                "this line is indented by 1, and the one before it by 0",
+            ),
+            ("a: {b: c\nd: e\n", 1, "this `{` is not closed"),
+            ("a: [b, c\n\nd:\n  e: f\n", 1, "this `[` is not closed"),
         ] {
             let (found, said, _) = told(text);
             assert_eq!((found, said.as_str()), (line, message), "{text}");
@@ -177,7 +220,7 @@ mod tests {
 
     #[test]
     fn other_mistakes_are_reported_in_the_parser_s_words() {
-        let (line, message, help) = told("a: {b: c\nd: e\n");
+        let (line, message, help) = told("a: b\nc: @d\n");
         assert_eq!(line, 2, "{message}");
         assert!(help.contains("brackets"), "{help}");
         // Any byte of any text has a line.

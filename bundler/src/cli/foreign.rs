@@ -1,0 +1,100 @@
+//! What a file is that a person named and that is not what the command takes.
+//!
+//! What comes in: a file that was given as a bundle, or bytes that were given as root metadata. What goes out: the
+//! refusal that names that file and, where its beginning shows it, what it is. It reads a few bytes and trusts none.
+
+use std::fmt::Display;
+use std::io::Read as _;
+use std::path::Path;
+
+use outhaul_signer::media;
+
+use super::failure::{self, Failure};
+
+/// Bytes of a file that are looked at.
+const LOOKED_AT: u64 = 4096;
+/// Where the first member of a bundle says that it is one of an archive, and what.
+const MARK: (usize, &[u8]) = (257, b"ustar");
+
+/// Refuses `path` when its beginning shows that it is not a bundle. A bundle that was cut off or changed is not looked
+/// for here.
+pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
+    let file = media::open_file(path).map_err(|error| Failure::file(&error))?;
+    let mut bytes = Vec::new();
+    if file.take(LOOKED_AT).read_to_end(&mut bytes).is_err() {
+        // Whoever reads it whole reports that.
+        return Ok(());
+    }
+    let Some(what) = what_it_is(&bytes).filter(|what| *what != BUNDLE) else {
+        return Ok(());
+    };
+    let message = format!("`{}` is not a bundle: it is {what}", path.display());
+    Err(Failure::say(failure::TRUST, message).help(
+        "name the file that `outhaul bundle` wrote: `<environment>-<cluster type>-<number>.outhaul`",
+    ))
+}
+
+/// The refusal of `bytes`, which `name` gave as root metadata and `error` tells from it.
+pub(super) fn not_a_root(name: &str, bytes: &[u8], error: &dyn Display) -> Failure {
+    let what = match what_it_is(bytes) {
+        Some(what) => format!("it is {what}"),
+        None => error.to_string(),
+    };
+    let message = format!("{name} is not root metadata: {what}");
+    Failure::say(failure::USAGE, message).help(
+        "give the fleet's `metadata/1.root.json`, or its folder with `--fleet DIR`; the bundle was not looked at",
+    )
+}
+
+const BUNDLE: &str = "a bundle";
+
+/// What a file is that begins with `bytes`, where that shows.
+fn what_it_is(bytes: &[u8]) -> Option<&'static str> {
+    let (at, mark) = MARK;
+    if bytes.get(at..at + mark.len()) == Some(mark) {
+        return Some(BUNDLE);
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    let keys = ["-----BEGIN ", "AGE-SECRET-KEY-", "age1"];
+    let is_key = |line: &str| keys.iter().any(|mark| line.starts_with(mark));
+    if text.lines().any(is_key) {
+        return Some("a key");
+    }
+    if text.starts_with('{') {
+        let json: serde_json::Value = serde_json::from_str(text).ok()?;
+        return match json["signed"]["_type"].as_str() {
+            Some("targets") => Some("the metadata of a stream"),
+            Some("timestamp" | "snapshot") => Some("other metadata of a fleet"),
+            Some(_) => None,
+            None if json.get("blobs").is_some() => Some("the index of a bundle"),
+            None if json.get("token").is_some() => Some("a kit of a site"),
+            None => Some("other JSON"),
+        };
+    }
+    // What is cut off before its mark has the name of its first member, and nothing else.
+    let is_text = text.contains(char::is_whitespace) && !text.contains('\0');
+    is_text.then_some("a text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_is_shows_at_its_beginning() {
+        let mut archive = vec![0; 512];
+        archive[257..262].copy_from_slice(b"ustar");
+        for (bytes, what) in [
+            (&archive[..], Some("a bundle")),
+            (b"# made today\nAGE-SECRET-KEY-1X\n", Some("a key")),
+            (b"{\"signed\": {\"_type\": \"root\"}}", None),
+            (b"{\"blobs\": []}", Some("the index of a bundle")),
+            (b"a note\n", Some("a text")),
+            (b"metadata/1.root", None),
+            (b"\xff\xfe\x00", None),
+            (b"", None),
+        ] {
+            assert_eq!(what_it_is(bytes), what, "{bytes:?}");
+        }
+    }
+}

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
-use crate::import::{self, ImportReport, Views, classify, history, platform_repository, report};
 use outhaul_git::source::{self, SourceError};
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_import::{
+    self as import, ImportReport, Views, classify, history, platform_repository, report,
+};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 

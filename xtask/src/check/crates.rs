@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 16] = [
+const CENTRE: [&str; 17] = [
     "git2",
     "gix",
     "gtmpl",
@@ -19,6 +19,7 @@ const CENTRE: [&str; 16] = [
     "outhaul-control",
     "outhaul-git",
     "outhaul-gocompat",
+    "outhaul-import",
     "outhaul-load",
     "outhaul-plane",
     "outhaul-promote",
@@ -168,6 +169,26 @@ const RULES: &[Rule] = &[
             PROGRAMS,
         ],
         why: "who loads opens no connection but git's, and knows no destination",
+    },
+    Rule {
+        member: "outhaul-import",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-promote",
+                "outhaul-registry",
+                "outhaul-remote",
+                "outhaul-ship",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what compares a Kalypso installation opens no connection but git's, and knows no destination",
     },
     Rule {
         member: "outhaul-ship",

@@ -65,6 +65,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "agent/src/",
         "bundler/control/src/",
         "bundler/git/src/",
+        "bundler/import/src/",
         "bundler/load/src/",
         "bundler/plane/src/",
         "bundler/promote/src/",

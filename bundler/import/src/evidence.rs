@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_gocompat::GoValue;
 
-use super::{Tree, Views};
+use crate::{Tree, Views};
 use outhaul_plane::compose::{Composed, typing};
 use outhaul_plane::render::namespace;
 use outhaul_plane::schedule::AssignmentId;
 
 /// Defects with what shows them.
-pub(super) type Evidence = BTreeMap<u8, String>;
+pub(crate) type Evidence = BTreeMap<u8, String>;
 
 /// What shows in the files `there` of an assignment, which `--compat` writes and the default mode does
 /// not.
-pub(super) fn of(id: &AssignmentId, there: &Tree, right: Option<&Tree>, views: &Views) -> Evidence {
+pub(crate) fn of(id: &AssignmentId, there: &Tree, right: Option<&Tree>, views: &Views) -> Evidence {
     let mut found = Evidence::new();
     texts(id, there, views, &mut found);
     values(id, there, right, views, &mut found);
@@ -194,7 +194,7 @@ fn refused(id: &AssignmentId, views: &Views, found: &mut Evidence) {
 }
 
 /// Why Kalypso wrote nothing where Outhaul does.
-pub(super) fn of_missing(id: &AssignmentId, views: &Views) -> Evidence {
+pub(crate) fn of_missing(id: &AssignmentId, views: &Views) -> Evidence {
     let mut found = Evidence::new();
     let failures = &views.compat.rendering.failures;
     if let Some(finding) = failures.get(id).and_then(|findings| findings.iter().next()) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Folder, ImportReport, Verdict};
+use crate::{Folder, ImportReport, Verdict};
 
 /// Whether everything is equal or has a reason.
 pub fn is_explained(reports: &[ImportReport]) -> bool {

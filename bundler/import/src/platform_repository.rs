@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::Tree;
+use crate::Tree;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::{ControlPlane, Diagnostics};

@@ -3,7 +3,7 @@
 //! What comes in: what is there and what would be written. What goes out: the first place where they
 //! differ, as `-` and `+` lines. It is made to be read by people, not applied.
 
-use super::Tree;
+use crate::Tree;
 
 /// Most lines of each side.
 const LINES: usize = 3;
@@ -13,7 +13,7 @@ const FILES: usize = 3;
 const WIDTH: usize = 120;
 
 /// What would change in a folder.
-pub(super) fn of(there: &Tree, written: &Tree) -> Vec<String> {
+pub(crate) fn of(there: &Tree, written: &Tree) -> Vec<String> {
     let mut lines = Vec::new();
     let mut names: Vec<&String> = there.keys().chain(written.keys()).collect();
     names.sort();

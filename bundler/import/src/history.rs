@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use super::classify::{folder, holds};
-use super::{ImportReport, Tree, Verdict};
+use crate::classify::{folder, holds};
+use crate::{ImportReport, Tree, Verdict};
 use outhaul_git::source::SourceMap;
 use outhaul_git::source::{self, Reference};
 use outhaul_load::LoadRequest;

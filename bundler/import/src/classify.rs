@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Folder, Tree, Verdict, Views, evidence, excerpt};
+use crate::{Folder, Tree, Verdict, Views, evidence, excerpt};
 use outhaul_plane::render::{PROMOTED_COMMIT_FILE, Rendering, namespace};
 use outhaul_plane::schedule::AssignmentId;
 
@@ -53,7 +53,7 @@ pub fn classify(there: &Tree, views: &Views) -> Vec<Folder> {
 }
 
 /// The files below a folder, by their names in it.
-pub(super) fn folder(tree: &Tree, path: &str) -> Tree {
+pub(crate) fn folder(tree: &Tree, path: &str) -> Tree {
     let start = format!("{path}/");
     tree.range(start.clone()..)
         .take_while(|(name, _)| name.starts_with(&start))
@@ -171,7 +171,7 @@ fn missing(id: &AssignmentId, path: &str, rendered: bool, views: &Views) -> Fold
 }
 
 /// Whether every file that is written is there, byte for byte; more may be there.
-pub(super) fn holds(there: &Tree, written: &Tree) -> bool {
+pub(crate) fn holds(there: &Tree, written: &Tree) -> bool {
     written
         .iter()
         .all(|(name, bytes)| there.get(name) == Some(bytes))

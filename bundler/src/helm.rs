@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use outhaul_kit::group;
-use outhaul_ship::needs::Release;
+use outhaul_needs::Release;
 
 /// The command, where another one than that in `PATH` is meant.
 const COMMAND: &str = "OUTHAUL_HELM";

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use outhaul_bundle::Digest;
 use outhaul_git::source;
+use outhaul_needs::Release;
 use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::{
@@ -15,7 +16,6 @@ use outhaul_registry::{
     pull, pull_chart,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
-use outhaul_ship::needs::Release;
 
 use crate::helm;
 

@@ -14,7 +14,7 @@ use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds;
 use outhaul_git::source::{Cache, Reference, SourceMap, open};
 use outhaul_git::terminal;
-use outhaul_ship::chart::{self, Chart};
+use outhaul_needs::chart::{self, Chart};
 
 /// A YAML file of a control plane or of a team.
 pub fn control_plane(bytes: &[u8]) {
@@ -87,7 +87,7 @@ pub fn url(bytes: &[u8]) {
 /// `index.yaml` of a chart repository: what is read of it is bounded, and can be shown.
 pub fn chart_index(bytes: &[u8]) {
     const MAX: u64 = 1 << 20;
-    if let Ok(index) = outhaul_registry::chart::index::read(bytes, MAX) {
+    if let Ok(index) = outhaul_registry::chart_index::read(bytes, MAX) {
         for (name, versions) in &index.charts {
             assert!(!name.contains(char::is_control));
             for version in versions {

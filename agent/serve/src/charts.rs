@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::digest::Digest;
-use crate::layout::{Manifest, Repositories, Stored, blob_path};
+use crate::layout::{ChartParts, Manifest, Repositories, Stored, blob_path};
 use crate::name::{self, Image};
 
 /// The annotation with a repository's URL.
@@ -24,15 +24,6 @@ const MAX_CONFIG: u64 = 64 << 10;
 const INDEX: &str = "index.yaml";
 /// Longest address.
 const MAX_ADDRESS: usize = 1024;
-
-/// The parts of a manifest of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChartParts {
-    /// What the chart is called, as JSON.
-    pub config: Digest,
-    /// Its archive.
-    pub archive: Digest,
-}
 
 /// One chart repository.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,6 @@ use outhaul_kit::media::Media;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::charts::ChartParts;
 use crate::digest::Digest;
 use crate::name::{self, Image};
 
@@ -61,6 +60,15 @@ pub struct Stored {
     pub layout: Arc<Media>,
     /// Their number, as whoever refers to them says.
     pub size: u64,
+}
+
+/// The parts of a manifest of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChartParts {
+    /// What the chart is called, as JSON.
+    pub config: Digest,
+    /// Its archive.
+    pub archive: Digest,
 }
 
 /// A manifest of a repository.

@@ -14,13 +14,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cache::ImageCache;
+use crate::chart_index::{self, Index, Version};
 use crate::client::{Client, RegistryError};
 use crate::pull::Pulled;
 
 mod fetch;
-pub mod index;
-
-use index::{Index, Version};
 
 /// Largest `index.yaml` in bytes.
 pub const MAX_INDEX: u64 = 64 << 20;
@@ -279,10 +277,10 @@ impl Client {
             return Ok(std::sync::Arc::clone(found));
         }
         let body = get.index()?;
-        let read = index::read(body.take(MAX_INDEX + 1), MAX_INDEX);
+        let read = chart_index::read(body.take(MAX_INDEX + 1), MAX_INDEX);
         let read = read.map_err(|problem| match problem {
-            index::IndexError::Read(problem) => get.unreachable(problem),
-            index::IndexError::Wrong(problem) => get.wrong("`index.yaml`", problem),
+            chart_index::IndexError::Read(problem) => get.unreachable(problem),
+            chart_index::IndexError::Wrong(problem) => get.wrong("`index.yaml`", problem),
         })?;
         let read = std::sync::Arc::new(read);
         known().insert(get.repository().to_owned(), std::sync::Arc::clone(&read));

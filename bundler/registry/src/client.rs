@@ -17,7 +17,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::challenge::Challenge;
-use crate::chart::index::Index;
+use crate::chart_index::Index;
 use crate::credentials::Credentials;
 use crate::reference::Reference;
 

@@ -10,6 +10,7 @@
 
 mod cache;
 pub mod chart;
+pub mod chart_index;
 mod client;
 mod credentials;
 pub mod pull;

@@ -13,7 +13,6 @@
 pub mod assemble;
 mod attest;
 pub mod branch;
-pub mod chart;
 pub mod collect;
 mod deliver;
 mod destination;
@@ -22,10 +21,8 @@ pub mod folder;
 pub mod guard;
 pub mod inspect;
 pub mod isolation;
-pub mod kustomize;
 mod lock;
 pub mod manifests;
-pub mod needs;
 pub mod overriding;
 mod plan;
 pub mod sites;

@@ -16,7 +16,7 @@ use outhaul_plane::manifests;
 use outhaul_plane::playbooks;
 use outhaul_plane::render::RenderedAssignment;
 
-use crate::kustomize::{self, Gap, Means};
+use outhaul_needs::kustomize::{self, Gap, Means};
 
 /// Repository, branch and path of a workload's manifests.
 type ManifestsAddress = (String, String, String);

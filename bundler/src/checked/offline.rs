@@ -13,14 +13,14 @@ use outhaul_control::model::{ClusterType, Images, Transport};
 use outhaul_git::address::without_password;
 use outhaul_git::source::normal_url;
 use outhaul_load::pipeline::Platform;
+use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
+use outhaul_needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts};
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_registry::Reference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
-use outhaul_ship::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_ship::manifests;
-use outhaul_ship::needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts};
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;

@@ -55,7 +55,7 @@ fn chart() -> Vec<u8> {
 
 #[test]
 fn the_chart_that_is_changed_below_is_one() {
-    let chart = outhaul_ship::chart::Chart::read(&chart());
+    let chart = outhaul_needs::chart::Chart::read(&chart());
     assert!(chart.is_err_and(|problem| problem.contains("does not unpack")));
     bodies::chart_archive(&self::chart());
 }

@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 17] = [
+const CENTRE: [&str; 18] = [
     "git2",
     "gix",
     "gtmpl",
@@ -21,6 +21,7 @@ const CENTRE: [&str; 17] = [
     "outhaul-gocompat",
     "outhaul-import",
     "outhaul-load",
+    "outhaul-needs",
     "outhaul-plane",
     "outhaul-promote",
     "outhaul-registry",
@@ -189,6 +190,29 @@ const RULES: &[Rule] = &[
             PROGRAMS,
         ],
         why: "what compares a Kalypso installation opens no connection but git's, and knows no destination",
+    },
+    Rule {
+        member: "outhaul-needs",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-load",
+                "outhaul-plane",
+                "outhaul-promote",
+                "outhaul-registry",
+                "outhaul-remote",
+                "outhaul-ship",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what is needed is found in what is written, whatever is made of it",
     },
     Rule {
         member: "outhaul-ship",

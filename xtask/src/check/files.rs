@@ -67,6 +67,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "bundler/git/src/",
         "bundler/import/src/",
         "bundler/load/src/",
+        "bundler/needs/src/",
         "bundler/plane/src/",
         "bundler/promote/src/",
         "bundler/registry/src/",

@@ -13,8 +13,8 @@ use outhaul_plane::render::RenderedAssignment;
 
 use super::images::{ChartAsked, not_brought};
 use super::{Brought, CollectError, Collector, ImageError};
-use crate::chart::{self, Chart};
-use crate::needs::{Need, Release, is_exact};
+use outhaul_needs::chart::{self, Chart};
+use outhaul_needs::{Need, Release, is_exact};
 
 impl Collector<'_> {
     /// What is not known of the charts that were collected.

@@ -20,9 +20,9 @@ use outhaul_plane::render::RenderedAssignment;
 use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
-use crate::kustomize::{self, Build};
-use crate::needs::{Need, Needs, Release, Revision, shown_image, without_charts};
 use outhaul_bundle::index::Source;
+use outhaul_needs::kustomize::{self, Build};
+use outhaul_needs::{Need, Needs, Release, Revision, shown_image, without_charts};
 
 /// Who brings images.
 pub trait ImageSource: std::fmt::Debug {

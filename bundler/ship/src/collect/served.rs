@@ -15,7 +15,7 @@ use outhaul_plane::render::RenderedAssignment;
 
 use super::CollectError;
 use crate::assemble::Spool;
-use crate::needs::{Need, Needs, Revision};
+use outhaul_needs::{Need, Needs, Revision};
 
 /// The branch that a clone without a branch gets, where nothing says which it is.
 const DEFAULT: &str = "refs/heads/main";

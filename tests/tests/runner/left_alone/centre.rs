@@ -120,6 +120,22 @@ fn a_project_file_that_cannot_be_used_lets_nothing_be_done() {
 }
 
 #[test]
+fn an_environment_on_the_branch_of_another_is_not_promoted() {
+    let world = World::new();
+    world.0.on_branch("control-plane", "main", |folder| {
+        let path = folder.join(".environments/stage.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace("branch: stage", "branch: dev")).unwrap();
+    });
+    world.left_alone((
+        "outhaul",
+        "promote --control-plane control-plane --to stage",
+        2,
+        "is promoted into both; `stage` stays where it is",
+    ));
+}
+
+#[test]
 fn an_environment_that_cannot_be_moved_stays_where_it_is() {
     let world = World::new();
     world.0.on_branch("control-plane", "main", |folder| {

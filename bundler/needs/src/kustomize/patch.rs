@@ -11,7 +11,7 @@ use outhaul_control::yaml::{self, Node, Value};
 
 use super::items::{self, Item};
 use super::{Means, Walk, files, list, strings, text};
-use crate::needs::{self, Need, Substitution};
+use crate::manifest::{self, Need, Substitution};
 
 /// Transformers of Kustomize itself that touch no image.
 const HARMLESS: [&str; 12] = [
@@ -99,7 +99,7 @@ impl Patch {
             }];
         }
         let mut found = Vec::new();
-        needs::images(&self.file, value, &mut found);
+        manifest::images(&self.file, value, &mut found);
         let inner = items::of(&self.file, value);
         let is_inner = |at: &Location| {
             let same = inner.iter().find(|item| item.at.span == at.span);
@@ -274,7 +274,7 @@ impl Walk<'_> {
                 self.chart(text(plugin, "name").unwrap_or("?"), at.clone());
             }
             "ImageTagTransformer" => {
-                let one = plugin.field("imageTag").and_then(needs::substitution);
+                let one = plugin.field("imageTag").and_then(manifest::substitution);
                 let one: Vec<Substitution> = one.into_iter().collect();
                 // It may say itself which fields it replaces.
                 items.extend(items::replaced(items.clone(), &one));

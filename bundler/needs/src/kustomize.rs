@@ -12,7 +12,7 @@ use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{Opened, SourceError, normal_path};
 
-use crate::needs::{Helm, Need, Substitution, is_kustomization, substitutions};
+use crate::manifest::{Helm, Need, Substitution, is_kustomization, substitutions};
 
 mod empty;
 mod files;

@@ -13,7 +13,7 @@ use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::yaml::{self, Node, Value};
 use serde_json::Value as Json;
 
-use crate::needs::helm::json;
+use crate::values::json;
 
 /// Largest archive in bytes.
 pub const MAX_ARCHIVE: u64 = 32 << 20;

@@ -6,7 +6,7 @@
 
 mod archive;
 mod templates;
-pub(crate) mod values;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use serde_json::Value as Json;
 
 pub use archive::{Chart, MAX_ARCHIVE};
 
-use crate::needs::{Need, Needs, Release, together};
-use values::merged;
+use crate::manifest::{Need, Needs, Release, together};
+use crate::values::merged;
 
 /// Images of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::normal_url;
 
 use super::{list, strings, text};
-use crate::needs::{Substitution, parts, substitution};
+use crate::manifest::{Substitution, parts, substitution};
 
 /// What a reconciler is told to build.
 #[derive(Debug, Clone, PartialEq, Eq)]

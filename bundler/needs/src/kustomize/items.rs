@@ -10,7 +10,7 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::yaml::{Node, Value};
 
 use super::{list, text};
-use crate::needs::{self, Need, Substitution};
+use crate::manifest::{self, Need, Substitution};
 
 /// The container of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,12 +39,12 @@ pub(super) fn of(file: &Arc<SourceFile>, document: &Node) -> Vec<Item> {
     if is_list && !items.is_empty() {
         return items.iter().flat_map(|item| of(file, item)).collect();
     }
-    if needs::is_kustomization(file, document) {
+    if manifest::is_kustomization(file, document) {
         return Vec::new();
     }
     let mut found = Vec::new();
-    needs::images(file, document, &mut found);
-    needs::sources(file, document, &mut found);
+    manifest::images(file, document, &mut found);
+    manifest::sources(file, document, &mut found);
     let mut listed = Vec::new();
     if text(document, "kind") != Some("CustomResourceDefinition") {
         containers(document, &mut listed);
@@ -105,7 +105,7 @@ fn containers(node: &Node, found: &mut Vec<(usize, String, String)>) {
 /// Substitutions under another key than `images`.
 pub(super) fn listed(document: &Node, key: &str) -> Vec<Substitution> {
     let items = list(document, key).iter();
-    items.filter_map(needs::substitution).collect()
+    items.filter_map(manifest::substitution).collect()
 }
 
 /// `items` after one kustomization: each of its substitutions sees what the one before it made.

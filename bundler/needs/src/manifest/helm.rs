@@ -13,7 +13,7 @@ use outhaul_control::yaml::{Node, Value};
 use serde_json::Value as Json;
 
 use super::{Need, text};
-use crate::chart::values::merged;
+use crate::values::{json, merged};
 
 mod argocd;
 
@@ -357,29 +357,6 @@ fn elsewhere(spec: &Node) -> Vec<String> {
         all.push("`postRenderers`".to_owned());
     }
     all
-}
-
-/// A value as JSON, with numbers as Helm has them: `1.10` without quotes is 1.1.
-pub(crate) fn json(node: &Node) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(value) => Json::Bool(*value),
-        Value::String(text) => Json::String(text.clone()),
-        Value::Number(text) => {
-            let whole = text.parse::<i64>().ok().map(Json::from);
-            let number = whole.or_else(|| text.parse::<f64>().ok().map(Json::from));
-            // Infinite, or written to another base: a text is shown as it is.
-            number
-                .filter(Json::is_number)
-                .unwrap_or_else(|| Json::String(text.clone()))
-        }
-        Value::Sequence(items) => items.iter().map(json).collect(),
-        Value::Mapping(entries) => entries
-            .iter()
-            .map(|entry| (entry.key.clone(), json(&entry.value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-    }
 }
 
 /// The name of a chart in a registry; `None` where its version is a range.

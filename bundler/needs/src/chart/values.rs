@@ -22,25 +22,6 @@ pub(crate) struct Shaped {
     pub(crate) off: Vec<Path>,
 }
 
-/// `base` with `over` in its place, as Helm does it: maps key by key, nothing in the place of what is `null`.
-pub(crate) fn merged(base: Value, over: &Value) -> Value {
-    match (base, over) {
-        (base, Value::Null) => base,
-        (Value::Object(mut base), Value::Object(over)) => {
-            for (key, value) in over {
-                if value.is_null() {
-                    base.remove(key);
-                    continue;
-                }
-                let before = base.remove(key).unwrap_or_default();
-                base.insert(key.clone(), merged(before, value));
-            }
-            Value::Object(base)
-        }
-        (_, over) => over.clone(),
-    }
-}
-
 /// The images of `values`; an image without a tag is of `application`, the version that its chart installs. `skipped` are
 /// the keys of charts below.
 pub(crate) fn images(

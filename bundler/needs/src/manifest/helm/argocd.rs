@@ -9,7 +9,8 @@ use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use serde_json::{Value as Json, json};
 
-use super::{Id, Need, Release, json as value, merged, of_repository, text};
+use super::{Id, Need, Release, of_repository, text};
+use crate::values::{json as value, merged};
 
 /// The charts of an object.
 pub(super) fn charts(file: &Arc<SourceFile>, spec: &Node, id: &Id) -> Vec<(Need, Location)> {
@@ -22,7 +23,7 @@ pub(super) fn charts(file: &Arc<SourceFile>, spec: &Node, id: &Id) -> Vec<(Need,
 }
 
 /// Whether a source is a chart of a chart repository.
-pub(in crate::needs) fn is_chart(source: &Node) -> bool {
+pub(in crate::manifest) fn is_chart(source: &Node) -> bool {
     let url = text(source, "repoURL").unwrap_or_default();
     text(source, "chart").is_some() && (url.starts_with("https://") || url.starts_with("http://"))
 }
@@ -95,7 +96,7 @@ fn given(helm: &Node, elsewhere: &mut Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::needs::{Needs, together};
+    use crate::manifest::{Needs, together};
 
     #[test]
     fn a_chart_of_an_application_is_asked_for_with_its_values_and_parameters() {

@@ -1,0 +1,16 @@
+//! Needs: what workloads ask of a network, found in what is rendered, in charts, and in Kustomize builds.
+//!
+//! ```text
+//! a manifest ──▶ images, sources, charts          manifest
+//! a chart    ──▶ images of its values, templates  chart
+//! a build    ──▶ images and sources, by its path  kustomize
+//! ```
+//!
+//! What cannot be known is stated with its place. It runs no Helm and no Kustomize, and opens no connection.
+
+pub mod chart;
+pub mod kustomize;
+mod manifest;
+mod values;
+
+pub use manifest::*;

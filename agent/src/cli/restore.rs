@@ -19,7 +19,7 @@ use outhaul_site::backup::restore::{Options, restore};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent restore /media/stick/press-7.backup \
-                  --digest sha256:6f1e…"
+                  --digest sha256:6f1ed002ab5595859014ebf0951522d9f1b1b8b1c2a6b3f3fa5f7a1f6c7a4b1e"
 )]
 pub struct Args {
     /// The backup.

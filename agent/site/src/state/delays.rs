@@ -247,7 +247,7 @@ mod tests {
         );
         assert_eq!(sum(&later, true), Delayed::Until);
         // Between two looks, by the clocks alone.
-        let soon = at_present(later.clone(), &reading("b", 8, noon, false));
+        let soon = at_present(later.clone(), &reading("b", 7, noon, false));
         assert_eq!(sum(&soon, true), Delayed::Until);
         let passed = at_present(later.clone(), &reading("b", 10, noon, false));
         assert!(passed["press"].passed && !later["press"].passed);

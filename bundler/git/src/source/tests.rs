@@ -180,7 +180,7 @@ fn a_link_in_a_folder_is_no_folder_of_it() {
         let error = opened
             .tree("deploy", &all, &TreeLimits::PAYLOAD)
             .unwrap_err();
-        assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
+        assert!(matches!(error, SourceError::Linked { .. }), "{error}");
     }
 }
 

@@ -81,18 +81,17 @@ impl Repository {
         }
         self.log.lock().unwrap().push(format!("{line} {given}"));
         let is_index = line.ends_with("/index.yaml");
-        let elsewhere =
-            "HTTP/1.1 302 Found\r\nLocation: https://other.example/x\r\nContent-Length: 0\r\n\r\n";
+        let elsewhere = "HTTP/1.1 302 Found\r\nLocation: https://other.example/x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         let endless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
         let text = match (self.lie, is_index) {
             (Lie::RedirectsIndex, true) | (Lie::RedirectsArchive, false) => elsewhere.to_owned(),
             (Lie::RedirectsHere, false) if !line.ends_with("/moved") => {
-                "HTTP/1.1 307 Moved\r\nLocation: moved\r\nContent-Length: 0\r\n\r\n".to_owned()
+                "HTTP/1.1 307 Moved\r\nLocation: moved\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned()
             }
             (Lie::RedirectsToNamed, false) if !line.ends_with("/named") => {
                 let (_, port) = self.address.split_once(':').unwrap();
                 format!(
-                    "HTTP/1.1 302 Found\r\nLocation: http://localhost:{port}/named\r\nContent-Length: 0\r\n\r\n"
+                    "HTTP/1.1 302 Found\r\nLocation: http://localhost:{port}/named\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
                 )
             }
             (Lie::EndlessArchive, false) => {
@@ -101,17 +100,17 @@ impl Repository {
                 while stream.write_all(&piece).is_ok() {}
                 return;
             }
-            (Lie::Denies, _) => "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm=\"https://x\"\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            (Lie::Denies, _) => "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm=\"https://x\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
             (Lie::WantsBasic, _) if given.is_empty() => {
-                "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n".to_owned()
+                "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned()
             }
             (_, true) => {
                 let index = self.index();
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{index}", index.len())
+                format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{index}", index.len())
             }
             (_, false) => {
                 let archive = self.archive.lock().unwrap().clone();
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", archive.len());
+                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", archive.len());
                 stream.write_all(head.as_bytes()).ok();
                 stream.write_all(&archive).ok();
                 return;

@@ -226,6 +226,21 @@ pub(super) const TABLE: &[Case] = &[
         "--why harvest --state sites/edge-1",
         "--state nowhere",
     ),
+    case(
+        "outhaul-agent backup",
+        "--to site.backup --state sites/edge-1",
+        "--to site.backup --state nowhere",
+    ),
+    case(
+        "outhaul-agent restore",
+        "site.backup --state sites/edge-8",
+        "nowhere.backup --state sites/edge-9",
+    ),
+    not_here(
+        "outhaul-agent observe",
+        "it takes a cluster, see `observing`",
+        "--state sites/edge-1",
+    ),
     not_here(
         "outhaul-agent rollback",
         "it takes two bundles, see `reported`",

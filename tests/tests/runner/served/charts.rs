@@ -38,7 +38,9 @@ fn file_server(folder: PathBuf) -> String {
                 Err(_) => ("404 Not Found", Vec::new()),
             };
             let length = bytes.len();
-            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n");
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
             // A client that left is none of its business.
             drop(
                 stream

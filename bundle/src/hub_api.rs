@@ -27,6 +27,8 @@ pub mod path {
     pub const BUNDLES: &str = "/api/v1/bundles";
     /// A [`GateAnswer`](super::GateAnswer) to a [`GateQuery`](super::GateQuery).
     pub const GATE: &str = "/api/v1/gate";
+    /// This API, as an OpenAPI document.
+    pub const OPENAPI: &str = "/api/v1/openapi.json";
     /// What was refused, one row per site and rule.
     pub const REFUSALS: &str = "/api/v1/refusals";
     /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer).
@@ -44,14 +46,23 @@ pub const QUORUM_PERCENT: RangeInclusive<u32> = 1..=100;
 
 /// The question to a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct GateQuery {
     /// The environment.
+    #[cfg_attr(feature = "openapi", param(min_length = 1))]
     pub environment: String,
     /// The full id of the base commit.
+    #[cfg_attr(
+        feature = "openapi",
+        param(pattern = "^(sha256:)?([0-9a-f]{40}|[0-9a-f]{64})$")
+    )]
     pub commit: String,
     /// Within [`MAX_AGE_HOURS`]; the hub has a default.
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 87_600))]
     pub max_age_hours: Option<u32>,
     /// Within [`QUORUM_PERCENT`]; the hub's default is 100.
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 100))]
     pub quorum_percent: Option<u8>,
     /// The environment that the commit is to be promoted to.
     #[serde(default)]
@@ -87,7 +98,7 @@ impl GateQuery {
 }
 
 /// Text as a value in a query.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -102,6 +113,7 @@ fn escaped(text: &str) -> String {
 
 /// Open or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     /// The commit may not be promoted.
@@ -122,6 +134,7 @@ impl GateVerdict {
 
 /// What a gate decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Decision {
     /// Open or closed.
     pub verdict: GateVerdict,
@@ -172,6 +185,7 @@ fn is_first_edition(edition: &u32) -> bool {
 
 /// When a hub was restored, and from a backup of when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RestoredHub {
     /// When it was restored.
     pub at: String,
@@ -181,6 +195,7 @@ pub struct RestoredHub {
 
 /// A decision as the hub answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GateAnswer {
     /// The decision.
     #[serde(flatten)]
@@ -197,6 +212,7 @@ pub struct GateAnswer {
 
 /// One report that a decision rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Evidence {
     /// The site.
     pub site: String,
@@ -216,6 +232,7 @@ pub struct Evidence {
 
 /// The status of a site at a gate. [`SiteStatus::Confirmed`] is the only success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SiteStatus {
     /// It runs a bundle before the one asked about.
@@ -314,6 +331,7 @@ impl SiteStatus {
 
 /// One site at a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SiteStanding {
     /// The site.
     pub site: String,
@@ -344,6 +362,7 @@ impl SiteStanding {
 
 /// What became of the reports of one request.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReportsAnswer {
     /// Signed acknowledgements: envelopes of [`Ack`](crate::report::Ack).
     pub acks: Vec<Value>,
@@ -366,6 +385,7 @@ pub struct ReportsAnswer {
 
 /// Lines that one rule refused of one site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefusedGroup {
     /// The site that they claim to be from, where they claim one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -384,6 +404,7 @@ pub struct RefusedGroup {
 
 /// A line that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefusedLine {
     /// Its number, from 1.
     pub line: u64,
@@ -398,6 +419,7 @@ pub struct RefusedLine {
 
 /// What became of an enrolment request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Enrolled {
     /// This key is registered already, or was before the one in use.
@@ -427,6 +449,7 @@ impl fmt::Display for Enrolled {
 
 /// The answer to an enrolment request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RequestAnswer {
     /// What became of it.
     pub result: Enrolled,
@@ -436,6 +459,7 @@ pub struct RequestAnswer {
 
 /// What became of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RecordedBundle {
     /// Its environment.
     pub environment: String,
@@ -453,6 +477,7 @@ pub struct RecordedBundle {
 
 /// The answer with any status but 200.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorAnswer {
     /// What was expected and found.
     pub error: String,

@@ -11,6 +11,7 @@ mod gates;
 mod lanes;
 mod lists;
 mod metrics;
+mod openapi;
 mod problem;
 mod shared;
 mod shown;

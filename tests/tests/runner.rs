@@ -39,6 +39,8 @@ mod left_alone;
 mod loops;
 #[path = "runner/observing.rs"]
 mod observing;
+#[path = "runner/openapi.rs"]
+mod openapi;
 #[path = "runner/pipes.rs"]
 mod pipes;
 #[path = "runner/refusals.rs"]

@@ -165,6 +165,7 @@ impl PartRule {
 
 /// What became of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleVerdict {
     /// Its name, such as `soak`.
     pub rule: String,

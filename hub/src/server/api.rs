@@ -12,14 +12,19 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
-use outhaul_bundle::hub_api::{ErrorAnswer, ReportsAnswer, RequestAnswer, path};
+use axum::routing::get;
+use outhaul_bundle::hub_api::{ErrorAnswer, RecordedBundle, ReportsAnswer, RequestAnswer, path};
 use outhaul_kit::text::chain;
 use outhaul_listen::Peer;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::body;
-use super::problem::{GONE, Nothing, Params, Problem};
+use super::openapi::{self, Described};
+use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{gates, lists, metrics};
@@ -43,18 +48,26 @@ const LINES_AT_ONCE: usize = 256;
 /// Bad signatures of one batch that are looked at.
 const MAX_BAD_SIGNATURES: usize = 256;
 
+/// Each call once: what answers it, and how the document describes it.
+fn calls() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::with_openapi(Described::openapi())
+        .routes(routes!(health))
+        .routes(routes!(metrics::answer))
+        .routes(routes!(lists::sites))
+        .routes(routes!(lists::assignments))
+        .routes(routes!(lists::refusals))
+        .routes(routes!(gates::gate))
+        .routes(routes!(reports))
+        .routes(routes!(bundles))
+        .routes(routes!(lists::waiting, requests))
+}
+
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let (calls, document) = calls().split_for_parts();
+    let document = openapi::text(&document);
+    calls
         .route("/", get(page))
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics::answer))
-        .route(path::SITES, get(lists::sites))
-        .route(path::ASSIGNMENTS, get(lists::assignments))
-        .route(path::REFUSALS, get(lists::refusals))
-        .route(path::GATE, get(gates::gate))
-        .route(path::REPORTS, post(reports))
-        .route(path::BUNDLES, post(bundles))
-        .route(path::REQUESTS, get(lists::waiting).post(requests))
+        .route(path::OPENAPI, get(async || openapi::answer(document)))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .method_not_allowed_fallback(other_method)
         .with_state(shared)
@@ -80,6 +93,29 @@ async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     Ok((headers, Html(html)).into_response())
 }
 
+/// Whether the hub works.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+struct Health {
+    /// `ok`, or `degraded` when something beside says why.
+    status: &'static str,
+    /// What is wrong with the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<String>,
+    /// Why nothing can be taken in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
+}
+
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "operate",
+    summary = "Does this hub work",
+    responses(
+        (status = 200, description = "It answers and takes in", body = Health),
+        (status = 503, description = "It answers, and takes nothing in", body = Health),
+    )
+)]
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     shared.alive().await?;
     let clock = shared.clock().await?.map(|problem| problem.to_string());
@@ -87,21 +123,36 @@ async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> 
         true => shared.unwritable().await?,
         false => Some(GONE.to_owned()),
     };
-    let status = match unwritable {
+    let status = match &unwritable {
         // It answers questions; what it does not do is take reports in.
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,
         None => StatusCode::OK,
     };
-    let mut answer = json!({ "status": "ok" });
-    for (name, problem) in [("clock", clock), ("store", unwritable)] {
-        if let Some(problem) = problem {
-            answer["status"] = "degraded".into();
-            answer[name] = problem.into();
-        }
-    }
-    Ok((status, Json(answer)).into_response())
+    let is_well = clock.is_none() && unwritable.is_none();
+    let answer = Health {
+        status: if is_well { "ok" } else { "degraded" },
+        clock,
+        store: unwritable,
+    };
+    Ok((status, sorted(&answer)).into_response())
 }
 
+#[utoipa::path(
+    post,
+    path = path::REPORTS,
+    tag = "send",
+    summary = "Take in reports",
+    request_body(
+        content((Option<String> = "application/jsonl"), (Option<String> = "text/plain")),
+        description = "Signed envelopes of reports, one on each line; 16 MiB at most. Each line is accepted, known already, or refused with its rule"
+    ),
+    responses(
+        (status = 200, description = "What became of each line, and signed acknowledgements", body = ReportsAnswer),
+        (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
+        (status = 413, description = "The body is too large", body = ErrorAnswer),
+        Answers,
+    )
+)]
 async fn reports(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
@@ -177,6 +228,21 @@ fn batch(fleet: &str, now_ms: i64) -> Batch<'_> {
     }
 }
 
+#[utoipa::path(
+    post,
+    path = path::REQUESTS,
+    tag = "send",
+    summary = "Take in an enrolment request",
+    request_body(content = String, content_type = "application/json", description = "A signed envelope of a request; 64 KiB at most"),
+    responses(
+        (status = 200, description = "It waits, or is registered", body = RequestAnswer),
+        (status = 422, description = "It breaks a rule, which is named", body = ErrorAnswer),
+        (status = 429, description = "Too many wait", body = ErrorAnswer),
+        (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
+        (status = 413, description = "The body is too large", body = ErrorAnswer),
+        Answers,
+    )
+)]
 async fn requests(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
@@ -225,6 +291,19 @@ async fn requests(
     }
 }
 
+#[utoipa::path(
+    post,
+    path = path::BUNDLES,
+    tag = "send",
+    summary = "Take in what a bundle should change",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A signed bundle; what comes after its index is not read"),
+    responses(
+        (status = 200, description = "The bundle, and whether it is new", body = RecordedBundle),
+        (status = 422, description = "It breaks a rule, which is named", body = ErrorAnswer),
+        (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
+        Answers,
+    )
+)]
 async fn bundles(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
@@ -281,4 +360,24 @@ async fn refused(
         rule: Some(rule.to_owned()),
     };
     Ok((status, Json(answer)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `OUTHAUL_WRITE_OPENAPI=1` writes it anew.
+    #[test]
+    fn the_document_that_is_checked_in_is_that_of_these_calls() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
+        let made = openapi::text(&calls().split_for_parts().1);
+        if std::env::var_os("OUTHAUL_WRITE_OPENAPI").is_some() {
+            std::fs::write(&file, &made).unwrap();
+        }
+        let kept = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            made == kept,
+            "docs/openapi.json is not current: run this test with OUTHAUL_WRITE_OPENAPI=1"
+        );
+    }
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT};
+use outhaul_bundle::hub_api::{
+    ErrorAnswer, GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT, path,
+};
 use serde_json::Value;
 
-use super::problem::{Params, Problem};
+use super::problem::{Answers, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use crate::gate;
@@ -59,6 +61,19 @@ fn asked(query: GateQuery) -> Result<Asked, Problem> {
     })
 }
 
+#[utoipa::path(
+    get,
+    path = path::GATE,
+    tag = "gate",
+    summary = "May a commit be promoted",
+    params(GateQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The decision; on record when the caller has a token and a signed bundle names the commit", body = GateAnswer),
+        (status = 401, description = "The token is not known", body = ErrorAnswer),
+        Answers,
+    )
+)]
 pub(super) async fn gate(
     State(shared): State<Arc<Shared>>,
     Params(query): Params<GateQuery>,

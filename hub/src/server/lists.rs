@@ -8,16 +8,16 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use outhaul_bundle::hub_api::path;
+use outhaul_bundle::hub_api::{escaped, path};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::problem::{Params, Problem, Question};
+use super::problem::{Answers, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
-use crate::store::{SitePage, StoreError};
+use crate::store::{IngestRefusal, SitePage, StoreError};
 use crate::time;
-use crate::view::{AssignmentRow, Reading, SiteRow, request_rows};
+use crate::view::{AssignmentRow, Reading, RequestRow, SiteRow, request_rows};
 
 /// Rows of a list in one answer.
 const MAX_ROWS: usize = 10_000;
@@ -31,12 +31,22 @@ pub(super) struct Part {
     limit: Option<usize>,
     /// Rows to leave out, in the list's order.
     #[serde(default)]
-    offset: usize,
+    offset: u32,
     /// Rows of sites after this name; of lists by site only.
     #[serde(default)]
     after: String,
-    /// `json`, which is the default, or `csv`; of sites only.
-    format: Option<String>,
+    /// Of sites only.
+    format: Option<Format>,
+}
+
+/// The form of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    /// Comma-separated values, RFC 4180.
+    Csv,
+    /// JSON.
+    Json,
 }
 
 /// Which part of the list of sites.
@@ -67,33 +77,45 @@ impl Question for ListPart {
 }
 
 impl Part {
-    fn limit(&self) -> usize {
-        self.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS)
+    fn limit(&self) -> Result<usize, Problem> {
+        let limit = self.limit.unwrap_or(MAX_ROWS);
+        match (1..=MAX_ROWS).contains(&limit) {
+            true => Ok(limit),
+            false => Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                format!("limit is 1 to {MAX_ROWS}, not {limit}"),
+            )),
+        }
+    }
+
+    fn offset(&self) -> Result<usize, Problem> {
+        match i32::try_from(self.offset) {
+            Ok(_) => Ok(self.offset as usize),
+            Err(_) => Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                format!("offset is {} at most, not {}", i32::MAX, self.offset),
+            )),
+        }
     }
 
     /// Whether CSV is asked for, by `format` or by `Accept`.
-    fn is_csv(&self, headers: &HeaderMap) -> Result<bool, Problem> {
-        match self.format.as_deref() {
-            Some("csv") => Ok(true),
-            Some("json") => Ok(false),
-            Some(other) => Err(Problem::new(
-                StatusCode::BAD_REQUEST,
-                format!("format is `json` or `csv`, not `{other}`"),
-            )),
-            None => Ok(headers
+    fn is_csv(&self, headers: &HeaderMap) -> bool {
+        match self.format {
+            Some(format) => format == Format::Csv,
+            None => headers
                 .get(header::ACCEPT)
                 .and_then(|value| value.to_str().ok())
-                .is_some_and(|value| value.trim().starts_with("text/csv"))),
+                .is_some_and(|value| value.trim().starts_with("text/csv")),
         }
     }
 }
 
 /// The rows of one answer as JSON, with a `Link` to the next ones.
-fn rows<T: Serialize>(path: &str, part: &Part, all: &[T]) -> Response {
-    let from = part.offset.min(all.len());
-    let to = from.saturating_add(part.limit()).min(all.len());
+fn rows<T: Serialize>(path: &str, (offset, limit): (usize, usize), all: &[T]) -> Response {
+    let from = offset.min(all.len());
+    let to = from.saturating_add(limit).min(all.len());
     let answer = Json(json!(&all[from..to])).into_response();
-    let more = (to < all.len()).then(|| format!("limit={}&offset={to}", part.limit()));
+    let more = (to < all.len()).then(|| format!("limit={limit}&offset={to}"));
     linked(path, more, answer)
 }
 
@@ -108,31 +130,52 @@ fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
     }
 }
 
+#[utoipa::path(
+    get,
+    path = path::SITES,
+    tag = "read",
+    summary = "What each site should run, does run, and when it was heard of",
+    params(
+        ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
+        ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+        ("after" = Option<String>, Query, description = "Rows of sites after this name"),
+        ("format" = inline(Option<Format>), Query, description = "Without it, CSV where `Accept` begins with `text/csv`, else JSON"),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The sites by name; a `Link` with `rel=\"next\"` leads to the next ones, where there are more",
+            content((Vec<SiteRow> = "application/json"), (String = "text/csv; charset=utf-8"))
+        ),
+        Answers,
+    )
+)]
 pub(super) async fn sites(
     State(shared): State<Arc<Shared>>,
     Params(SitesPart(part)): Params<SitesPart>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let is_csv = part.is_csv(&headers)?;
+    let is_csv = part.is_csv(&headers);
+    let (limit, offset) = (part.limit()?, part.offset()?);
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
         let page = SitePage {
             after: &part.after,
             // One more, to know whether there are any.
-            limit: part.limit() as u64 + 1,
-            offset: part.offset as u64,
+            limit: limit as u64 + 1,
+            offset: offset as u64,
             ..SitePage::ALL
         };
         let reading = store.read(|session| Reading::of(session, page, now_ms))?;
         let mut rows = reading.site_rows(now_ms);
-        let more = (rows.len() > part.limit()).then(|| {
-            rows.truncate(part.limit());
-            let next = part.offset.saturating_add(rows.len());
+        let more = (rows.len() > limit).then(|| {
+            rows.truncate(limit);
+            let next = offset.saturating_add(rows.len());
             let form = if is_csv { "&format=csv" } else { "" };
-            let after = &part.after;
+            let after = escaped(&part.after);
             match after.is_empty() {
-                true => format!("limit={}&offset={next}{form}", part.limit()),
-                false => format!("limit={}&offset={next}&after={after}{form}", part.limit()),
+                true => format!("limit={limit}&offset={next}{form}"),
+                false => format!("limit={limit}&offset={next}&after={after}{form}"),
             }
         });
         let answer = if is_csv {
@@ -192,13 +235,29 @@ fn cell_of(text: &str) -> String {
 }
 
 /// Assignments by site, read some sites at a time.
+#[utoipa::path(
+    get,
+    path = path::ASSIGNMENTS,
+    tag = "read",
+    summary = "What each assignment should be on each site, and is",
+    params(
+        ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
+        ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+        ("after" = Option<String>, Query, description = "Rows of sites after this name"),
+    ),
+    responses(
+        (status = 200, description = "The assignments by site; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<AssignmentRow>),
+        Answers,
+    )
+)]
 pub(super) async fn assignments(
     State(shared): State<Arc<Shared>>,
     Params(AssignmentsPart(part)): Params<AssignmentsPart>,
 ) -> Result<Response, Problem> {
+    let (limit, offset) = (part.limit()?, part.offset()?);
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
-        let (limit, mut skip) = (part.limit(), part.offset);
+        let mut skip = offset;
         let mut shown: Vec<AssignmentRow> = Vec::new();
         let mut after = part.after.clone();
         let more = loop {
@@ -232,14 +291,17 @@ pub(super) async fn assignments(
                 .count();
             let before = shown.iter().rev().nth(in_part).map(|row| row.site.clone());
             match before {
-                Some(before) => format!("limit={limit}&after={before}&offset={in_part}"),
+                Some(before) => {
+                    let before = escaped(&before);
+                    format!("limit={limit}&after={before}&offset={in_part}")
+                }
                 None if part.after.is_empty() => {
-                    format!("limit={limit}&offset={}", part.offset + shown.len())
+                    format!("limit={limit}&offset={}", offset + shown.len())
                 }
                 None => format!(
                     "limit={limit}&after={}&offset={}",
-                    part.after,
-                    part.offset + shown.len()
+                    escaped(&part.after),
+                    offset + shown.len()
                 ),
             }
         });
@@ -253,28 +315,58 @@ pub(super) async fn assignments(
 }
 
 /// The requests that wait, with the fingerprints that a person compares.
+#[utoipa::path(
+    get,
+    path = path::REQUESTS,
+    tag = "read",
+    summary = "Enrolment requests that wait for a person",
+    params(
+        ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
+        ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+    ),
+    responses(
+        (status = 200, description = "The requests; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<RequestRow>),
+        Answers,
+    )
+)]
 pub(super) async fn waiting(
     State(shared): State<Arc<Shared>>,
     Params(ListPart(part)): Params<ListPart>,
 ) -> Result<Response, Problem> {
+    let part = (part.offset()?, part.limit()?);
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| {
             let pending = session.pending_requests(u32::MAX)?;
             Ok::<_, StoreError>(request_rows(&pending, &session.site_states()?))
         })?;
-        Ok(rows(path::REQUESTS, &part, &shown))
+        Ok(rows(path::REQUESTS, part, &shown))
     });
     Ok(answer.await?)
 }
 
 /// What was refused, one row per transport, site and rule.
+#[utoipa::path(
+    get,
+    path = path::REFUSALS,
+    tag = "read",
+    summary = "What was refused",
+    params(
+        ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
+        ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
+    ),
+    responses(
+        (status = 200, description = "The refusals, one per transport, site and rule; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<IngestRefusal>),
+        Answers,
+    )
+)]
 pub(super) async fn refusals(
     State(shared): State<Arc<Shared>>,
     Params(ListPart(part)): Params<ListPart>,
 ) -> Result<Response, Problem> {
+    let part = (part.offset()?, part.limit()?);
     let answer = shared.look(move |store, _| {
         let shown = store.read(|session| session.refusals(u32::MAX))?;
-        Ok(rows(path::REFUSALS, &part, &shown))
+        Ok(rows(path::REFUSALS, part, &shown))
     });
     Ok(answer.await?)
 }

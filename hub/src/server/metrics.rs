@@ -12,7 +12,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use super::counters::Counters;
-use super::problem::Problem;
+use super::problem::{Answers, Problem};
 use super::shared::Shared;
 use crate::store::{SitePage, Store, StoreError};
 use crate::time;
@@ -78,6 +78,16 @@ fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
     Ok(found)
 }
 
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operate",
+    summary = "Metrics in Prometheus's text form",
+    responses(
+        (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
+        Answers,
+    )
+)]
 pub(super) async fn answer(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     let now_ms = time::now_ms();
     let counted = shared

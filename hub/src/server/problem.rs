@@ -34,6 +34,24 @@ impl Problem {
     }
 }
 
+/// What every call may answer besides what it is for.
+#[derive(utoipa::IntoResponses)]
+#[expect(
+    dead_code,
+    reason = "a description: problems are answered as `Problem`"
+)]
+pub(super) enum Answers {
+    /// A parameter is not known, or not within its bounds.
+    #[response(status = 400)]
+    BadRequest(ErrorAnswer),
+    /// The store failed; the hub's journal has the reason.
+    #[response(status = 500)]
+    Failed(ErrorAnswer),
+    /// Nothing can be taken in or read now; send it again later.
+    #[response(status = 503)]
+    Unavailable(ErrorAnswer),
+}
+
 /// The parameters of one question.
 pub(super) trait Question: DeserializeOwned {
     /// Their names: a question with another one is refused, because what is misspelled would count as left out.

@@ -22,7 +22,7 @@ pub const NETWORK: &str = "http";
 const MAX_REFUSAL_CHARS: usize = 600;
 
 /// Something that was not taken in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct IngestRefusal {
     /// When last, milliseconds since 1970.
     pub at_ms: i64,

@@ -10,7 +10,7 @@ use crate::store::{SiteOrder, TakenSlip};
 use crate::time;
 
 /// One order of a site's present enrolment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct OrderRow {
     /// Its number.
     pub number: u64,
@@ -36,7 +36,7 @@ pub struct OrderRow {
 }
 
 /// The last freshness slip that a site took.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct SlipRow {
     /// The signed time that it brought, RFC 3339.
     pub brought_time: String,

@@ -11,7 +11,7 @@ use crate::store::{PendingRequest, SiteState};
 use crate::time;
 
 /// One request that waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct RequestRow {
     /// The site that it names.
     pub site: String,

@@ -13,7 +13,7 @@ use crate::store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefus
 use crate::time::{self, HOUR_MS};
 
 /// Whether a site is heard of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {
     /// Within the last three days.
@@ -27,7 +27,7 @@ pub enum Connection {
 }
 
 /// Where a site stands with the newest bundle that is for it, by what it reported itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BundleStatus {
     /// It is at work on it.
@@ -45,7 +45,7 @@ pub enum BundleStatus {
 }
 
 /// Something that a site reports to have refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct RefusalRow {
     /// The file or address that it came from.
     pub source: String,
@@ -72,7 +72,7 @@ impl From<&SiteRefusal> for RefusalRow {
 }
 
 /// One site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct SiteRow {
     /// Its name.
     pub site: String,
@@ -138,7 +138,7 @@ pub struct SiteRow {
 }
 
 /// One assignment on one site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct AssignmentRow {
     /// The environment.
     pub environment: String,

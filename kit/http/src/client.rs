@@ -1,8 +1,8 @@
 //! One client: TLS, time limits, redirects, and answers that are bounded.
 //!
-//! What comes in: [`ClientSettings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It retries
-//! nothing and keeps nothing between requests but open connections. Each URL is checked before it is used:
-//! see [`crate::address`].
+//! What comes in: [`ClientSettings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It keeps
+//! nothing between requests but open connections, and repeats nothing but a `GET` or `HEAD` on a connection that was closed before
+//! an answer began. Each URL is checked before it is used: see [`crate::address`].
 
 use std::io::Read;
 use std::sync::Arc;
@@ -193,12 +193,17 @@ impl Request<'_> {
         self
     }
 
-    /// Sends it without a body.
+    /// Sends it without a body. A `GET` or `HEAD` is sent once more when the connection was closed before an answer began: a server
+    /// may close one that was kept open at the moment when it is used again (RFC 9110, section 9.2.2).
     ///
     /// # Errors
     /// [`HttpError`] when no answer begins within the limits.
     pub fn send(self) -> Result<Answer, HttpError> {
-        self.run(())
+        let repeatable = matches!(
+            self.builder.method_ref(),
+            Some(&Method::GET | &Method::HEAD)
+        );
+        self.run((), repeatable)
     }
 
     /// Sends it with a body.
@@ -206,10 +211,10 @@ impl Request<'_> {
     /// # Errors
     /// [`HttpError`] when no answer begins within the limits.
     pub fn send_bytes(self, body: &[u8]) -> Result<Answer, HttpError> {
-        self.run(body)
+        self.run(body, false)
     }
 
-    fn run(self, body: impl AsSendBody) -> Result<Answer, HttpError> {
+    fn run(self, body: impl AsSendBody + Clone, repeatable: bool) -> Result<Answer, HttpError> {
         let Self {
             client,
             builder,
@@ -225,14 +230,27 @@ impl Request<'_> {
         let request = builder.uri(canonical).body(body);
         // Its text would not name the header.
         let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
-        let mut config = agent.configure_request(request);
-        if body_limit.is_some() {
-            config = config.timeout_recv_body(body_limit);
-        }
-        let response = agent.run(config.build());
+        let send = |request| {
+            let mut config = agent.configure_request(request);
+            if body_limit.is_some() {
+                config = config.timeout_recv_body(body_limit);
+            }
+            agent.run(config.build())
+        };
+        let response = match send(request.clone()) {
+            Err(error) if repeatable && is_closed(&error) => send(request),
+            first => first,
+        };
         let response = response.map_err(|error| failed(error.to_string()))?;
         Ok(Answer { url, response })
     }
+}
+
+/// Whether the server closed the connection before an answer began.
+fn is_closed(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let closed = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(error, ureq::Error::Io(error) if closed.contains(&error.kind()))
 }
 
 /// What a server answered.

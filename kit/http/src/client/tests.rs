@@ -130,3 +130,55 @@ fn a_file_without_a_certificate_is_named() {
     let error = Client::new(&ClientSettings::new("test/1", Authority::File(&missing))).unwrap_err();
     assert!(matches!(error, HttpError::AuthorityFile(_)), "{error}");
 }
+
+/// A server that answers the first request of its first connection, closes that connection at the second, and answers the first
+/// request of another. It returns how many requests it read.
+fn serve_and_close() -> (String, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        let mut requests = 0;
+        for answered in [1, 0] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for _ in 0..=answered {
+                let lines = lines.by_ref().map_while(Result::ok);
+                if lines.take_while(|line| !line.is_empty()).count() == 0 {
+                    break;
+                }
+                requests += 1;
+                if requests != 2 {
+                    stream
+                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                        .unwrap();
+                }
+            }
+        }
+        requests
+    });
+    (url, thread)
+}
+
+#[test]
+fn a_get_on_a_connection_that_the_server_closed_is_sent_once_more() {
+    let (url, thread) = serve_and_close();
+    let client = client();
+    for _ in 0..2 {
+        let answer = client.request(Method::GET, &url).send().unwrap();
+        assert_eq!(answer.bytes(2).unwrap(), b"ok");
+    }
+    assert_eq!(thread.join().unwrap(), 3);
+}
+
+#[test]
+fn a_post_on_a_connection_that_the_server_closed_is_not_repeated() {
+    let (url, thread) = serve_and_close();
+    let client = client();
+    let first = client.request(Method::POST, &url).send_bytes(b"").unwrap();
+    assert_eq!(first.bytes(2).unwrap(), b"ok");
+    let second = client.request(Method::POST, &url).send_bytes(b"");
+    assert!(matches!(second, Err(HttpError::Failed { .. })));
+    // The server still waits for its second connection.
+    client.request(Method::GET, &url).send().unwrap();
+    assert_eq!(thread.join().unwrap(), 3);
+}

@@ -9,6 +9,7 @@ mod acts;
 mod audit;
 mod backup;
 mod caller;
+mod carry;
 mod choose;
 mod completions;
 mod decisions;
@@ -89,6 +90,7 @@ enum Command {
     Import(import::Args),
     Acks(acks::Args),
     Caller(caller::Args),
+    Carry(carry::Args),
     Choose(choose::Args),
     Gate(gate::Args),
     Decisions(decisions::Args),
@@ -139,6 +141,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Backup(args) => backup::write(&common, &args),
         Command::Restore(args) => backup::restore(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),
+        Command::Carry(args) => carry::run(&common, &args),
         Command::Choose(args) => choose::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),

@@ -5,6 +5,7 @@
 //! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
+mod carrying;
 mod orders;
 mod requests;
 mod rows;
@@ -15,6 +16,7 @@ use outhaul_bundle::hub_api::RestoredHub;
 use outhaul_gate::observed::resolved;
 use serde::Serialize;
 
+pub use carrying::{CarriedBundle, CarrierList, LeftOut, Stop};
 pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};

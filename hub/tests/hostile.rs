@@ -203,6 +203,15 @@ fn a_gate_question_is_on_record_only_for_a_caller_with_a_token() {
     assert!(!found(&bytes));
 }
 
+/// Ends the clients of a test when it goes out of scope.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn liveness_waits_for_no_query_and_no_writer() {
     let hub = Hub::new();
@@ -224,6 +233,8 @@ fn liveness_waits_for_no_query_and_no_writer() {
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // Also when an assertion fails here, so that the clients end.
+        let _ended = Ended(&stop);
         for _ in 0..12 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -240,7 +251,6 @@ fn liveness_waits_for_no_query_and_no_writer() {
                     words += usize::from(&bytes[..length] == b"WATCHDOG=1\n");
                 }
                 assert_eq!(plain(address, "GET /healthz", b"").0, 200);
-                stop.store(true, Ordering::Relaxed);
                 Ok::<_, outhaul_hub::store::StoreError>(())
             })
             .unwrap();

@@ -4,6 +4,7 @@
 mod asked;
 mod audited;
 mod bad_input;
+mod carried;
 mod centre;
 #[path = "../src/fake.rs"]
 mod fake;

@@ -249,7 +249,12 @@ impl Request<'_> {
 /// Whether the server closed the connection before an answer began.
 fn is_closed(error: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let closed = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    let closed = [
+        BrokenPipe,
+        ConnectionAborted,
+        ConnectionReset,
+        UnexpectedEof,
+    ];
     matches!(error, ureq::Error::Io(error) if closed.contains(&error.kind()))
 }
 

@@ -34,7 +34,8 @@ mod pages;
 mod registration;
 mod server;
 mod state;
-pub mod store;
+#[cfg(test)]
+mod stored;
 mod time;
 pub mod view;
 mod visible;
@@ -42,5 +43,6 @@ mod visible;
 pub use error::HubError;
 pub use gate::record;
 pub use gate::{Decision, GateQuestion, GateVerdict};
+pub use outhaul_store as store;
 pub use state::Hub;
 pub use store::Store;

@@ -216,6 +216,36 @@ fn run_sql(path: &Path, text: &str) {
     db.execute_batch(text).unwrap();
 }
 
+/// Statements that forge a backup's database, and what the refusal names.
+const FORGERIES: [(&str, &str); 8] = [
+    (
+        "CREATE TRIGGER t AFTER INSERT ON reports BEGIN DELETE FROM refusals; END",
+        "trigger `t` is none that this program makes",
+    ),
+    ("CREATE TABLE other (x)", "table `other` is none"),
+    ("DROP TABLE refusals", "table `refusals` is missing"),
+    (
+        "UPDATE current_states SET running = NULL",
+        "does not follow from its reports",
+    ),
+    (
+        "UPDATE gate_acts SET by_name = 'eve'",
+        "entry 1 of what people decided",
+    ),
+    (
+        "UPDATE gate_decisions SET verdict = 'closed'",
+        "decision 1 is not what",
+    ),
+    (
+        "UPDATE settings SET value = 'x' WHERE name = 'fleet'",
+        "its `fleet` is another",
+    ),
+    (
+        "DELETE FROM migrations WHERE version = 13",
+        "its tables are of version 12",
+    ),
+];
+
 #[test]
 fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     let (hub, centre, mut sites) = world(&["drone-1"]);
@@ -247,30 +277,7 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
         2,
         "is no backup",
     );
-    for (text, part) in [
-        (
-            "CREATE TRIGGER t AFTER INSERT ON reports BEGIN DELETE FROM refusals; END",
-            "trigger `t` is none that this program makes",
-        ),
-        ("CREATE TABLE other (x)", "table `other` is none"),
-        ("DROP TABLE refusals", "table `refusals` is missing"),
-        (
-            "UPDATE gate_acts SET by_name = 'eve'",
-            "entry 1 of what people decided",
-        ),
-        (
-            "UPDATE gate_decisions SET verdict = 'closed'",
-            "decision 1 is not what",
-        ),
-        (
-            "UPDATE settings SET value = 'x' WHERE name = 'fleet'",
-            "its `fleet` is another",
-        ),
-        (
-            "DELETE FROM migrations WHERE version = 13",
-            "its tables are of version 12",
-        ),
-    ] {
+    for (text, part) in FORGERIES {
         refused(&forged(&good, |path| run_sql(path, text)), 4, part);
     }
     let broken = forged(&good, |path| {

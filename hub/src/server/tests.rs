@@ -70,7 +70,11 @@ fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
 
     // No page more than there is: what a full disk answers.
     let limit = |pages: &'static str| {
-        let set = shared.change(move |hub| Ok(hub.store.limit_pages(pages)?));
+        let set = shared.change(move |hub| {
+            let text = format!("PRAGMA max_page_count = {pages}");
+            let set = hub.store.connection().query_row(&text, [], |_| Ok(()));
+            Ok(set.map_err(crate::store::StoreError::from)?)
+        });
         runtime.block_on(set).unwrap();
     };
     limit("1");

@@ -385,6 +385,15 @@ const RULES: &[Rule] = &[
         why: "the gate's decision is a function of what it is given",
     },
     Rule {
+        member: "outhaul-store",
+        never: &[
+            &CENTRE,
+            &["axum", "outhaul-listen", "tokio", "ureq"],
+            PROGRAMS,
+        ],
+        why: "the hub's database knows no network",
+    },
+    Rule {
         member: "outhaul-audit",
         never: &[
             &CENTRE,

@@ -1,6 +1,5 @@
 //! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
 
-mod history;
 mod kept;
 mod migrated;
 
@@ -140,7 +139,7 @@ fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() 
     let before = refused(&mut store);
     assert_eq!((before.len(), &before[0].rule[..]), (1, "rollback"));
     // As a store of before has it.
-    let db = &store.connection;
+    let db = store.connection();
     db.execute_batch("DELETE FROM site_refusals").unwrap();
     store
         .write(|session| session.read_older_refusals())
@@ -350,7 +349,7 @@ fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched()
         Store::create(folder.path()),
         Err(StoreError::Exists { .. })
     ));
-    let db = rusqlite::Connection::open(folder.path().join(super::FILE_NAME)).unwrap();
+    let db = rusqlite::Connection::open(folder.path().join(crate::store::FILE_NAME)).unwrap();
     db.execute("INSERT INTO migrations (version) VALUES (99)", [])
         .unwrap();
     assert!(matches!(

@@ -180,7 +180,7 @@ proptest! {
             }
         }
         let kept = state(&mut store, "a");
-        store.connection.execute_batch("DELETE FROM current_states").unwrap();
+        store.connection().execute_batch("DELETE FROM current_states").unwrap();
         store.write(|session| session.keep_all_current()).unwrap();
         prop_assert_eq!(state(&mut store, "a"), kept);
     }

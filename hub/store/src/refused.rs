@@ -92,7 +92,10 @@ impl Session<'_> {
     }
 
     /// Reads the refusals that were taken in before there was a table for them.
-    pub(super) fn read_older_refusals(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn read_older_refusals(&self) -> Result<(), StoreError> {
         let mut query = self
             .db
             .prepare("SELECT site, epoch, number, envelope FROM reports WHERE kind = 'refusal'")?;

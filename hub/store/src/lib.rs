@@ -13,6 +13,7 @@ mod copies;
 mod current;
 mod decisions;
 mod desired;
+mod history;
 mod kept;
 mod orders;
 mod outcomes;
@@ -54,19 +55,19 @@ pub const FILE_NAME: &str = "hub.db";
 const BUSY: Duration = Duration::from_secs(20);
 /// Each entry is run once, in order, and never changed after a release.
 const MIGRATIONS: &[&str] = &[
-    include_str!("store/migrations/0001_first.sql"),
-    include_str!("store/migrations/0002_overlays.sql"),
-    include_str!("store/migrations/0003_orders.sql"),
-    include_str!("store/migrations/0004_signing_order.sql"),
-    include_str!("store/migrations/0005_order_outcomes.sql"),
-    include_str!("store/migrations/0006_siege.sql"),
-    include_str!("store/migrations/0007_signers.sql"),
-    include_str!("store/migrations/0008_sites_of_assignments.sql"),
-    include_str!("store/migrations/0009_current_states.sql"),
-    include_str!("store/migrations/0010_gate_records.sql"),
-    include_str!("store/migrations/0011_refused_files.sql"),
-    include_str!("store/migrations/0012_audit.sql"),
-    include_str!("store/migrations/0013_conflicts_and_restores.sql"),
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_overlays.sql"),
+    include_str!("migrations/0003_orders.sql"),
+    include_str!("migrations/0004_signing_order.sql"),
+    include_str!("migrations/0005_order_outcomes.sql"),
+    include_str!("migrations/0006_siege.sql"),
+    include_str!("migrations/0007_signers.sql"),
+    include_str!("migrations/0008_sites_of_assignments.sql"),
+    include_str!("migrations/0009_current_states.sql"),
+    include_str!("migrations/0010_gate_records.sql"),
+    include_str!("migrations/0011_refused_files.sql"),
+    include_str!("migrations/0012_audit.sql"),
+    include_str!("migrations/0013_conflicts_and_restores.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.
@@ -93,7 +94,6 @@ pub struct Session<'a> {
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StoreError {
     /// A row holds what this program never wrote.
     #[error("the store holds a value that cannot be read: {what}")]
@@ -260,11 +260,10 @@ impl Store {
         work(&Session { db: &transaction })
     }
 
-    /// Lets the file have no more than so many pages, or those that it has: as a full disk does.
-    #[cfg(test)]
-    pub(crate) fn limit_pages(&mut self, pages: &str) -> Result<(), StoreError> {
-        let text = format!("PRAGMA max_page_count = {pages}");
-        Ok(self.connection.query_row(&text, [], |_| Ok(()))?)
+    /// The connection, for tests: of a full disk, of a damaged store, of one that an older program wrote.
+    #[doc(hidden)]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Whether the file that is open is still the one at its path: not removed, and not replaced by another.
@@ -443,6 +442,3 @@ fn parse<T: serde::de::DeserializeOwned>(text: &str, what: &str) -> Result<T, St
         what: what.to_owned(),
     })
 }
-
-#[cfg(test)]
-mod tests;

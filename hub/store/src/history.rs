@@ -1,10 +1,12 @@
-//! The current state, worked out from all of history: what the kept one is compared with.
+//! The current state, worked out from all of history: what the kept one is compared with before a backup is restored, and in
+//! tests.
 //!
-//! What comes in: the append-only tables. What goes out: what [`Session::site_states`] has to say of them.
+//! What comes in: the append-only tables. What goes out: what [`Session::site_states`] should return. It reads every report, and
+//! nothing of what is kept beside them.
 
 use std::collections::BTreeMap;
 
-use crate::store::{
+use crate::{
     Attempt, Newest, ObservedAssignment, Running, Session, SiteState, StoreError, from_sql,
 };
 use outhaul_gate::fold::without;
@@ -13,7 +15,7 @@ use outhaul_gate::fold::without;
 const NEWEST_EPOCHS: &str = "newest_epochs AS (
     SELECT site, epoch, acked FROM (
         SELECT site, epoch, acked,
-               ROW_NUMBER() OVER (PARTITION BY site ORDER BY ordinal DESC) AS place
+               ROW_NUMBER() OVER (PARTITION BY site ORDER BY CASE WHEN set_aside_ms IS NULL THEN 0 ELSE 1 END, ordinal DESC) AS place
           FROM epochs) AS ranked
      WHERE place = 1)";
 

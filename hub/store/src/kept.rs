@@ -75,7 +75,10 @@ impl Session<'_> {
     }
 
     /// The same for every site, for a store that was written before there was such a table.
-    pub(super) fn keep_all_current(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_all_current(&self) -> Result<(), StoreError> {
         let sites: Vec<String> = self
             .db
             .prepare("SELECT DISTINCT site FROM epochs ORDER BY site")?

@@ -137,7 +137,7 @@ impl HubConnection<'_> {
             self.authority,
             token()?.as_deref().map(String::as_str),
         )?;
-        let answer: GateAnswer = serde_json::from_slice(&bytes).map_err(problem)?;
+        let mut answer: GateAnswer = serde_json::from_slice(&bytes).map_err(problem)?;
         // A hub of before does not know rules, and answers without them.
         let decided = |rules: &GateRules| rules.is_simple() || !answer.decision.rules.is_empty();
         if !rules.is_none_or(decided) {
@@ -147,6 +147,7 @@ impl HubConnection<'_> {
                     .to_owned(),
             });
         }
+        answer.decision.notes.extend(answer.rules_on_record);
         Ok(answer.decision)
     }
 }

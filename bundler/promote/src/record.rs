@@ -79,6 +79,9 @@ pub fn message(to: &str, commit: &str, basis: &Basis) -> String {
                     evidence.state
                 );
             }
+            for note in &decision.notes {
+                let _ = writeln!(text, "- note: {}", note.replace(['\n', '\r'], " "));
+            }
         }
         Basis::Override(given) => {
             let _ = writeln!(text, "No gate let it in: {given}");

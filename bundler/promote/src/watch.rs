@@ -274,7 +274,10 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
         }
         let decision = hub.ask(from, &pinned, &GateRule::of(policy))?;
         if decision.verdict != GateVerdict::Open {
-            return Ok(StepOutcome::Closed(decision.reasons));
+            let notes = decision.notes.iter().map(|note| format!("note: {note}"));
+            return Ok(StepOutcome::Closed(
+                decision.reasons.iter().cloned().chain(notes).collect(),
+            ));
         }
         let from = from.clone();
         let decision = Box::new(decision);

@@ -211,9 +211,10 @@ impl Args {
         if self.output == Format::Json {
             print_json(
                 &json!({"promoted": false, "verdict": decision.verdict, "commit": commit,
-                "reasons": decision.reasons, "rules": decision.rules}),
+                "reasons": decision.reasons, "notes": decision.notes, "rules": decision.rules}),
             )?;
         }
+        print_notes(decision);
         let mut failure = Failure::say(
             failure::REFUSED,
             format!("the gate of `{from}` is closed for {commit}; `{to}` stays where it is"),
@@ -247,6 +248,7 @@ impl Args {
                     Basis::Override(given) => json!({"verdict": "overridden", "by": given.by, "reason": given.reason}),
                 },
                 "rules": decision.map(|decision| &decision.rules),
+                "notes": decision.map(|decision| &decision.notes),
                 "confirmed": decision.map(|decision| decision.confirmed),
                 "counted": decision.map(|decision| decision.counted),
             }));
@@ -259,7 +261,17 @@ impl Args {
                 say(&format!("recorded in that commit: {given}"));
             }
         }
+        if let Basis::Open { decision, .. } = basis {
+            print_notes(decision);
+        }
         Ok(Exit::SUCCESS)
+    }
+}
+
+/// What did not close the gate but should be known: sites that were waived, rules on record that count instead of those asked for.
+fn print_notes(decision: &Decision) {
+    for note in &decision.notes {
+        say(&format!("note: {note}"));
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use outhaul_tests::Checked as _;
 
-use super::promotion::fake_hub;
+use super::promotion::{WAIVED, fake_hub};
 use super::repositories::{commit, git};
 
 pub struct GateFixture {
@@ -143,13 +143,18 @@ fn nothing_but_the_first_environment_moves_without_a_gate() {
     made.open.lock().unwrap().clear();
     let (_, _, err) = made.ends(1, &format!("{promote} --to stage --hub {hub}"));
     assert!(err.contains("the gate of `dev` is closed"), "{err}");
+    let note = format!("note: press-8 is {WAIVED}");
+    assert!(err.contains(&note), "{err}");
+    assert!(err.contains("note: the rules on record count"), "{err}");
     made.open.lock().unwrap().push("dev");
     let (_, _, err) = made.ok(&format!("{promote} --to stage --hub {hub}"));
     assert!(err.contains("`stage` moved to"), "{err}");
+    assert!(err.contains(&note), "{err}");
     assert_eq!(made.base("stage"), new);
     let log = git(&made.path("cp"), &["log", "-1", "--format=%B", "stage"]);
     let evidence = format!("Outhaul-Promoted: stage {new}\nOuthaul-Gate: open dev");
     assert!(log.ends_with(&evidence), "{log}");
+    assert!(log.contains(&format!("\n- {note}\n")), "{log}");
 }
 
 #[test]

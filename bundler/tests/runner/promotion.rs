@@ -111,6 +111,9 @@ impl ChainFixture {
     }
 }
 
+/// What the fake hub notes of a site, as the real one does of a waived one.
+pub const WAIVED: &str = "waived until 2030-01-01T00:00:00Z";
+
 /// Answers the gate's question: open for the environments that the test lists.
 pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -134,7 +137,9 @@ pub fn fake_hub(open: Arc<Mutex<Vec<&'static str>>>, asked: Arc<Mutex<Vec<String
             if !is_open {
                 answer.decision.verdict = GateVerdict::Closed;
                 answer.decision.reasons = vec!["press-7 has not reported".to_owned()];
+                answer.rules_on_record = Some("the rules on record count".to_owned());
             }
+            answer.decision.notes = vec![format!("press-8 is {WAIVED}")];
             let body = serde_json::to_string(&answer).unwrap();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close",
@@ -165,7 +170,11 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
         "{events:?}"
     );
     assert_eq!(fixture.base("dev"), second);
-    let closed = StepOutcome::Closed(vec!["press-7 has not reported".into()]);
+    let closed = StepOutcome::Closed(vec![
+        "press-7 has not reported".into(),
+        format!("note: press-8 is {WAIVED}"),
+        "note: the rules on record count".into(),
+    ]);
     assert_eq!(events[1].outcome, closed);
     assert!(
         events[1]

@@ -193,9 +193,16 @@ pub(super) async fn sites(
 fn csv(rows: &[SiteRow]) -> String {
     let mut text = String::from(
         "site,environment,cluster_type,verdict,connection,last_seen,via,desired,actual,bundle,state,message,\
-         newest_report,acknowledged,waived_until,deferred_until\r\n",
+         newest_report,acknowledged,missing,conflict,waived_until,deferred_until\r\n",
     );
     let number = |number: Option<u64>| number.map_or_else(String::new, |n| n.to_string());
+    let runs = |runs: &[(u64, u64)]| {
+        let run = |(first, last): &(u64, u64)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}–{last}"),
+        };
+        runs.iter().map(run).collect::<Vec<_>>().join(" ")
+    };
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     for row in rows {
         let cells = [
@@ -213,6 +220,8 @@ fn csv(rows: &[SiteRow]) -> String {
             row.message.clone(),
             number(row.newest_report),
             number(row.acknowledged),
+            runs(&row.missing),
+            row.conflict.clone().unwrap_or_default(),
             row.waived_until.clone().unwrap_or_default(),
             row.deferred_until.clone().unwrap_or_default(),
         ];

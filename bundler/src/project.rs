@@ -130,6 +130,9 @@ fn refused(key: &str) -> Option<&'static str> {
         "scheduler" | "schedulers" => {
             "a project file names no program that is run: use `--scheduler NAME=PROGRAM`"
         }
+        "hook" | "hooks" => {
+            "a project file names no program that is run: use `--hook NAME=PROGRAM`"
+        }
         "cache" => {
             "where to fetch to is your own choice: use `--cache`, or the variable OUTHAUL_CACHE"
         }

@@ -22,6 +22,7 @@ use outhaul_load::scheduler::{NotAScheduler, Schedulers};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::render::MemoryCache;
 use outhaul_promote::HubConnection;
+use outhaul_promote::hooks::{HookPrograms, NotAHook};
 use outhaul_promote::watch::{self, StepEvent, StepOutcome, Watch};
 
 mod config;
@@ -95,6 +96,9 @@ pub enum ServeError {
     /// What chooses for policies cannot be used.
     #[error("`schedulers` cannot be used")]
     Scheduler(#[from] NotAScheduler),
+    /// What promotion policies name as hooks cannot be used.
+    #[error("`hooks` of `[promote]` cannot be used")]
+    Hook(#[from] NotAHook),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -140,6 +144,8 @@ impl std::fmt::Debug for RoundContext<'_> {
 pub struct Service {
     config: ServeConfig,
     request: LoadRequest,
+    /// The programs of promotion policies' hooks.
+    hooks: HookPrograms,
     state: State,
     memories: BTreeMap<String, MemoryCache>,
     /// What was said last of each environment: it is said once.
@@ -177,11 +183,17 @@ impl Service {
             cache: Cache::at(config.cache()),
             schedulers: Schedulers::parse(&config.schedulers)?,
         };
+        let hooks = config
+            .promote
+            .as_ref()
+            .map_or(&[][..], |chain| &chain.hooks);
+        let hooks = HookPrograms::parse(hooks)?;
         let lock = state::lock(&config.state)?;
         let state = State::read(&config.state)?;
         Ok(Self {
             config,
             request,
+            hooks,
             state,
             memories: BTreeMap::new(),
             said: BTreeMap::new(),
@@ -310,6 +322,7 @@ impl Service {
                 authority: chain.hub_ca.as_deref(),
             }),
             first: chain.first.as_deref(),
+            hooks: self.hooks.clone(),
         });
         let events = match events {
             Ok(events) => events,
@@ -324,6 +337,15 @@ impl Service {
         for event in &events {
             if !self.events.contains(event) {
                 (around.tell)(&format!("{CHAIN}: {event}"));
+            }
+            if let StepOutcome::Moved(moved) = &event.outcome
+                && !watch::failures(&moved.hooks).is_empty()
+            {
+                let problem = RoundProblem {
+                    text: event.to_string(),
+                    unreachable: false,
+                };
+                wrong.insert(CHAIN.to_owned(), problem);
             }
             if let StepOutcome::Failed(failed) = &event.outcome {
                 let problem = RoundProblem {

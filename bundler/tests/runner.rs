@@ -39,6 +39,7 @@ mod runner {
     pub mod places;
     pub mod projects;
     pub mod promotion;
+    pub mod promotion_hooks;
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;

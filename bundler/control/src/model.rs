@@ -13,7 +13,10 @@ use super::diagnostic::{Diagnostics, Location};
 mod delivery;
 mod policy;
 
-pub use delivery::{Charts, DeliveryPolicy, Drift, Encryption, Images, PromotionPolicy, Transport};
+pub use delivery::{
+    Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images,
+    PromotionHook, PromotionHooks, PromotionPolicy, Transport,
+};
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 
 pub mod composition;

@@ -24,6 +24,7 @@ mod declared;
 mod gather;
 mod output;
 pub mod pipeline;
+pub mod program;
 pub mod scheduler;
 pub mod sides;
 pub mod since;

@@ -7,7 +7,7 @@
 //! before it is used; whatever is wrong with it is that policy's failure and nobody else's.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -20,20 +20,16 @@ use outhaul_plane::schedule::answers::{ChosenPair, SchedulerAnswer, SchedulerAns
 use outhaul_plane::schedule::choose::{self, Choice, choose};
 use outhaul_plane::schedule::selects_target;
 
-mod program;
-
-use program::{SchedulerFault, run};
+use crate::program::{ProgramFault, Programs, last_line, run, shown};
 
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/scheduler/v1";
 /// How long a program may take.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The longest reason that is kept of a pair, in characters.
-const MAX_REASON: usize = 200;
 
 /// Programs by the name that policies call them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Schedulers(BTreeMap<String, PathBuf>);
+pub struct Schedulers(Programs);
 
 /// What was given is no `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,26 +42,27 @@ impl Schedulers {
     /// # Errors
     /// [`NotAScheduler`] for the first that is not of this form, or names one again.
     pub fn parse(given: &[String]) -> Result<Self, NotAScheduler> {
-        let mut programs = BTreeMap::new();
-        for text in given {
-            let wrong = || NotAScheduler(text.clone());
-            let (name, program) = text.split_once('=').ok_or_else(wrong)?;
-            if name.is_empty() || program.is_empty() {
-                return Err(wrong());
-            }
-            if programs
-                .insert(name.to_owned(), PathBuf::from(program))
-                .is_some()
-            {
-                return Err(wrong());
-            }
-        }
-        Ok(Self(programs))
+        Programs::parse(given).map(Self).map_err(NotAScheduler)
     }
 
     /// Whether no program is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// Why there is no answer that can be used.
+#[derive(Debug)]
+enum SchedulerFault {
+    /// There is one, and it is wrong.
+    Answer { message: String, help: String },
+    /// The program gave none.
+    Program(ProgramFault),
+}
+
+impl From<ProgramFault> for SchedulerFault {
+    fn from(fault: ProgramFault) -> Self {
+        Self::Program(fault)
     }
 }
 
@@ -94,6 +91,7 @@ fn ask_within(plane: &ControlPlane, schedulers: &Schedulers, limit: Duration) ->
             .collect();
         let asked = question(plane, policy, &choice, &targets, sites);
         let answer = run(program, asked.to_string().as_bytes(), limit)
+            .map_err(SchedulerFault::from)
             .and_then(|text| read(&text, plane, policy, &choice, &targets));
         let answer = match answer {
             Ok(chosen) => SchedulerAnswer::Chosen(chosen),
@@ -241,14 +239,6 @@ fn read(
     }
 }
 
-/// Foreign text as one short line, without what would steer a terminal.
-fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MAX_REASON)
-        .collect()
-}
-
 /// The program's path is for who runs it: it stays out of the message, which may end up in git.
 fn fault_answer(scheduler: &str, program: &Path, fault: SchedulerFault) -> SchedulerAnswer {
     let program = program.display();
@@ -257,28 +247,30 @@ fn fault_answer(scheduler: &str, program: &Path, fault: SchedulerFault) -> Sched
         help,
         environment,
     };
+    let fault = match fault {
+        SchedulerFault::Answer { message, help } => return said(message, help, false),
+        SchedulerFault::Program(fault) => fault,
+    };
     match fault {
-        SchedulerFault::Answer { message, help } => said(message, help, false),
-        SchedulerFault::Failed { status, stderr } => {
-            let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-            let last = last.map_or(String::new(), |line| format!(": {}", shown(line)));
+        ProgramFault::Failed { status, stderr } => {
+            let last = last_line(&stderr).map_or(String::new(), |line| format!(": {line}"));
             said(
                 format!("it failed ({status}){last}"),
                 format!("run `{program}` by hand: it gets JSON on its standard input"),
                 true,
             )
         }
-        SchedulerFault::Start(error) => said(
+        ProgramFault::Start(error) => said(
             format!("it cannot be started: {error}"),
             format!("`{program}` must be the path of an executable file"),
             true,
         ),
-        SchedulerFault::TooMuch { limit } => said(
+        ProgramFault::TooMuch { limit } => said(
             format!("it answered with more than {limit} bytes and was stopped"),
             "name only the pairs that it chooses".to_owned(),
             false,
         ),
-        SchedulerFault::TooSlow { limit } => said(
+        ProgramFault::TooSlow { limit } => said(
             format!(
                 "it gave no answer in {} s and was stopped",
                 limit.as_secs_f32()

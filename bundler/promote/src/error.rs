@@ -61,6 +61,31 @@ pub enum PromoteError {
     /// The hub gave no decision.
     #[error(transparent)]
     Gate(#[from] GateError),
+    /// A hook did not succeed.
+    #[error(
+        "hook `{hook}` failed: {problem}; `{environment}` stays where it is\nhelp: mend what it found and promote again, or \
+         go past the gate and its hooks with `--override-gate REASON --override-by NAME`, which is recorded in the commit"
+    )]
+    HookFailed {
+        /// The environment that was to be moved.
+        environment: String,
+        /// The hook.
+        hook: String,
+        /// What it reported, or how it ended.
+        problem: String,
+    },
+    /// Hooks without a program.
+    #[error(
+        "no program was named for the hooks {hooks} of the promotion policy; `{environment}` stays where it is\nhelp: give \
+         `--hook NAME=PROGRAM` for each, or `hooks` in the `[promote]` section of the service's configuration; a control \
+         plane cannot name a program"
+    )]
+    HookUnknown {
+        /// The environment that was to be moved.
+        environment: String,
+        /// Their names, with their places.
+        hooks: String,
+    },
     /// A gate decides, and no hub was named.
     #[error(
         "the gate of `{from}` decides whether `{environment}` moves, and no hub was named to ask; `{environment}` stays \
@@ -207,6 +232,7 @@ impl Classified for PromoteError {
             | Self::NotFirst { .. }
             | Self::NoOrder { .. }
             | Self::NoHub { .. }
+            | Self::HookFailed { .. }
             | Self::FromLater { .. }
             | Self::Older { .. }
             | Self::Branch {

@@ -19,6 +19,7 @@ use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap
 
 mod candidate;
 mod error;
+pub mod hooks;
 mod hub;
 pub mod order;
 pub mod overrides;
@@ -30,11 +31,12 @@ pub mod required;
 pub mod watch;
 
 pub use error::PromoteError;
+use hooks::HookRun;
 pub use hub::{GateError, GateRule, HubConnection, check_commit};
 use order::{Before, PromotionOrder};
 pub use outhaul_bundle::hub_api::{Decision, Evidence, GateVerdict};
 pub use problems::problems;
-pub use promotion::{Promoted, Promotion};
+pub use promotion::{Promoted, Promotion, StepMove};
 use record::Basis;
 
 /// Where a control plane lists its environments.
@@ -268,10 +270,16 @@ impl<'a> Chain<'a> {
     }
 
     /// Moves `link` to `commit`, when nothing breaks there; returns the new commit of its branch.
-    fn move_to(&self, link: &Link, commit: &str, basis: &Basis) -> Result<String, PromoteError> {
+    fn move_to(
+        &self,
+        link: &Link,
+        commit: &str,
+        basis: &Basis,
+        hooks: &[HookRun],
+    ) -> Result<String, PromoteError> {
         self.alone(&link.environment.name)?;
         self.check(link, commit)?;
-        let message = record::message(&link.environment.name, commit, basis);
+        let message = record::message(&link.environment.name, commit, basis, hooks);
         link.advance(commit, &message)
     }
 

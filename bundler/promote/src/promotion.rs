@@ -4,10 +4,12 @@
 //! goes out: the commit that moved it, that it is there already, or why the gate is closed. Every rule of the
 //! step is decided here and in [`super::order`]; nothing is printed.
 
+use super::hooks::{HookPrograms, HookRun, HookStep};
 use super::order::Before;
 use super::record::Basis;
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
 use outhaul_bundle::hub_api::GateRules;
+use outhaul_control::model::PromotionPolicy;
 use outhaul_ship::overriding::Override;
 
 /// What is asked for.
@@ -28,6 +30,8 @@ pub struct Promotion<'a> {
     pub max_age_hours: Option<u32>,
     /// A commit that is older than the one that is there, or comes from a later environment, is meant.
     pub backwards: bool,
+    /// The programs of the policy's hooks.
+    pub hooks: &'a HookPrograms,
 }
 
 /// What came of it.
@@ -57,6 +61,29 @@ pub enum Promoted {
         made: String,
         /// What allowed it.
         basis: Basis,
+        /// What came of the hooks.
+        hooks: Vec<HookRun>,
+    },
+}
+
+/// An environment that was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepMove {
+    /// The commit on its branch that did it.
+    pub made: String,
+    /// What came of the hooks.
+    pub hooks: Vec<HookRun>,
+}
+
+/// What came of a step that its gate allowed.
+#[derive(Debug)]
+pub(super) enum Made {
+    /// It was moved.
+    Moved(StepMove),
+    /// The gate was closed when the hooks had been run.
+    Closed {
+        from: String,
+        decision: Box<Decision>,
     },
 }
 
@@ -79,25 +106,30 @@ impl Chain<'_> {
             });
         }
         let commit = self.candidate(&asked, &link, from.as_deref())?;
-        let basis = match (asked.past_gate, from) {
-            (Some(given), _) => Basis::Override(given),
+        let policy = from.as_deref().and_then(|from| self.policy(from, to));
+        let hooks = policy.map(|policy| (policy, asked.hooks));
+        let ask = |from: &str| {
+            let hub = asked.hub.as_ref().ok_or_else(|| PromoteError::NoHub {
+                environment: to.to_owned(),
+                from: from.to_owned(),
+            })?;
+            let rule = match policy {
+                Some(policy) => GateRule::of(policy),
+                None => GateRule {
+                    to: Some(to.to_owned()),
+                    max_age_hours: None,
+                    // Nothing is written, whatever the hub has on record of a policy of before.
+                    rules: Some(GateRules::default()),
+                },
+            };
+            let rule = rule.no_older_than(asked.max_age_hours);
+            Ok(hub.ask(from, &commit, &rule)?)
+        };
+        let basis = match (&asked.past_gate, from) {
+            (Some(given), _) => Basis::Override(given.clone()),
             (None, None) => Basis::First,
             (None, Some(from)) => {
-                let hub = asked.hub.ok_or_else(|| PromoteError::NoHub {
-                    environment: to.to_owned(),
-                    from: from.clone(),
-                })?;
-                let rule = match self.policy(&from, to) {
-                    Some(policy) => GateRule::of(policy),
-                    None => GateRule {
-                        to: Some(to.to_owned()),
-                        max_age_hours: None,
-                        // Nothing is written, whatever the hub has on record of a policy of before.
-                        rules: Some(GateRules::default()),
-                    },
-                };
-                let rule = rule.no_older_than(asked.max_age_hours);
-                let decision = Box::new(hub.ask(&from, &commit, &rule)?);
+                let decision = Box::new(ask(&from)?);
                 if decision.verdict != GateVerdict::Open {
                     return Ok(Promoted::Closed {
                         from,
@@ -120,12 +152,58 @@ impl Chain<'_> {
                 commit,
             });
         }
-        let made = self.move_to(&link, &commit, &basis)?;
-        Ok(Promoted::Moved {
-            commit,
-            made,
-            basis,
+        let (basis, made) = self.make(&link, &commit, (basis, hooks), &ask)?;
+        Ok(match made {
+            Made::Moved(StepMove { made, hooks }) => Promoted::Moved {
+                commit,
+                made,
+                basis,
+                hooks,
+            },
+            Made::Closed { from, decision } => Promoted::Closed {
+                from,
+                commit,
+                decision,
+            },
         })
+    }
+
+    /// Makes a step that its gate allows: the hooks before it, the move, the hooks after it. Hooks take time, so that the gate
+    /// is asked again when one was run.
+    pub(super) fn make(
+        &self,
+        link: &Link,
+        commit: &str,
+        (basis, hooks): (Basis, Option<(&PromotionPolicy, &HookPrograms)>),
+        ask: &dyn Fn(&str) -> Result<Decision, PromoteError>,
+    ) -> Result<(Basis, Made), PromoteError> {
+        let Some((policy, programs)) = hooks.filter(|_| basis != Basis::First) else {
+            let made = self.move_to(link, commit, &basis, &[])?;
+            let hooks = Vec::new();
+            return Ok((basis, Made::Moved(StepMove { made, hooks })));
+        };
+        let step = HookStep {
+            policy,
+            programs,
+            commit,
+        };
+        let mut basis = basis;
+        if matches!(basis, Basis::Open { .. }) {
+            step.check()?;
+        }
+        let mut runs = step.before(basis.decision())?;
+        if let Basis::Open { from, decision } = &mut basis
+            && !runs.is_empty()
+        {
+            **decision = ask(from)?;
+            if decision.verdict != GateVerdict::Open {
+                let (from, decision) = (from.clone(), decision.clone());
+                return Ok((basis, Made::Closed { from, decision }));
+            }
+        }
+        let made = self.move_to(link, commit, &basis, &runs)?;
+        runs.extend(step.after(&made, basis.decision()));
+        Ok((basis, Made::Moved(StepMove { made, hooks: runs })))
     }
 
     /// The environment whose gate decides; `None` for the first.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::hooks::HookRun;
 use super::{Chain, Decision, Link, PromoteError};
 use outhaul_git::branch::BranchError;
 use outhaul_git::program::Git;
@@ -50,8 +51,18 @@ pub enum Basis {
     Override(Override),
 }
 
+impl Basis {
+    /// The hub's decision; `None` where no gate decided.
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Open { decision, .. } => Some(decision),
+            Self::First | Self::Override(_) => None,
+        }
+    }
+}
+
 /// The commit's message: what moved, and on what evidence.
-pub fn message(to: &str, commit: &str, basis: &Basis) -> String {
+pub fn message(to: &str, commit: &str, basis: &Basis, hooks: &[HookRun]) -> String {
     let short: String = commit.chars().take(12).collect();
     let mut text = format!("Promote {short} to {to}\n\n");
     // Writing to a text cannot fail, here and below.
@@ -86,6 +97,9 @@ pub fn message(to: &str, commit: &str, basis: &Basis) -> String {
         Basis::Override(given) => {
             let _ = writeln!(text, "No gate let it in: {given}");
         }
+    }
+    for hook in hooks {
+        let _ = writeln!(text, "- {}", hook.sentence());
     }
     let _ = writeln!(text, "\n{PROMOTED}: {to} {commit}");
     let _ = match basis {
@@ -209,18 +223,19 @@ mod tests {
                 from: "dev".to_owned(),
                 decision: Box::new(decision),
             },
+            &[],
         );
         let gate = Some(Passage::Gate("dev".into()));
         assert_eq!(read(&text, "stage", COMMIT), gate);
         assert_eq!(read(&text, "prod", COMMIT), None);
         assert_eq!(read(&text, "stage", &COMMIT.replace('4', "5")), None);
         let given = Override::new("Jo", "the line stands still").unwrap();
-        let text = message("prod", COMMIT, &Basis::Override(given.clone()));
+        let text = message("prod", COMMIT, &Basis::Override(given.clone()), &[]);
         assert_eq!(
             read(&text, "prod", COMMIT),
             Some(Passage::Override(given.clone()))
         );
-        let first = message("dev", COMMIT, &Basis::First);
+        let first = message("dev", COMMIT, &Basis::First, &[]);
         assert_eq!(
             read(&first, "dev", COMMIT),
             None,

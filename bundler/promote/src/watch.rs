@@ -12,8 +12,10 @@ use outhaul_kit::failure::{Classified as _, FailureClass};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
+use super::hooks::{HookPrograms, HookResult, HookRun};
+use super::promotion::Made;
 use super::record::Basis;
-use super::{Chain, GateRule, GateVerdict, HubConnection, PromoteError};
+use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, PromoteError, StepMove};
 use outhaul_control::model::PromotionPolicy;
 use outhaul_git::source::{Cache, SourceMap};
 
@@ -30,6 +32,8 @@ pub struct Watch<'a> {
     pub hub: Option<HubConnection<'a>>,
     /// The environment that follows its base branch.
     pub first: Option<&'a str>,
+    /// The programs of the policies' hooks.
+    pub hooks: HookPrograms,
 }
 
 /// What was decided about one step.
@@ -55,8 +59,8 @@ pub enum StepOutcome {
     Closed(Vec<String>),
     /// It could not be decided or done.
     Failed(StepProblem),
-    /// Moved; the commit that did it.
-    Moved(String),
+    /// Moved.
+    Moved(StepMove),
 }
 
 /// Why a step could not be decided or done.
@@ -81,9 +85,12 @@ impl Serialize for StepOutcome {
                 map.serialize_entry("state", "failed")?;
                 map.serialize_entry("problem", &problem.text)?;
             }
-            Self::Moved(made) => {
+            Self::Moved(moved) => {
                 map.serialize_entry("state", "moved")?;
-                map.serialize_entry("environment_commit", made)?;
+                map.serialize_entry("environment_commit", &moved.made)?;
+                if !moved.hooks.is_empty() {
+                    map.serialize_entry("hooks", &moved.hooks)?;
+                }
             }
         }
         map.end()
@@ -95,9 +102,20 @@ impl StepEvent {
     pub fn code(&self) -> u8 {
         match &self.outcome {
             StepOutcome::Failed(problem) => problem.class.code(),
+            StepOutcome::Moved(moved) if !failures(&moved.hooks).is_empty() => {
+                FailureClass::Refused.code()
+            }
             _ => 0,
         }
     }
+}
+
+/// The sentences of the hooks that failed.
+pub fn failures(hooks: &[HookRun]) -> Vec<String> {
+    let failed = hooks
+        .iter()
+        .filter(|hook| hook.result == HookResult::Failed);
+    failed.map(HookRun::sentence).collect()
 }
 
 /// What a pass ends with: 0 when no step failed, the code of what could not be reached only where nothing else is wrong.
@@ -126,17 +144,20 @@ impl fmt::Display for StepEvent {
                     .try_for_each(|reason| write!(f, "\n  - {reason}"))
             }
             (StepOutcome::Failed(problem), _) => write!(f, "`{to}` stays: {}", problem.text),
-            (StepOutcome::Moved(made), Some(from)) => {
-                write!(
-                    f,
-                    "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})"
-                )
-            }
-            (StepOutcome::Moved(made), None) => {
-                write!(
-                    f,
-                    "`{to}` moved to {short}, the newest of its base (commit {made})"
-                )
+            (StepOutcome::Moved(StepMove { made, hooks }), from) => {
+                match from {
+                    Some(from) => write!(
+                        f,
+                        "`{to}` moved to {short}, the gate of `{from}` is open (commit {made})"
+                    )?,
+                    None => write!(
+                        f,
+                        "`{to}` moved to {short}, the newest of its base (commit {made})"
+                    )?,
+                }
+                hooks
+                    .iter()
+                    .try_for_each(|hook| write!(f, "\n  - {}", hook.sentence()))
             }
         }
     }
@@ -154,7 +175,7 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
     }
     if let Some(hub) = &watch.hub {
         for policy in in_order(&chain.policies)? {
-            events.push(step(&chain, hub, policy));
+            events.push(step(&chain, hub, (policy, &watch.hooks)));
         }
     }
     Ok(events)
@@ -245,17 +266,24 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
         if link.is_at(&commit) {
             return Ok(None);
         }
-        chain.move_to(&link, &commit, &Basis::First).map(Some)
+        chain.move_to(&link, &commit, &Basis::First, &[]).map(Some)
     };
     match advance() {
         Ok(None) => {}
-        Ok(Some(made)) => event.outcome = StepOutcome::Moved(made),
+        Ok(Some(made)) => {
+            let hooks = Vec::new();
+            event.outcome = StepOutcome::Moved(StepMove { made, hooks });
+        }
         Err(error) => event.outcome = failed(&error),
     }
     event
 }
 
-fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) -> StepEvent {
+fn step(
+    chain: &Chain<'_>,
+    hub: &HubConnection<'_>,
+    (policy, hooks): (&PromotionPolicy, &HookPrograms),
+) -> StepEvent {
     let (from, to) = (&policy.from.value, &policy.to.value);
     let mut event = StepEvent {
         from: Some(from.clone()),
@@ -272,23 +300,29 @@ fn step(chain: &Chain<'_>, hub: &HubConnection<'_>, policy: &PromotionPolicy) ->
         if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
             return Ok(StepOutcome::Current);
         }
-        let decision = hub.ask(from, &pinned, &GateRule::of(policy))?;
+        let ask = |from: &str| Ok(hub.ask(from, &pinned, &GateRule::of(policy))?);
+        let decision = Box::new(ask(from)?);
         if decision.verdict != GateVerdict::Open {
-            let notes = decision.notes.iter().map(|note| format!("note: {note}"));
-            return Ok(StepOutcome::Closed(
-                decision.reasons.iter().cloned().chain(notes).collect(),
-            ));
+            return Ok(closed(&decision));
         }
         let from = from.clone();
-        let decision = Box::new(decision);
         let basis = Basis::Open { from, decision };
-        Ok(StepOutcome::Moved(chain.move_to(&link, &pinned, &basis)?))
+        let step = (basis, Some((policy, hooks)));
+        Ok(match chain.make(&link, &pinned, step, &ask)?.1 {
+            Made::Moved(moved) => StepOutcome::Moved(moved),
+            Made::Closed { decision, .. } => closed(&decision),
+        })
     };
     event.outcome = match decide(&mut event.commit) {
         Ok(outcome) => outcome,
         Err(error) => failed(&error),
     };
     event
+}
+
+fn closed(decision: &Decision) -> StepOutcome {
+    let notes = decision.notes.iter().map(|note| format!("note: {note}"));
+    StepOutcome::Closed(decision.reasons.iter().cloned().chain(notes).collect())
 }
 
 /// What is wrong with the commit is told whole.
@@ -335,6 +369,13 @@ mod tests {
         }
     }
 
+    fn moved_by(made: &str) -> StepOutcome {
+        StepOutcome::Moved(StepMove {
+            made: made.to_owned(),
+            hooks: Vec::new(),
+        })
+    }
+
     fn failed_with(class: FailureClass) -> StepOutcome {
         let text = "p".to_owned();
         StepOutcome::Failed(StepProblem { class, text })
@@ -369,7 +410,7 @@ mod tests {
                 r#"{"state":"failed","problem":"p"}"#,
             ),
             (
-                StepOutcome::Moved("c".to_owned()),
+                moved_by("c"),
                 r#"{"state":"moved","environment_commit":"c"}"#,
             ),
         ] {
@@ -384,7 +425,7 @@ mod tests {
         let mut news = |outcome| announced.news(vec![event(outcome)]).unwrap();
         assert_eq!(news(StepOutcome::Current).events.len(), 1);
         assert!(news(StepOutcome::Current).events.is_empty());
-        let moved = news(StepOutcome::Moved("c".to_owned()));
+        let moved = news(moved_by("c"));
         assert!(moved.moved && moved.code == 0 && moved.events.len() == 1);
         let failed = news(failed_with(FailureClass::Refused));
         assert!(failed.code == 1 && !failed.moved);

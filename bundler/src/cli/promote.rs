@@ -11,6 +11,7 @@ use super::sources::SourceArgs;
 use super::{Exit, Format, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
+use outhaul_promote::hooks::{HookPrograms, HookRun};
 use outhaul_promote::record::Basis;
 use outhaul_promote::watch::{self, Announced, StepEvent, StepOutcome, Watch};
 use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
@@ -61,6 +62,9 @@ pub struct Args {
     /// The certificate of the hub's authority, when it is a private one
     #[arg(long, value_name = "FILE")]
     hub_ca: Option<PathBuf>,
+    /// The program of a hook that a promotion policy names (JSON in, exit code 0 when it passed; may be given more than once)
+    #[arg(long = "hook", value_name = "NAME=PROGRAM")]
+    hooks: Vec<String>,
     /// The oldest report that counts, in hours
     #[arg(long, value_name = "HOURS")]
     max_age_hours: Option<u32>,
@@ -99,8 +103,10 @@ impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         let (sources, cache) = self.sources.parse()?;
+        let hooks = HookPrograms::parse(&self.hooks)
+            .map_err(|error| Failure::new(failure::USAGE, &error))?;
         if self.watch {
-            return self.follow(sources, &cache);
+            return self.follow(sources, &cache, hooks);
         }
         let chain = Chain::open(&self.control_plane, sources, &cache).map_err(promote_failure)?;
         let to = self.to.as_deref().unwrap_or_default();
@@ -112,13 +118,15 @@ impl Args {
             hub: self.hub(),
             max_age_hours: self.max_age_hours,
             backwards: self.backwards,
+            hooks: &hooks,
         };
         match chain.promote(asked).map_err(promote_failure)? {
             Promoted::Moved {
                 commit,
                 made,
                 basis,
-            } => self.print(to, &commit, Some(&made), &basis),
+                hooks,
+            } => self.print(to, &commit, Some((&made, &hooks)), &basis),
             Promoted::Already { commit, basis } => {
                 say(&format!(
                     "`{to}` is at {commit} already; nothing was changed"
@@ -142,13 +150,19 @@ impl Args {
 
     /// Says each decision when it changes; outages are said and waited out. A closed gate is an answer and no error:
     /// what was asked is that steps are made as far as the gates are open.
-    fn follow(&self, sources: SourceMap, cache: &Cache) -> Result<Exit, Failure> {
+    fn follow(
+        &self,
+        sources: SourceMap,
+        cache: &Cache,
+        hooks: HookPrograms,
+    ) -> Result<Exit, Failure> {
         let watch = Watch {
             control_plane: &self.control_plane,
             sources,
             cache,
             hub: self.hub(),
             first: self.first.as_deref(),
+            hooks,
         };
         let mut announced = Announced::default();
         loop {
@@ -192,6 +206,11 @@ impl Args {
                 StepOutcome::Failed(problem) => {
                     format!("error: `{}` stays: {}", event.to, problem.text)
                 }
+                StepOutcome::Moved(moved) => watch::failures(&moved.hooks)
+                    .iter()
+                    .map(|text| format!("error: `{}` was moved, and then: {text}", event.to))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
                 _ => String::new(),
             };
             console::event(value, event.code(), &errors);
@@ -231,15 +250,17 @@ impl Args {
         &self,
         to: &str,
         commit: &str,
-        made: Option<&str>,
+        moved: Option<(&str, &[HookRun])>,
         basis: &Basis,
     ) -> Result<Exit, Failure> {
+        let (made, hooks) = moved.unzip();
+        let hooks = hooks.unwrap_or_default();
         if self.output == Format::Json {
             let decision = match basis {
                 Basis::Open { decision, .. } => Some(decision),
                 _ => None,
             };
-            return print_json(&json!({
+            print_json(&json!({
                 "promoted": made.is_some(), "environment": to, "commit": commit,
                 "environment_commit": made,
                 "gate": match basis {
@@ -251,7 +272,9 @@ impl Args {
                 "notes": decision.map(|decision| &decision.notes),
                 "confirmed": decision.map(|decision| decision.confirmed),
                 "counted": decision.map(|decision| decision.counted),
-            }));
+                "hooks": hooks,
+            }))?;
+            return self.after(to, hooks);
         }
         if let Some(made) = made {
             say(&format!(
@@ -264,7 +287,26 @@ impl Args {
         if let Basis::Open { decision, .. } = basis {
             print_notes(decision);
         }
-        Ok(Exit::SUCCESS)
+        for hook in hooks {
+            say(&hook.sentence());
+        }
+        self.after(to, hooks)
+    }
+
+    /// Fails when a hook failed after the environment was moved.
+    fn after(&self, to: &str, hooks: &[HookRun]) -> Result<Exit, Failure> {
+        let failed = watch::failures(hooks);
+        if failed.is_empty() {
+            return Ok(Exit::SUCCESS);
+        }
+        let text = format!("`{to}` was moved, and then a hook failed");
+        let mut failure = Failure::say(failure::REFUSED, text);
+        for sentence in &failed {
+            failure = failure.because(sentence);
+        }
+        Err(failure.help(
+            "the promotion holds; do by hand what the hook is for, or promote another commit",
+        ))
     }
 }
 

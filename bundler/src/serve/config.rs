@@ -65,6 +65,9 @@ pub struct PromoteConfig {
     pub hub_ca: Option<PathBuf>,
     /// The environment that follows its base branch without a gate.
     pub first: Option<String>,
+    /// `NAME=PROGRAM` for hooks that promotion policies name.
+    #[serde(default)]
+    pub hooks: Vec<String>,
 }
 
 /// `[[environment]]`: one of them.

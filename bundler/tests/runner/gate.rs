@@ -100,6 +100,11 @@ impl GateFixture {
         self.open.lock().unwrap().extend(names);
     }
 
+    /// Has the hub close every gate.
+    pub fn closes(&self) {
+        self.open.lock().unwrap().clear();
+    }
+
     /// A change on `main`: its commit.
     pub fn change(&self) -> String {
         let path = self.path("cp/configs/common.yaml");

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use outhaul_bundle::hub_api::{GateAnswer, GateVerdict};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_promote::HubConnection;
+use outhaul_promote::hooks::HookPrograms;
 use outhaul_promote::watch::{StepEvent, StepOutcome, Watch, pass};
 
 use super::repositories::{git, on_branch};
@@ -86,6 +87,7 @@ impl ChainFixture {
                 authority: None,
             }),
             first: Some("dev"),
+            hooks: HookPrograms::default(),
         };
         pass(&watch).unwrap()
     }
@@ -225,6 +227,7 @@ fn each_environment_moves_when_the_gate_before_it_opens_and_none_moves_back() {
             authority: None,
         }),
         first: None,
+        hooks: HookPrograms::default(),
     };
     let events = pass(&watch_without_first).unwrap();
     assert_eq!(

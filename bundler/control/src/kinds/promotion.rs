@@ -9,11 +9,14 @@ use outhaul_bundle::hub_api::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
     QUORUM_PERCENT, SOAK_HOURS, Window,
 };
+use outhaul_bundle::name::Name;
 
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::PromotionPolicy;
+use super::super::model::{
+    HOOK_MINUTES, HOOK_MINUTES_DEFAULT, PromotionHook, PromotionHooks, PromotionPolicy,
+};
 use super::super::yaml::{Node, Value};
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
@@ -27,6 +30,9 @@ use super::shape::{
 const INSTANT: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$";
 /// A time of day.
 const MINUTE: &str = "^([01][0-9]|2[0-4]):[0-5][0-9]$";
+/// A hook's name.
+const HOOK_NAME: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$";
+const TIMEOUT: &str = "timeoutMinutes";
 const PERCENT: &str = "minConfirmedPercent";
 const SITES: &str = "minConfirmedSites";
 const SOAK: &str = "soakHours";
@@ -116,6 +122,7 @@ pub(super) fn described() -> KindSchema {
                 .collect(),
             )),
         ),
+        hook_lists(),
     ]);
     kind(
         OUTHAUL,
@@ -124,6 +131,32 @@ pub(super) fn described() -> KindSchema {
         LABELS,
         object(fields),
     )
+}
+
+fn hook_lists() -> Field {
+    may(
+        "hooks",
+        "Programs that are run at the centre when the step is made; who runs `outhaul` names them (`--hook NAME=PROGRAM`).",
+        object(vec![
+            may(
+                "before",
+                "Each must succeed before the environment is moved.",
+                hooks(),
+            ),
+            may("after", "Run after the environment was moved.", hooks()),
+        ]),
+    )
+}
+
+fn hooks() -> Shape {
+    list(object(vec![
+        must("name", "Its name.", pattern(HOOK_NAME, "smoke-test")),
+        may(
+            TIMEOUT,
+            "How long it may take, in minutes; 10 when left out.",
+            whole(HOOK_MINUTES),
+        ),
+    ]))
 }
 
 /// What is asked of all sites, and of those of a part.
@@ -153,6 +186,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
     let from = reader.text(&spec, "from");
     let to = reader.text(&spec, "to");
     let rules = rules(reader, &spec);
+    let hooks = read_hooks(reader, &spec);
     let (metadata, from, to) = (metadata?, from?, to?);
     if from.value == to.value {
         reader.report(
@@ -170,7 +204,38 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Promo
         from,
         to,
         rules: rules?,
+        hooks: hooks?,
         location: metadata.location,
+    })
+}
+
+/// Both lists of hooks, or `None` when one of them does not read.
+fn read_hooks(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<PromotionHooks> {
+    if spec.field("hooks").is_none() {
+        return Some(PromotionHooks::default());
+    }
+    let fields = reader.section(spec, "hooks")?;
+    let mut of = |moment: &str| {
+        let mut names = BTreeSet::new();
+        each(reader, &fields, moment, |reader, fields| {
+            let name = reader.text(fields, "name");
+            let minutes = number(reader, fields, TIMEOUT);
+            let hook = PromotionHook {
+                name: name?,
+                minutes: minutes.ok()?.unwrap_or(HOOK_MINUTES_DEFAULT),
+            };
+            let problem = match hook.name.value.parse::<Name>() {
+                Err(error) => Some(error.to_string()),
+                Ok(name) if names.insert(name.clone()) => None,
+                Ok(name) => Some(format!("the hook `{}` is in the list twice", name.as_str())),
+            };
+            Some((hook, problem))
+        })
+    };
+    let (before, after) = (of("before"), of("after"));
+    Some(PromotionHooks {
+        before: before?,
+        after: after?,
     })
 }
 

@@ -5,6 +5,7 @@
 //! contradict each other, is decided in `delivery`, not here.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use outhaul_bundle::hub_api::GateRules;
 
@@ -165,6 +166,31 @@ pub struct PromotionPolicy {
     pub to: Spanned<String>,
     /// What its gate asks for.
     pub rules: GateRules,
+    /// Programs that are run at the centre, by name.
+    pub hooks: PromotionHooks,
     /// Where it is written.
     pub location: Location,
+}
+
+/// How long a hook may take, in minutes.
+pub const HOOK_MINUTES: RangeInclusive<u32> = 1..=120;
+/// How long it may take where the policy states nothing.
+pub const HOOK_MINUTES_DEFAULT: u32 = 10;
+
+/// The hooks of a step. A control plane names them, never the programs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PromotionHooks {
+    /// Each must succeed before the environment is moved.
+    pub before: Vec<PromotionHook>,
+    /// Run after it was moved.
+    pub after: Vec<PromotionHook>,
+}
+
+/// One hook.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromotionHook {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// How long it may take, in minutes.
+    pub minutes: u32,
 }

@@ -1,0 +1,227 @@
+//! Hooks of a step: programs that must succeed before an environment is moved, and programs that are run after it was.
+//!
+//! What comes in: a promotion policy, the programs that whoever runs outhaul named, and the hub's decision. What goes out: one
+//! [`HookRun`] per hook, which the commit that moves the environment records. A control plane names a hook and never a program. A
+//! hook without a program, one that fails and one that takes too long keep the environment where it is; nothing is retried here.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Decision, PromoteError};
+use outhaul_control::model::{PromotionHook, PromotionPolicy};
+use outhaul_kit::suggest::nearest;
+use outhaul_load::program::{ProgramFault, Programs, last_line, run, shown};
+
+/// What the question says it is.
+pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
+
+/// Programs by the name of their hook.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookPrograms(Programs);
+
+/// What was given is no `NAME=PROGRAM`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` does not name a hook\nhelp: write `NAME=PROGRAM`, each name once")]
+pub struct NotAHook(String);
+
+impl HookPrograms {
+    /// From texts of the form `NAME=PROGRAM`.
+    ///
+    /// # Errors
+    /// [`NotAHook`] for the first that is not of this form, or names one again.
+    pub fn parse(given: &[String]) -> Result<Self, NotAHook> {
+        Programs::parse(given).map(Self).map_err(NotAHook)
+    }
+}
+
+/// When a hook is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// The environment has not been moved.
+    Before,
+    /// It was moved.
+    After,
+}
+
+/// What came of a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookResult {
+    /// It ended with 0, in time.
+    Passed,
+    /// It did not.
+    Failed,
+    /// The gate was overridden, or nobody named its program then.
+    NotRun,
+}
+
+/// One hook, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HookRun {
+    /// Its name.
+    pub hook: String,
+    /// When it was run.
+    pub moment: Moment,
+    /// What came of it.
+    pub result: HookResult,
+    /// The last line that it wrote, or why it failed or was not run.
+    pub message: String,
+}
+
+impl HookRun {
+    /// For people, in one line.
+    pub fn sentence(&self) -> String {
+        let moment = match self.moment {
+            Moment::Before => "before",
+            Moment::After => "after",
+        };
+        let result = match self.result {
+            HookResult::Passed => "passed",
+            HookResult::Failed => "FAILED",
+            HookResult::NotRun => "not run",
+        };
+        let mut text = format!("hook `{}` ({moment}): {result}", self.hook);
+        if !self.message.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.message);
+        }
+        text
+    }
+}
+
+/// The step that hooks are asked about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HookStep<'a> {
+    pub policy: &'a PromotionPolicy,
+    pub programs: &'a HookPrograms,
+    pub commit: &'a str,
+}
+
+impl HookStep<'_> {
+    /// Refuses a step with hooks for which no program was named: all of them at once, before anything is run.
+    pub fn check(&self) -> Result<(), PromoteError> {
+        let hooks = &self.policy.hooks;
+        let all = || hooks.before.iter().chain(&hooks.after);
+        let missing: Vec<&PromotionHook> = all()
+            .filter(|hook| self.programs.0.get(&hook.name.value).is_none())
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let known = self.programs.0.names();
+        let named: Vec<String> = missing
+            .iter()
+            .map(|hook| {
+                let name = &hook.name.value;
+                let meant =
+                    nearest(name, &known).filter(|near| !all().any(|h| h.name.value == *near));
+                let meant = meant.map(|near| format!(", where `{near}` was given"));
+                format!(
+                    "`{name}` ({}){}",
+                    hook.name.location,
+                    meant.unwrap_or_default()
+                )
+            })
+            .collect();
+        Err(PromoteError::HookUnknown {
+            environment: self.policy.to.value.clone(),
+            hooks: named.join(", "),
+        })
+    }
+
+    /// Runs the hooks that must succeed before the environment is moved, in order, up to the first that fails.
+    /// Without a decision the gate was overridden, and they are not run.
+    pub fn before(&self, decision: Option<&Decision>) -> Result<Vec<HookRun>, PromoteError> {
+        let mut runs = Vec::new();
+        for hook in &self.policy.hooks.before {
+            let done = match decision {
+                Some(_) => self.run(hook, (Moment::Before, None), decision),
+                None => not_run(hook, Moment::Before, "the gate was overridden"),
+            };
+            if done.result == HookResult::Failed {
+                return Err(PromoteError::HookFailed {
+                    environment: self.policy.to.value.clone(),
+                    hook: hook.name.value.clone(),
+                    problem: done.message,
+                });
+            }
+            runs.push(done);
+        }
+        Ok(runs)
+    }
+
+    /// Runs the hooks for an environment that was moved by the commit `made` on its branch: all of them.
+    pub fn after(&self, made: &str, decision: Option<&Decision>) -> Vec<HookRun> {
+        let hooks = self.policy.hooks.after.iter();
+        hooks
+            .map(|hook| self.run(hook, (Moment::After, Some(made)), decision))
+            .collect()
+    }
+
+    fn run(
+        &self,
+        hook: &PromotionHook,
+        (moment, made): (Moment, Option<&str>),
+        decision: Option<&Decision>,
+    ) -> HookRun {
+        let Some(program) = self.programs.0.get(&hook.name.value) else {
+            return not_run(hook, moment, "no program was named for it");
+        };
+        let question = json!({
+            "format": FORMAT,
+            "hook": hook.name.value,
+            "moment": moment,
+            "from": self.policy.from.value,
+            "to": self.policy.to.value,
+            "commit": self.commit,
+            "environmentCommit": made,
+            "decision": decision,
+        });
+        let limit = Duration::from_secs(u64::from(hook.minutes) * 60);
+        let (result, message) = match run(program, question.to_string().as_bytes(), limit) {
+            Ok(text) => {
+                let last = last_line(&String::from_utf8_lossy(&text));
+                (HookResult::Passed, last.unwrap_or_default())
+            }
+            Err(fault) => (HookResult::Failed, problem(&fault)),
+        };
+        HookRun {
+            hook: hook.name.value.clone(),
+            moment,
+            result,
+            message,
+        }
+    }
+}
+
+fn not_run(hook: &PromotionHook, moment: Moment, why: &str) -> HookRun {
+    HookRun {
+        hook: hook.name.value.clone(),
+        moment,
+        result: HookResult::NotRun,
+        message: why.to_owned(),
+    }
+}
+
+/// The program's path is for who runs it: it stays out of a text that ends up in git.
+fn problem(fault: &ProgramFault) -> String {
+    match fault {
+        ProgramFault::Failed { status, stderr } => match last_line(stderr) {
+            Some(last) => format!("{status}: {last}"),
+            None => status.to_string(),
+        },
+        ProgramFault::Start(error) => shown(&format!("it cannot be started: {error}")),
+        ProgramFault::TooMuch { limit } => {
+            format!("it wrote more than {limit} bytes and was stopped")
+        }
+        ProgramFault::TooSlow { limit } => {
+            format!(
+                "it did not end within {} minutes and was stopped",
+                limit.as_secs() / 60
+            )
+        }
+    }
+}

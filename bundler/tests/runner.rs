@@ -43,6 +43,7 @@ mod runner {
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;
+    pub mod scans;
     pub mod scheduling;
     pub mod schemas;
     pub mod serve;

@@ -74,6 +74,8 @@ pub enum ProgramFault {
         status: ExitStatus,
         /// The beginning of what it wrote on its standard error.
         stderr: String,
+        /// What it wrote on its standard output.
+        stdout: Vec<u8>,
     },
     /// It could not be started or spoken to.
     Start(io::Error),
@@ -101,6 +103,26 @@ pub fn shown(text: &str) -> String {
 pub fn last_line(text: &str) -> Option<String> {
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.map(|line| shown(line.trim()))
+}
+
+impl ProgramFault {
+    /// What happened, without the program's path: it is for who runs it, and this may end up in git.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Failed { status, stderr, .. } => match last_line(stderr) {
+                Some(last) => format!("{status}: {last}"),
+                None => status.to_string(),
+            },
+            Self::Start(error) => shown(&format!("it cannot be started: {error}")),
+            Self::TooMuch { limit } => format!("it wrote more than {limit} bytes and was stopped"),
+            Self::TooSlow { limit } => {
+                format!(
+                    "it did not end within {} minutes and was stopped",
+                    limit.as_secs() / 60
+                )
+            }
+        }
+    }
 }
 
 /// Runs a program once.
@@ -164,7 +186,11 @@ fn converse(
     }
     let stderr = complaints.recv_timeout(left()).ok().and_then(Result::ok);
     let stderr = String::from_utf8_lossy(&stderr.unwrap_or_default()).into_owned();
-    Err(ProgramFault::Failed { status, stderr })
+    Err(ProgramFault::Failed {
+        status,
+        stderr,
+        stdout: output,
+    })
 }
 
 /// Reads at most `most` bytes in a thread of its own.

@@ -252,7 +252,7 @@ fn fault_answer(scheduler: &str, program: &Path, fault: SchedulerFault) -> Sched
         SchedulerFault::Program(fault) => fault,
     };
     match fault {
-        ProgramFault::Failed { status, stderr } => {
+        ProgramFault::Failed { status, stderr, .. } => {
             let last = last_line(&stderr).map_or(String::new(), |line| format!(": {line}"));
             said(
                 format!("it failed ({status}){last}"),

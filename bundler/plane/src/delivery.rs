@@ -31,6 +31,8 @@ pub struct Delivery {
     pub max_removal_percent: Option<Sourced<u8>>,
     /// What sites do about drift.
     pub drift: Option<Sourced<Drift>>,
+    /// The scanner that may forbid a bundle.
+    pub scan: Option<Sourced<String>>,
 }
 
 /// What a policy says, and where.
@@ -77,6 +79,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         size_budget: merge.field("sizeBudget", |policy| policy.size_budget),
         max_removal_percent: merge.field("maxRemovalPercent", |policy| policy.max_removal_percent),
         drift: merge.field("drift", |policy| policy.drift),
+        scan: merge.field("scan", |policy| policy.scan.clone()),
     };
     if findings.is_empty() {
         Ok(delivery)

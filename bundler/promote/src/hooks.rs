@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Decision, PromoteError};
 use outhaul_control::model::{PromotionHook, PromotionPolicy};
 use outhaul_kit::suggest::nearest;
-use outhaul_load::program::{ProgramFault, Programs, last_line, run, shown};
+use outhaul_load::program::{Programs, last_line, run};
 
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
@@ -186,7 +186,7 @@ impl HookStep<'_> {
                 let last = last_line(&String::from_utf8_lossy(&text));
                 (HookResult::Passed, last.unwrap_or_default())
             }
-            Err(fault) => (HookResult::Failed, problem(&fault)),
+            Err(fault) => (HookResult::Failed, fault.sentence()),
         };
         HookRun {
             hook: hook.name.value.clone(),
@@ -203,25 +203,5 @@ fn not_run(hook: &PromotionHook, moment: Moment, why: &str) -> HookRun {
         moment,
         result: HookResult::NotRun,
         message: why.to_owned(),
-    }
-}
-
-/// The program's path is for who runs it: it stays out of a text that ends up in git.
-fn problem(fault: &ProgramFault) -> String {
-    match fault {
-        ProgramFault::Failed { status, stderr } => match last_line(stderr) {
-            Some(last) => format!("{status}: {last}"),
-            None => status.to_string(),
-        },
-        ProgramFault::Start(error) => shown(&format!("it cannot be started: {error}")),
-        ProgramFault::TooMuch { limit } => {
-            format!("it wrote more than {limit} bytes and was stopped")
-        }
-        ProgramFault::TooSlow { limit } => {
-            format!(
-                "it did not end within {} minutes and was stopped",
-                limit.as_secs() / 60
-            )
-        }
     }
 }

@@ -21,6 +21,7 @@ use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, Spool, UnsignedBundle};
+use crate::attest;
 use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
@@ -29,6 +30,7 @@ use crate::plan::Shipped as _;
 use crate::sites::Sites;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
+use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
 
 mod carried;
@@ -43,6 +45,7 @@ mod next;
 mod plan;
 mod production;
 mod recipients;
+mod scan;
 mod sealed;
 mod share;
 mod shelf;
@@ -89,6 +92,8 @@ pub struct Request<'a> {
     pub images: Option<&'a dyn ImageSource>,
     /// Ask anew what tags and branches are that the fleet's lock has pinned.
     pub update: bool,
+    /// The programs of the scanners that delivery policies name.
+    pub scanners: &'a Programs,
 }
 
 /// Days until a bundle may no longer be installed, where nobody says otherwise.
@@ -259,6 +264,7 @@ fn stream(
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);
+        let sbom = bundle.attestation(attest::SBOM)?;
         if let Some(readers) = request.readers {
             bundle = bundle.seal(readers)?;
         }
@@ -267,6 +273,7 @@ fn stream(
             bundle,
             commits,
             plain,
+            sbom,
         })
     };
     let mut lost = None;
@@ -287,13 +294,7 @@ fn stream(
     }
     let number = fleet.next_number(role)?;
     let built = build(number)?;
-    let index = &built.bundle.index;
-    delivery_rules::budget(
-        &plan.delivery,
-        &format!("{environment}/{name}"),
-        index,
-        built.bundle.index_bytes.len(),
-    )?;
+    scan::permitted(fleet, request, plan, &built)?;
     let expires = expiry(request, plan)?;
     let index_bytes = built.bundle.index_bytes.clone();
     let sign = SignRequest {
@@ -442,6 +443,8 @@ struct Built {
     commits: BTreeMap<String, String>,
     /// Digest of it before it was sealed.
     plain: Digest,
+    /// Its bill of materials.
+    sbom: Vec<u8>,
 }
 
 /// What the stream ships with this bundle.

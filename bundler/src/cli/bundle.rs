@@ -17,6 +17,7 @@ use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_kit::counted::assignments;
 use outhaul_load::pipeline::Platform;
+use outhaul_load::program::Programs;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
@@ -59,6 +60,14 @@ pub struct Args {
     /// once)
     #[arg(long, value_name = "FILE")]
     seal_for: Vec<PathBuf>,
+    /// The program of a scanner that a delivery policy names: it reads the bill of materials (`CycloneDX`) and ends with another
+    /// code than 0 to forbid the bundle (may be given more than once)
+    #[arg(
+        long = "scanner",
+        value_name = "NAME=PROGRAM",
+        conflicts_with = "estimate"
+    )]
+    scanners: Vec<String>,
     #[command(flatten)]
     past_gate: OverrideArgs,
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
@@ -89,6 +98,10 @@ impl Args {
         if self.estimate {
             return self.estimate();
         }
+        let scanners = Programs::parse(&self.scanners).map_err(|text| {
+            Failure::say(failure::USAGE, format!("`{text}` does not name a scanner"))
+                .help("write `NAME=PROGRAM`, each name once")
+        })?;
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
@@ -118,6 +131,7 @@ impl Args {
             expires_days: self.expires_days,
             images: Some(&images),
             update: self.update,
+            scanners: &scanners,
         };
         let production =
             stream::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
@@ -157,6 +171,7 @@ impl Args {
             expires_days: None,
             images: Some(&images),
             update: self.update,
+            scanners: &Programs::default(),
         };
         let found =
             stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::ServeError;
+use outhaul_load::program::Programs;
 use outhaul_remote::forge::ForgeKind;
 
 /// Largest file in bytes.
@@ -97,6 +98,9 @@ pub struct BundleConfig {
     pub publish: Option<PathBuf>,
     /// Days until a bundle may no longer be installed, 1 to 3650; without it as policies say, or 180.
     pub expires_days: Option<u32>,
+    /// `NAME=PROGRAM` for scanners that delivery policies name.
+    #[serde(default, deserialize_with = "programs")]
+    pub scanners: Programs,
 }
 
 /// `[environment.git]`: a platform repository.
@@ -129,6 +133,15 @@ pub struct GitConfig {
 
 fn five_minutes() -> Duration {
     Duration::from_secs(300)
+}
+
+fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    Programs::parse(&texts).map_err(|text| {
+        serde::de::Error::custom(format!(
+            "`{text}` names no program; write `NAME=PROGRAM`, each name once"
+        ))
+    })
 }
 
 fn interval<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

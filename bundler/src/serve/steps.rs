@@ -245,6 +245,7 @@ fn bundle(
         expires_days: config.expires_days,
         images: Some(&images),
         update: false,
+        scanners: &config.scanners,
     };
     let made = stream::produce(platform, &fleet, &secret, &request)
         .map_err(|error| produce_problem(&error))?;

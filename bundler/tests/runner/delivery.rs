@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 
 use outhaul_tests::Checked as _;
 
-struct Centre {
-    folder: tempfile::TempDir,
+pub struct Centre {
+    pub folder: tempfile::TempDir,
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -108,7 +108,7 @@ fn a_team_that_empties_its_tree_is_named_before_sites_remove_everything() {
 }
 
 impl Centre {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let centre = Self {
             folder: tempfile::tempdir().unwrap(),
         };
@@ -135,18 +135,23 @@ impl Centre {
 
     /// Writes the policy, and makes the bundles of `dev` as it says.
     fn bundle(&self, fields: &str) -> Output {
+        self.bundle_with(fields, "")
+    }
+
+    /// The same, with more options.
+    pub fn bundle_with(&self, fields: &str, more: &str) -> Output {
         let policy = format!(
             "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata:\n  name: all\nspec:\n  \
              clusterTypeSelector: {{}}\n{fields}"
         );
         let file = self.folder.path().join("control-plane/dev/delivery.yaml");
         fs::write(file, policy).unwrap();
-        self.outhaul(
+        self.outhaul(&format!(
             "bundle --environment dev --env-dir control-plane/dev --base-dir control-plane/main \
              --source https://git.factory.example/label-printer=label-printer/source \
              --source https://git.factory.example/label-printer-manifests#dev=label-printer/manifests/dev \
-             --fleet fleet --passphrase-file passphrase --issued 2026-11-21T12:00:00Z --out stick",
-        )
+             --fleet fleet --passphrase-file passphrase --issued 2026-11-21T12:00:00Z --out stick {more}",
+        ))
     }
 
     fn refused(&self, fields: &str, code: i32) -> String {
@@ -157,7 +162,7 @@ impl Centre {
     }
 }
 
-fn told(output: &Output) -> String {
+pub fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -14,7 +14,7 @@ use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
-use super::shape::{KindSchema, LABELS, kind, may, must, object, one_of, selected, whole};
+use super::shape::{KindSchema, LABELS, kind, may, must, object, one_of, selected, text, whole};
 
 pub(super) fn described() -> KindSchema {
     let size = json!({
@@ -74,6 +74,11 @@ pub(super) fn described() -> KindSchema {
                 "What sites do about what somebody changed by hand: `report` it, which is the default, or `correct` it as well.",
                 one_of(&Drift::ALL.map(Drift::as_str)),
             ),
+            may(
+                "scan",
+                "The scanner that reads the bill of materials of each bundle and may forbid it; who runs `outhaul` names its program (`--scanner NAME=PROGRAM`).",
+                text("grype"),
+            ),
         ]),
     )
 }
@@ -90,6 +95,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let size_budget = size(reader, &spec, "sizeBudget");
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
+    let scan = reader.optional_text(&spec, "scan");
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
@@ -99,6 +105,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "sizeBudget", size_budget.as_ref());
     note(&mut places, "maxRemovalPercent", max_removal.as_ref());
     note(&mut places, "drift", drift.as_ref());
+    note(&mut places, "scan", scan.as_ref());
     let known = spec.shape.names();
     let written = known.iter().filter(|key| spec.field(key).is_some()).count();
     // One for the selector; a field that did not read must not count as one that says nothing.
@@ -127,6 +134,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         size_budget: size_budget.map(|spot| spot.value),
         max_removal_percent: max_removal.and_then(|spot| u8::try_from(spot.value).ok()),
         drift: drift.map(|spot| spot.value),
+        scan: scan.map(|spot| spot.value),
         places,
         location: metadata.location,
     })

@@ -36,6 +36,8 @@ pub struct DeliveryPolicy {
     pub max_removal_percent: Option<u8>,
     /// What sites do about files and tasks that were changed by hand.
     pub drift: Option<Drift>,
+    /// The scanner that may forbid a bundle, by its name.
+    pub scan: Option<String>,
     /// Where each field is written, by its name.
     pub places: BTreeMap<&'static str, Location>,
     /// Where it is written.

@@ -89,6 +89,22 @@ impl UnsignedBundle {
         self.settled()
     }
 
+    /// An attestation of a bundle that is not sealed yet; empty when it has none of that name.
+    ///
+    /// # Errors
+    /// [`SpoolError`] when it cannot be read again.
+    pub fn attestation(&self, name: &str) -> Result<Vec<u8>, SpoolError> {
+        let mut attestations = self.index.attestations.iter();
+        let Some(found) = attestations.find(|file| file.path.as_str() == name) else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = Vec::new();
+        let file = self.spool.open(&found.content)?;
+        let read = file.take(found.size).read_to_end(&mut bytes);
+        read.map_err(|source| SpoolError::at(self.spool.folder(), source))?;
+        Ok(bytes)
+    }
+
     /// Encrypts every blob, so that only `readers` can open it. Names, sizes and digests of the contents
     /// stay readable in the index: whoever has a guess at a content can check it.
     ///

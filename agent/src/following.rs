@@ -30,8 +30,8 @@ use seen::{Controller, Follower, Standing};
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// Most assignments that a report names.
 const MAX_ASSIGNMENTS: usize = 2_000;
-/// The format of a record.
-const RECORD_FORMAT: &str = "outhaul.dev/platform/v1";
+/// The formats of a record that are read: the one that is written now, and the one before it.
+const RECORD_FORMATS: [&str; 2] = ["outhaul.dev/output/v1", "outhaul.dev/platform/v1"];
 
 /// What `.outhaul/platform.json` states of the commit that it lies in, as far as it is used here.
 #[derive(Debug, Deserialize)]
@@ -170,10 +170,11 @@ fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
         .ok_or_else(|| format!("{base}/{path} is not there"))?;
     let record: Record = serde_json::from_slice(&bytes)
         .map_err(|error| format!("{base}/{path} is not the record: {error}"))?;
-    if record.format != RECORD_FORMAT {
+    if !RECORD_FORMATS.contains(&record.format.as_str()) {
         let found = shortened(&record.format);
+        let known = RECORD_FORMATS.join("` and `");
         return Err(format!(
-            "{base}/{path} is of format `{found}`, this program reads `{RECORD_FORMAT}`"
+            "{base}/{path} is of format `{found}`, this program reads `{known}`"
         ));
     }
     Ok(record)

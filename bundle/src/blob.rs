@@ -107,7 +107,7 @@ impl Blob {
     }
 }
 
-/// Whether the one content of an identity blob is the blob. Of a sealed blob only the size can be told.
+/// Whether the one content of an identity blob is the blob. Of a sealed blob only the size can be compared.
 pub(crate) fn stored_as_it_is(blob: &Blob) -> bool {
     blob.contents.iter().all(|content| match &blob.sealed {
         None => content.digest == blob.digest && content.size == blob.size,

@@ -1,9 +1,9 @@
 //! Turns a verified blob back into its contents.
 //!
-//! What comes in: a blob as carried, whose digest was checked before, and its entry in the index. What
+//! What comes in: a blob as carried, of which the digest was checked before, and its entry in the index. What
 //! goes out: each content, in the index's order, into a writer that the caller names; its digest and
 //! size are checked again, because content is what a site uses. One zstd frame, no byte beyond what the
-//! index says, a bounded window: a decompression bomb stops at its first surplus byte. A sealed blob is
+//! index states, a bounded window: a decompression bomb stops at its first surplus byte. A sealed blob is
 //! opened by whoever has the keys ([`Unseal`]), after its verification and before its decompression.
 
 use std::io::{self, Read, Write};
@@ -148,7 +148,7 @@ fn unzstd<R: Read>(
     }
 }
 
-/// The bytes as carried: exactly as many as the index says.
+/// The bytes as carried: exactly as many as the index states.
 struct StoredContent<R> {
     reader: R,
     left: u64,
@@ -309,7 +309,7 @@ pub enum DecodeError {
     Carried {
         /// The blob.
         blob: Digest,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// It is sealed for others, or the seal does not hold.
@@ -325,7 +325,7 @@ pub enum DecodeError {
     Store {
         /// The content.
         content: Digest,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// Not a zstd frame, a damaged one, or one that needs too much memory.
@@ -333,7 +333,7 @@ pub enum DecodeError {
     Zstd {
         /// The blob.
         blob: Digest,
-        /// What zstd said.
+        /// The error of zstd.
         error: io::Error,
     },
     /// The zstd frame does not end in the blob.
@@ -342,19 +342,19 @@ pub enum DecodeError {
         /// The blob.
         blob: Digest,
     },
-    /// The blob has other bytes than the index says, or bytes after its frame.
+    /// The blob has other bytes than the index states, or bytes after its frame.
     #[error("blob {blob} has more or fewer bytes than its content needs")]
     Surplus {
         /// The blob.
         blob: Digest,
     },
-    /// More comes out than the index says: a decompression bomb.
-    #[error("blob {blob} yields more than the index says; decompression was stopped there")]
+    /// More comes out than the index states: a decompression bomb.
+    #[error("blob {blob} yields more than the index states; decompression was stopped there")]
     TooLong {
         /// The blob.
         blob: Digest,
     },
-    /// Less comes out than the index says.
+    /// Less comes out than the index states.
     #[error("blob {blob} ends {missing} bytes before the end of content {content}")]
     TooShort {
         /// The blob.
@@ -364,7 +364,7 @@ pub enum DecodeError {
         /// Bytes missing of it.
         missing: u64,
     },
-    /// A content is not what the index says.
+    /// A content is not what the index states.
     #[error("blob {blob} should yield content {expected}, but yields {found}")]
     Digest {
         /// The blob.

@@ -166,7 +166,7 @@ fn encoder<W: Write>(out: W, size: u64) -> io::Result<zstd::Encoder<'static, W>>
     Ok(encoder)
 }
 
-/// A content that must be what the plan says.
+/// A content that must be what the plan lists.
 struct Checked<'a> {
     reader: Box<dyn Read + 'a>,
     content: Content,
@@ -250,7 +250,7 @@ pub enum EncodeError {
     Source {
         /// The content.
         content: Digest,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// A content is not what was planned: it changed in the meantime, or its cache is damaged.
@@ -268,7 +268,7 @@ pub enum EncodeError {
     /// The blob could not be written or compressed.
     #[error("cannot write a blob: {error}")]
     Out {
-        /// What the system or zstd said.
+        /// The error of the system or of zstd.
         error: io::Error,
     },
 }

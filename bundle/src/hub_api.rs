@@ -154,7 +154,7 @@ pub struct Decision {
     pub max_age_hours: i64,
     /// The share of counted sites that had to confirm.
     pub quorum_percent: u8,
-    /// The environment that the commit was to be promoted to, where the question said so.
+    /// The environment that the commit was to be promoted to, where the question named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Each rule, what was found, and what would make it met.

@@ -1,4 +1,4 @@
-//! `index.json`: what one bundle says, and the digest and size of every blob that it carries.
+//! `index.json`: what one bundle states, and the digest and size of every blob that it carries.
 //!
 //! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
 //! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
@@ -57,7 +57,7 @@ pub struct Index {
     /// This bundle's number in its stream: 1, 2, 3 … Equal to the version of the stream's role.
     #[serde(deserialize_with = "number::one")]
     pub number: u64,
-    /// The number whose content a delta bundle builds on; absent for a full bundle.
+    /// The number of the bundle that a delta bundle builds on; absent for a full bundle.
     #[serde(
         default,
         deserialize_with = "number::optional",
@@ -194,7 +194,7 @@ pub enum IndexError {
     /// Not JSON of the right shape.
     #[error("index.json line {} column {}: {error}", error.line(), error.column())]
     Malformed {
-        /// What the parser said.
+        /// The error of the parser.
         error: serde_json::Error,
     },
     /// Another format, for example of a newer Outhaul.
@@ -216,7 +216,7 @@ pub enum IndexError {
 impl Index {
     /// The canonical bytes: what is hashed, signed and shipped.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Through `Value`, whose maps are sorted: field order in this file may change freely.
+        // Through `Value`, which has sorted maps: field order in this file may change freely.
         let value = serde_json::to_value(self).unwrap_or(serde_json::Value::Null);
         let mut bytes = value.to_string().into_bytes();
         bytes.push(b'\n');

@@ -128,7 +128,7 @@ impl Member {
     }
 }
 
-/// What a block says.
+/// The content of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Block {
     /// A member follows, of so many bytes.
@@ -169,7 +169,7 @@ pub enum HeaderError {
         /// The name, made printable.
         name: String,
     },
-    /// A header that says the right thing in a way in which no bundle says it.
+    /// A header with the right content in a spelling that no bundle has.
     #[error("`{name}`: the header's {field} is not as a bundle's writer sets it")]
     NotCanonical {
         /// The member's name.

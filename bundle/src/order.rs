@@ -30,7 +30,7 @@ pub struct Order {
     pub what: Instruction,
 }
 
-/// What a site is told to do.
+/// What a site is ordered to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]

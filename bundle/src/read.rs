@@ -2,7 +2,7 @@
 //!
 //! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
 //! order: the metadata files, for whoever knows the keys; the index, once somebody vouches for its
-//! digest; each blob, handed to a [`BlobSink`] while it is hashed. A sink is told to keep a blob only
+//! digest; each blob, handed to a [`BlobSink`] while it is hashed. A sink is asked to keep a blob only
 //! when its digest was right. Memory stays the same however large the bundle is (the index aside).
 //! Member names are compared with those that the index demands, and never reach a file system.
 

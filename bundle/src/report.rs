@@ -1,4 +1,4 @@
-//! A compliance report: what one agent says of its site, once, with a number.
+//! A compliance report: what one agent states of its site, once, with a number.
 //!
 //! What comes in: what the agent observed. What goes out: bytes that the agent signs (in an envelope
 //! of `outhaul-signer`) and the hub reads. A report never changes once it has its number, and each
@@ -111,7 +111,7 @@ pub enum ReportEvent {
         /// The one assignment that it is about, where it is about one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         assignment: Option<Name>,
-        /// Why, as they said it, shortened.
+        /// Why, in their words, shortened.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -137,7 +137,7 @@ pub enum ReportEvent {
         what: String,
         /// One sentence for people: what is different now.
         message: String,
-        /// For which enrolment it was given; absent in reports from before orders were told apart by it.
+        /// For which enrolment it was given; absent in reports from before orders were distinguished by it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         enrolment: Option<Digest>,
     },
@@ -239,7 +239,7 @@ pub struct AssignmentResult {
     pub status: ComplianceStatus,
     /// Version of the config that runs.
     pub config_version: Digest,
-    /// What the reconciler said, shortened.
+    /// The message of the reconciler, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Tasks, objects or files, in order, each with its own result; shortened to the telling ones.
@@ -255,7 +255,7 @@ pub struct StepResult {
     pub name: String,
     /// `ok`, `changed`, `failed`, `skipped`, `removed`.
     pub status: String,
-    /// What was said, shortened.
+    /// The message, shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -288,7 +288,7 @@ pub struct Ack {
     #[serde(deserialize_with = "number::one")]
     pub number: u64,
     /// The digest of that report's payload as the hub has it. Absent when the number is 0 or was declared
-    /// lost. A site whose own report of this number is another one was restored from an older copy.
+    /// lost. A site that has another report of this number was restored from an older copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// The hub's clock, milliseconds since 1970: a site believes it only within a slack.
@@ -335,7 +335,7 @@ impl Report {
     /// A report from the verified payload of an envelope.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the payload.
+    /// A sentence that states what is wrong with the payload.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReportError> {
         if bytes.len() > MAX_REPORT_BYTES {
             return Err(ReportError::TooLarge { bytes: bytes.len() });
@@ -364,7 +364,7 @@ pub enum ReportError {
     /// Not JSON of the right shape.
     #[error("not a report: {error}")]
     Malformed {
-        /// What the parser said.
+        /// The error of the parser.
         error: serde_json::Error,
     },
     /// Larger than [`MAX_REPORT_BYTES`].

@@ -1,6 +1,6 @@
 //! Sealed blobs: encrypted for some sites, and who can open them.
 //!
-//! What comes in: a blob whose carried bytes were verified against the index. What goes out: the same
+//! What comes in: a blob of which the carried bytes were verified against the index. What goes out: the same
 //! blob's bytes as they were before they were encrypted, from an [`Unseal`] that the caller brings.
 //! This crate knows no key and no cipher: it knows only that a sealed blob must be verified first,
 //! then unsealed, then decompressed, and how many bytes may come out.
@@ -49,7 +49,7 @@ pub enum UnsealError {
 }
 
 impl UnsealError {
-    /// Why `sealed` was not opened, from what the caller's cipher says: the keys that were tried (`have`) when it is
+    /// Why `sealed` was not opened, from the error of the caller's cipher: the keys that were tried (`have`) when it is
     /// for others, else what is wrong with it.
     pub fn new(sealed: &Sealed, have: Option<String>, problem: &dyn fmt::Display) -> Self {
         match have {

@@ -3,8 +3,8 @@
 //! What comes in: an index, the bytes that come before its blobs, and how large a file may be. What goes out: which
 //! blobs are in which part. Each part is a bundle with all the metadata, the index, and a range of the index's blobs,
 //! whole: what vouches for the bundle vouches for each part, alone and in any order. [`Volume`] (`volume.json`)
-//! only says which range that is. Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
-//! signed index is there, whatever a part says of itself.
+//! only states which range that is. Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
+//! signed index is there, whatever a part states of itself.
 
 use std::ops::Range;
 
@@ -107,7 +107,7 @@ impl Volume {
         self.range_of(self.part)
     }
 
-    /// The parts of the same cut that hold one of the blobs for which `is_missing` says so, by their place in the index.
+    /// The parts of the same cut that hold one of the blobs for which `is_missing` is true, by their place in the index.
     pub fn missing(&self, is_missing: impl Fn(usize) -> bool) -> Vec<usize> {
         let lacks = |part: &usize| self.range_of(*part).any(&is_missing);
         (1..=self.parts()).filter(lacks).collect()
@@ -138,7 +138,7 @@ impl Volume {
         bytes
     }
 
-    /// Reads a foreign one of a bundle with `blobs` blobs; `Err` says what is wrong.
+    /// Reads a foreign one of a bundle with `blobs` blobs; `Err` states what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8], blobs: usize) -> Result<Self, String> {
         let volume: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if volume.format != FORMAT {

@@ -256,7 +256,7 @@ pub enum WriteError {
         /// Why.
         error: io::Error,
     },
-    /// A blob is not what the index says, for example because its cache is damaged.
+    /// A blob is not what the index lists, for example because its cache is damaged.
     #[error("blob {blob} should have {size} bytes, but {copied} with digest {found} were read")]
     Blob {
         /// Its digest by the index.

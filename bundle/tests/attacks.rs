@@ -250,7 +250,7 @@ fn attack_other_size_than_vouched_for() {
     let whole = members(&sample.to_bytes().unwrap());
     for at in 2..whole.len() {
         let mut changed = whole.clone();
-        // One block more, all zeros, and a header that says so.
+        // One block more, all zeros, and a header that states it.
         let digits = std::str::from_utf8(&changed[at][124..135]).unwrap();
         let size = u64::from_str_radix(digits, 8).unwrap() + 512;
         changed[at][124..135].copy_from_slice(format!("{size:011o}").as_bytes());

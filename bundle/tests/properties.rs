@@ -112,7 +112,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is laid over whatever: an index that is accepted says to each site exactly its files.
+    /// Whatever is laid over whatever: an index that is accepted gives each site exactly its files.
     #[test]
     fn a_site_gets_its_own_files_and_all_others_of_the_base(
         files in prop::collection::btree_map("[a-d]", any::<u8>(), 1..4),

@@ -51,7 +51,7 @@ impl From<u8> for Exit {
 struct Session {
     command: String,
     json: bool,
-    /// The envelope is out already: what comes now is said on standard error only.
+    /// The envelope is out already: what comes now is printed on standard error only.
     done: bool,
     /// Envelopes of events are out: what ends the command is one more of them.
     events: bool,
@@ -72,7 +72,7 @@ fn with<T>(work: impl FnOnce(&mut Session) -> T) -> T {
     SESSION.with_borrow_mut(work)
 }
 
-/// Reads the command line. What it says about usage, or `--help`, is printed already.
+/// Reads the command line. Its messages about usage, and `--help`, are printed already.
 ///
 /// # Errors
 /// The exit code, when there is nothing to do.
@@ -143,7 +143,7 @@ pub fn result(value: Value) {
 }
 
 /// One of many results of a command that goes on: an envelope in one line, at once. `code` is what the command
-/// would end with for this event alone, and `errors` says why, as [`fail`] takes it; empty where `code` is 0.
+/// would end with for this event alone, and `errors` states why, as [`fail`] takes it; empty where `code` is 0.
 pub fn event(value: Value, code: u8, errors: &str) {
     let envelope = Envelope {
         result: value,
@@ -197,7 +197,7 @@ pub fn detail(text: &str) {
     }
 }
 
-/// Does one stage of a command. With `--verbose` it says how long that took.
+/// Does one stage of a command. With `--verbose` it prints how long that took.
 pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let begun = std::time::Instant::now();
     let done = work();
@@ -223,13 +223,13 @@ pub fn note_failure(code: u8, text: &str) {
     with(|session| session.errors.extend(ErrorObject::read(code, text)));
 }
 
-/// Ends the program: prints the envelope, and says when standard output could not be written.
+/// Ends the program: prints the envelope, and reports when standard output could not be written.
 pub fn finish(exit: Exit) -> ExitCode {
     let open = with(|session| session.json && !session.done);
     if open {
         envelope(exit);
     }
-    // A command that printed events says in one more why it ended.
+    // A command that printed events prints one more, with why it ended.
     let errors = with(|session| match session.events {
         true => std::mem::take(&mut session.errors),
         false => Vec::new(),

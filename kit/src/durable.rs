@@ -2,7 +2,7 @@
 //!
 //! What comes in: bytes, and paths below a folder that only this program's user may write. What goes out:
 //! a file that is either the old one or the whole new one, whatever happens meanwhile (temporary file,
-//! fsync, rename, fsync of the folder). Reading is bounded. Every error names the path and says what was
+//! fsync, rename, fsync of the folder). Reading is bounded. Every error names the path and states what was
 //! being done to it. It is not for sticks and other folders of strangers: that is [`crate::media`].
 
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ impl fmt::Display for Unexpected {
 
 impl std::error::Error for Unexpected {}
 
-/// A file operation that failed, with its path. Its text ends with what the system said, so that it has
+/// A file operation that failed, with its path. Its text ends with the error of the system, so that it has
 /// no further source.
 #[derive(Debug)]
 pub struct FileError {
@@ -47,7 +47,7 @@ pub struct FileError {
     pub doing: &'static str,
     /// To which file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 

@@ -1,7 +1,7 @@
 //! A sign of life from the working thread, and the request to stop.
 //!
 //! What comes in: beats from long work (copying, waiting for a playbook). What goes out: what the
-//! service manager's watchdog is told: it is fed only while the work moves, so that an agent that hangs
+//! service manager's watchdog is notified: it is fed only while the work moves, so that an agent that hangs
 //! is restarted. It holds no work and cancels none: work looks at [`Heartbeat::stopping`] between actions.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Says: the work moves.
+    /// Records that the work moves.
     pub fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }

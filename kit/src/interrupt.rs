@@ -77,10 +77,10 @@ impl Drop for Finishing {
     }
 }
 
-/// Makes something temporary whose name is only known afterwards.
+/// Makes something temporary of which the name is only known afterwards.
 ///
 /// # Errors
-/// What `make` says.
+/// The error of `make`.
 pub fn make<T, E>(
     make: impl FnOnce() -> Result<T, E>,
     path: impl FnOnce(&T) -> &Path,

@@ -145,7 +145,7 @@ pub fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
 /// The marks of an open file.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn marks(file: &File) -> io::Result<Marks> {
     let found = file.metadata()?;
     Ok(Marks {
@@ -247,7 +247,7 @@ impl Media {
         marks(&File::from(there)).ok()
     }
 
-    /// Regular files whose name is `wanted`, folder by folder from the top, so that a folder full of
+    /// Regular files of which the name is `wanted`, folder by folder from the top, so that a folder full of
     /// something else hides nothing above it. Hidden entries are left out.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ impl Media {
         Ok(found)
     }
 
-    /// Hands each entry of a folder to `each` until it says no; nothing is collected.
+    /// Hands each entry of a folder to `each` until it returns `false`; nothing is collected.
     fn entries(
         &self,
         folder: &Path,

@@ -120,9 +120,9 @@ fn refresh(arguments: &Arguments, store: &Path) -> Result<(Walk, Recording)> {
         let line = match source.as_tar() {
             Err(reason) => reason,
             Ok(tar) => {
-                let (again, said) = refreshed(&before, now, &tar)?;
-                if said.is_ok() != outcome.is_ok() || again.trusted() != walk.trusted() {
-                    return Err(opposite(&outcome, &said));
+                let (again, in_tar) = refreshed(&before, now, &tar)?;
+                if in_tar.is_ok() != outcome.is_ok() || again.trusted() != walk.trusted() {
+                    return Err(opposite(&outcome, &in_tar));
                 }
                 "same".to_owned()
             }
@@ -161,7 +161,7 @@ fn opposite(http: &Outcome, tar: &Outcome) -> Box<dyn Error> {
     std::process::exit(0)
 }
 
-/// A server whose answers are remembered.
+/// A server with answers that are remembered.
 struct Recording {
     http: Http,
     files: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -175,13 +175,13 @@ impl Recording {
 
     /// The same files as a bundle holds them: written as a tar and read as a site reads it.
     fn as_tar(&self) -> std::result::Result<BTreeMap<String, Vec<u8>>, String> {
-        let said = |error: &dyn std::fmt::Display| format!("not carried: {error}");
-        let mut bundle = FakeBundle::new(1, &[]).map_err(|error| said(&error))?;
+        let failed = |error: &dyn std::fmt::Display| format!("not carried: {error}");
+        let mut bundle = FakeBundle::new(1, &[]).map_err(|error| failed(&error))?;
         bundle.metadata = self.files.borrow().clone().into_iter().collect();
-        let bytes = bundle.to_bytes().map_err(|error| said(&error))?;
+        let bytes = bundle.to_bytes().map_err(|error| failed(&error))?;
         BundleReader::new(bytes.as_slice(), Limits::default())
             .read_metadata()
-            .map_err(|error| said(&error))
+            .map_err(|error| failed(&error))
     }
 }
 

@@ -26,7 +26,7 @@ pub enum CanonicalError {
     /// Not a JSON value at all.
     #[error("cannot be written as JSON")]
     NotJson {
-        /// What the serialiser said.
+        /// The error of the serialiser.
         source: serde_json::Error,
     },
 }

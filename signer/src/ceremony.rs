@@ -1,4 +1,4 @@
-//! Ceremonies: changing whose signatures count, with keys that may lie in different places.
+//! Ceremonies: changing which signatures count, with keys that may lie in different places.
 //!
 //! What comes in: changes, and the keys that are here. What goes out: the next root metadata, published
 //! together with whatever must be signed anew because of it, or a request for the signatures that
@@ -45,7 +45,7 @@ pub enum RootChange {
     Renew,
     /// A new key in place of all present keys of snapshot and timestamp.
     RotateOnline,
-    /// A new key in place of each root key whose private half is here.
+    /// A new key in place of each root key of which the private half is here.
     RotateRoot,
     /// A new key in place of all present keys of targets.
     RotateTargets,

@@ -151,7 +151,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command and says how it ended.
+/// Runs the command and returns how it ended.
 fn run(cli: Cli) -> ExitCode {
     cli.messages.apply();
     signals::watch();

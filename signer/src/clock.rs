@@ -54,7 +54,7 @@ impl LowerBound {
 
     /// The bound.
     pub fn at(&self) -> Timestamp {
-        // Whatever a file says, a hub's word never counts for more than the slack.
+        // Whatever a file states, a hub's word never counts for more than the slack.
         let ahead = i64::try_from(self.hub_ahead_ms).unwrap_or(i64::MAX);
         let ahead = SignedDuration::from_millis(ahead).min(HUB_SLACK);
         self.at.checked_add(ahead).unwrap_or(Timestamp::MAX)
@@ -68,8 +68,8 @@ impl LowerBound {
         signed > before
     }
 
-    /// Raises the bound to what a hub says, but never more than [`HUB_SLACK`] beyond what the fleet's
-    /// metadata and the boot clock say, however often it says so.
+    /// Raises the bound to what a hub states, but never more than [`HUB_SLACK`] beyond what the fleet's
+    /// metadata and the boot clock show, however often it does so.
     pub fn raise_by_hub(&mut self, hub: Timestamp) {
         self.keep_ahead(hub.max(self.at()));
     }
@@ -87,7 +87,7 @@ impl LowerBound {
         self.hub_ahead_ms = u64::try_from(ahead).unwrap_or(0);
     }
 
-    /// Raises the bound by the time that the boot clock says has passed.
+    /// Raises the bound by the time that has passed by the boot clock.
     ///
     /// Within one boot that is the difference to the last reading. After a reboot it is the whole time
     /// since boot, because the bound was set before it. A clock that runs backwards raises nothing.
@@ -123,7 +123,7 @@ fn is_zero(number: &u64) -> bool {
 pub struct TimePolicy {
     /// It is certainly not earlier than this.
     pub lower_bound: Timestamp,
-    /// What the wall clock says.
+    /// What the wall clock shows.
     pub wall: Timestamp,
     /// Whether something trustworthy set the wall clock (NTP with authentication, a hub's answer).
     pub wall_trusted: bool,

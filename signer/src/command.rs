@@ -38,7 +38,7 @@ impl CommandKey {
             .spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
             match stdin.write_all(bytes) {
-                // A program that ends early says why by its exit code.
+                // A program that ends early states why by its exit code.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error),
                 _ => {}
             }

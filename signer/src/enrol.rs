@@ -1,7 +1,7 @@
 //! The kit: the one file that makes a machine a site.
 //!
 //! What comes in: what the centre knows of a new site, or bytes of a stick. What goes out: JSON text, or
-//! a [`Kit`] whose root metadata was checked to be signed by its own keys. The kit is the one moment of
+//! a [`Kit`] of which the root metadata was checked to be signed by its own keys. The kit is the one moment of
 //! trust on first use: after it no file of this kind changes what a site believes. A request proves
 //! that its site has the kit ([`proven_kit`]) without showing the kit's token.
 

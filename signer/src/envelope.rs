@@ -3,7 +3,7 @@
 //! What comes in: a payload with its type and a key, or bytes that a stranger carried. What goes out:
 //! JSON text of one line, or a payload that one of the named keys signed. The signature covers the
 //! type and the exact payload bytes, so nothing is encoded again before it is checked.
-//! It never looks at a payload; [`Envelope::unverified_payload`] says in its name what it gives.
+//! It never looks at a payload; the name of [`Envelope::unverified_payload`] states what it gives.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -181,7 +181,7 @@ impl Envelope {
         })
     }
 
-    /// The payload as the carrier gave it, signed or not: for asking whose key to look up.
+    /// The payload as the carrier gave it, signed or not: for finding the key to look up.
     pub fn unverified_payload(&self) -> &[u8] {
         &self.payload
     }

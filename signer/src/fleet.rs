@@ -229,7 +229,7 @@ impl Fleet {
     }
 
     /// Every published root metadata, version 1 first: what a new site's kit carries, so that the fleet can
-    /// be told from the first one.
+    /// be distinguished from the first one.
     ///
     /// # Errors
     /// [`FleetError`] when one cannot be read.

@@ -41,7 +41,7 @@ pub enum KeyError {
     /// The system has no randomness to give.
     #[error("the system gives no random bytes: {reason}")]
     NoRandomness {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// Not a key of the expected form.
@@ -152,7 +152,7 @@ impl SigningKey {
         self.save_at(path, secret, Cost::root())
     }
 
-    /// As [`SigningKey::save`], as strongly as `cost` says.
+    /// As [`SigningKey::save`], as strongly as `cost` sets.
     ///
     /// # Errors
     /// [`KeyError`] when it cannot be encrypted or written.

@@ -4,7 +4,7 @@
 //! The site's: [`trust::verify`] decides over bytes alone what may be believed, with floors that
 //! no older metadata passes and a [`clock`] that no wrong date misleads.
 //! What comes in: keys, bytes, times that the caller names. What goes out: signed bytes, or a verdict
-//! that says what was expected and what was found. It opens no connection and reads no clock, and
+//! that states what was expected and what was found. It opens no connection and reads no clock, and
 //! after a site's enrolment nothing in it takes a key or skips a check.
 #![warn(missing_docs)]
 

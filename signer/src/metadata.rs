@@ -94,7 +94,7 @@ pub fn is_label(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_LABEL && text.chars().all(allowed)
 }
 
-/// Root metadata: whose signatures count for what.
+/// Root metadata: which signatures count for what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// `root`.

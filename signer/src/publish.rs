@@ -133,7 +133,7 @@ impl Fleet {
     }
 
     /// The number of the next bundle of the stream `role`: above every number that was ever signed,
-    /// also one whose bundle was never published.
+    /// also one of which the bundle was never published.
     ///
     /// # Errors
     /// [`FleetError`] when the fleet's state cannot be read.
@@ -151,7 +151,7 @@ impl Fleet {
     /// lists it. Nothing is published before [`Fleet::commit`].
     ///
     /// # Errors
-    /// [`FleetError`] when the index says something else than the request, the number was used before,
+    /// [`FleetError`] when the index differs from the request, the number was used before,
     /// a key is missing, or a site would refuse the result.
     pub fn sign_bundle(
         &self,

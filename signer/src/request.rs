@@ -35,7 +35,7 @@ pub struct SigningRequest {
     pub role: String,
     /// The canonical bytes to sign, base64.
     pub payload: String,
-    /// The keys whose signatures count, by id.
+    /// The keys with signatures that count, by id.
     pub keys: std::collections::BTreeMap<String, Key>,
     /// What the fleet has published, by file name: what the co-signer's root must lead to.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
@@ -260,7 +260,7 @@ impl SigningRequest {
         Ok(answer.signature.clone())
     }
 
-    /// The key of this id, when its signature is asked for and it is what its id says.
+    /// The key of this id, when its signature is asked for and it matches its id.
     fn key(&self, id: &str) -> Result<PublicKey, RequestError> {
         let wanted = || {
             self.keys

@@ -94,7 +94,7 @@ pub(crate) fn refuse<T>(problem: impl Into<String>) -> Result<T, ReviewError> {
 }
 
 /// What `request` asks for, against the root metadata `own_root` (the file's bytes) of the co-signer.
-/// `signer` is the key that is to sign; without it nothing is said of whose key is whose.
+/// `signer` is the key that is to sign; without it nothing is stated of who holds which key.
 ///
 /// # Errors
 /// [`ReviewError`] for what does not follow from that root. It must not be signed.
@@ -184,7 +184,7 @@ fn refuse_other_fleet(
     Err(other(format!("your root version {version} is not in it")))
 }
 
-/// The id of the fleet whose first root metadata is `bytes`.
+/// The id of the fleet of which the first root metadata is `bytes`.
 pub(crate) fn fleet_id(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes)[..8])
 }

@@ -47,7 +47,7 @@ pub enum SealError {
     Io {
         /// What was being done.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A key file that cannot be used.

@@ -32,7 +32,7 @@ pub const MAX_FILES_BYTES: usize = 1024 * 1024;
 /// Longest text that is taken for a slip, in bytes: the largest slip, spaced out twice over.
 pub const MAX_TEXT_BYTES: usize = 4 * MAX_SLIP_BYTES;
 
-/// What a scanned slip begins with, so that a text says what it is for.
+/// What a scanned slip begins with, so that a text states what it is for.
 pub const PREFIX: &str = "OUTHAUL:";
 
 const CHECKSUM_BYTES: usize = 4;
@@ -55,7 +55,7 @@ pub enum SlipError {
          help: copy, scan or type it again; nothing was changed"
     )]
     Damaged {
-        /// As the slip says.
+        /// As the slip states.
         expected: String,
         /// As computed.
         found: String,
@@ -147,12 +147,12 @@ impl Slip {
         Ok(slip)
     }
 
-    /// The fleet that the slip says it is of. A hint: nothing vouches for it.
+    /// The fleet that the slip names. A hint: nothing vouches for it.
     pub fn fleet(&self) -> &str {
         &self.fleet
     }
 
-    /// The stream's role that the slip says it is for. A hint: nothing vouches for it.
+    /// The stream's role that the slip names. A hint: nothing vouches for it.
     pub fn role(&self) -> &str {
         &self.role
     }

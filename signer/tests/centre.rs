@@ -17,9 +17,9 @@ use serde_json::json;
 pub const ROLE: &str = "s-0123456789abcdef";
 /// Another stream of the same fleet.
 pub const OTHER: &str = "s-fedcba9876543210";
-/// When everything is issued, unless a test says otherwise.
+/// When everything is issued, unless a test sets it.
 pub const ISSUED: &str = "2026-06-01T00:00:00Z";
-/// When everything expires, unless a test says otherwise.
+/// When everything expires, unless a test sets it.
 pub const EXPIRES: &str = "2027-06-01T00:00:00Z";
 
 pub fn at(text: &str) -> Timestamp {

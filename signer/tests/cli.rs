@@ -34,11 +34,11 @@ fn signer(folder: &Path, line: &str) -> Output {
 #[track_caller]
 pub fn run(folder: &Path, code: i32, line: &str) -> Value {
     let output = signer(folder, line);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{line}: {printed}");
     match outhaul_tests::result(&String::from_utf8(output.stdout).unwrap()) {
-        Value::Null => Value::String(said),
-        told => told,
+        Value::Null => Value::String(printed),
+        result => result,
     }
 }
 
@@ -138,7 +138,7 @@ fn a_root_key_that_a_program_holds_signs_the_root_and_nobody_else_s_answer_count
              module.pub"
         )
     };
-    // A program whose signatures are not those of the key that it is said to hold.
+    // A program with signatures that are not those of the key that it is named for.
     run(at, 1, &by("thief"));
     assert_eq!(run(at, 1, "root fleet finish")["state"], "waiting");
     run(at, 0, &by("module"));
@@ -160,14 +160,14 @@ fn a_published_stream_is_checked_and_its_key_revoked() {
     assert_eq!(run(at, 0, &check)["number"], 1);
     run(at, 0, "rotate fleet all");
     assert_eq!(run(at, 0, &check)["versions"]["root"], 2);
-    let said = run(
+    let printed = run(
         at,
         4,
         "verify-metadata fleet/metadata --role s-0000000000000000",
     );
     assert!(
-        said.as_str().unwrap().contains("s-0000000000000000"),
-        "{said}"
+        printed.as_str().unwrap().contains("s-0000000000000000"),
+        "{printed}"
     );
 }
 
@@ -176,7 +176,7 @@ fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
     let dir = folder_with_passphrase();
     let at = dir.path();
     run(at, 0, "init fleet");
-    for (code, line, says) in [
+    for (code, line, words) in [
         (2, "init fleet", "is a fleet already"),
         (2, "status nowhere", "outhaul-signer init"),
         (
@@ -200,14 +200,20 @@ fn what_goes_wrong_has_its_exit_code_and_says_what_to_do() {
         ),
         (2, "countersign pass --show", "--root"),
     ] {
-        let said = run(at, code, line);
-        assert!(said.as_str().unwrap().contains(says), "{line}: {said}");
+        let printed = run(at, code, line);
+        assert!(
+            printed.as_str().unwrap().contains(words),
+            "{line}: {printed}"
+        );
     }
     fs::write(at.join("pass"), "wrong\n").unwrap();
-    let said = run(at, 4, "rotate fleet online");
+    let printed = run(at, 4, "rotate fleet online");
     assert!(
-        said.as_str().unwrap().contains("passphrase does not open"),
-        "{said}"
+        printed
+            .as_str()
+            .unwrap()
+            .contains("passphrase does not open"),
+        "{printed}"
     );
     let bare = Command::new(env!("CARGO_BIN_EXE_outhaul-signer"))
         .current_dir(at)

@@ -94,11 +94,11 @@ fn stops(folder: &Path, request: &SigningRequest, why: &str) {
         "--show".to_owned(),
         format!("--digest {}", request.digest().unwrap()),
     ] {
-        let said = run(folder, 4, &format!("{countersign} {rest}"));
-        let said = said.as_str().unwrap();
+        let printed = run(folder, 4, &format!("{countersign} {rest}"));
+        let printed = printed.as_str().unwrap();
         assert!(
-            said.contains(why) && said.contains("nothing was signed"),
-            "{why}: {said}"
+            printed.contains(why) && printed.contains("nothing was signed"),
+            "{why}: {printed}"
         );
     }
     let answers = fs::read_dir(folder).unwrap().filter(|entry| {
@@ -153,7 +153,7 @@ fn a_request_that_says_something_else_than_it_does_is_not_signed() {
             let role = root.roles.get_mut("root").unwrap();
             role.keyids.push(role.keyids[0].clone());
         }),
-        ("not what its id says", |root, stranger| {
+        ("does not match its id", |root, stranger| {
             let id = root.roles["root"].keyids[0].clone();
             root.keys.insert(id, Key::new(stranger));
         }),

@@ -17,8 +17,8 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
             .args(line.split(' '))
             .output()
             .unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), told)
+        let printed = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), printed)
     };
     assert_eq!(signer("init fleet").0, Some(0));
     assert_eq!(signer("key vault").0, Some(0));
@@ -53,16 +53,23 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
             if line.starts_with("countersign pass") {
                 continue;
             }
-            let (code, told) = signer(&line.replace('@', name));
-            assert_eq!(code, Some(3), "{line} {name}: {told}");
-            assert!(told.contains(name) && told.contains(what), "{line}: {told}");
+            let (code, printed) = signer(&line.replace('@', name));
+            assert_eq!(code, Some(3), "{line} {name}: {printed}");
+            assert!(
+                printed.contains(name) && printed.contains(what),
+                "{line}: {printed}"
+            );
         }
     }
     // A copied repository is read without following or waiting, too.
-    let (code, told) = signer("verify-metadata stick --role 1 --root mine.json");
-    assert_eq!(code, Some(4), "{told}");
-    let (code, told) = signer("verify-metadata stick --role 1");
-    assert_eq!((code, told.contains("a FIFO")), (Some(3), true), "{told}");
+    let (code, printed) = signer("verify-metadata stick --role 1 --root mine.json");
+    assert_eq!(code, Some(4), "{printed}");
+    let (code, printed) = signer("verify-metadata stick --role 1");
+    assert_eq!(
+        (code, printed.contains("a FIFO")),
+        (Some(3), true),
+        "{printed}"
+    );
     // An answer that somebody copied into the fleet's folder.
     assert_eq!(signer("root fleet add-key vault.pub").0, Some(0));
     assert_eq!(signer("root fleet threshold 2").0, Some(1));
@@ -74,6 +81,10 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
             .unwrap()
             .success()
     );
-    let (code, told) = signer("root fleet finish");
-    assert_eq!((code, told.contains("a FIFO")), (Some(3), true), "{told}");
+    let (code, printed) = signer("root fleet finish");
+    assert_eq!(
+        (code, printed.contains("a FIFO")),
+        (Some(3), true),
+        "{printed}"
+    );
 }

@@ -45,11 +45,11 @@ fn every_key_of_a_fleet_gets_the_new_passphrase_and_the_old_one_opens_none() {
     write(at, "new", NEW);
     let before = keys(at);
     assert_eq!(before.len(), 4, "two root keys, targets, online");
-    let told = run(at, 0, "passphrase fleet --new-passphrase-file new");
+    let printed = run(at, 0, "passphrase fleet --new-passphrase-file new");
     assert_eq!(
-        told["keys"].as_array().unwrap().len(),
+        printed["keys"].as_array().unwrap().len(),
         before.len(),
-        "{told}"
+        "{printed}"
     );
     for (name, bytes) in keys(at) {
         assert_ne!(bytes, before[&name], "{name}");
@@ -117,9 +117,9 @@ fn one_key_file_elsewhere_gets_it_and_an_empty_folder_is_reported() {
     for (name, _) in keys(at) {
         fs::remove_file(at.join("fleet/keys").join(name)).unwrap();
     }
-    let told = run(at, 2, "passphrase fleet --new-passphrase-file new");
+    let printed = run(at, 2, "passphrase fleet --new-passphrase-file new");
     assert!(
-        told.as_str().unwrap().contains("no private key here"),
-        "{told}"
+        printed.as_str().unwrap().contains("no private key here"),
+        "{printed}"
     );
 }

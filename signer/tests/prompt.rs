@@ -56,7 +56,7 @@ fn at_a_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> (i32, S
         let status = child.wait()?;
         echo = tcgetattr(&terminal)?.local_modes;
         drop(terminal);
-        // The other end is gone: what is left is read until the error that says so.
+        // The other end is gone: what is left is read until the error that reports it.
         while let Ok(count @ 1..) = screen.read(&mut buffer) {
             shown.extend(&buffer[..count]);
         }
@@ -166,9 +166,12 @@ fn a_new_passphrase_has_a_floor_wherever_it_comes_from() {
                 .args(line.split(' '))
                 .checked()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(2), "{weak}: {said}");
-            assert!(said.contains(why) && !said.contains(weak), "{said}");
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{weak}: {printed}");
+            assert!(
+                printed.contains(why) && !printed.contains(weak),
+                "{printed}"
+            );
         }
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

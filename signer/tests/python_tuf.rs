@@ -1,6 +1,6 @@
 //! Interoperability with the reference client: python-tuf's ngclient downloads what a fleet publishes.
 //!
-//! Without Python or its package `tuf` the test says SKIPPED and why; in CI it fails instead.
+//! Without Python or its package `tuf` the test prints SKIPPED and why; in CI it fails instead.
 
 use std::fs;
 use std::path::Path;
@@ -84,8 +84,8 @@ fn python_tuf_downloads_what_a_fleet_publishes_and_follows_it() {
             .commit(&fleet.sign_bundle(request, &passphrase).unwrap())
             .unwrap();
         let output = download(&python, &root, dir.path(), &cache, &name);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "number {number}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "number {number}: {printed}");
         assert_eq!(output.stdout, index_bytes, "number {number}");
     }
     let other = download(

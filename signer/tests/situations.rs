@@ -18,15 +18,18 @@ fn private(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// What a command that fails says.
+/// A command fails with these words.
 #[track_caller]
-fn told(at: &Path, code: i32, line: &str, words: &[&str]) {
-    let told = run(at, code, line);
-    let Value::String(told) = told else {
-        panic!("{line}: {told}")
+fn refused_with(at: &Path, code: i32, line: &str, words: &[&str]) {
+    let printed = run(at, code, line);
+    let Value::String(printed) = printed else {
+        panic!("{line}: {printed}")
     };
     for word in words.iter().chain(&["help: "]) {
-        assert!(told.contains(word), "{line}: `{word}` is not in: {told}");
+        assert!(
+            printed.contains(word),
+            "{line}: `{word}` is not in: {printed}"
+        );
     }
 }
 
@@ -40,19 +43,19 @@ fn a_passphrase_that_is_wrong_missing_empty_or_exposed_has_its_own_way_out() {
     let keys = || fs::read_dir(at.join("fleet/keys")).unwrap().count();
     let before = keys();
     private(&pass, "another correct horse battery\n");
-    told(at, 4, rotate, &["does not open", "--passphrase-file"]);
+    refused_with(at, 4, rotate, &["does not open", "--passphrase-file"]);
     assert_eq!(
         keys(),
         before,
         "no key is made under a passphrase that opens nothing"
     );
     private(&pass, "\n");
-    told(at, 2, rotate, &["is empty", "on one line"]);
+    refused_with(at, 2, rotate, &["is empty", "on one line"]);
     fs::remove_file(&pass).unwrap();
-    told(at, 3, rotate, &["`pass`", "No such file", "spelling"]);
+    refused_with(at, 3, rotate, &["`pass`", "No such file", "spelling"]);
     private(&pass, "correct horse battery staple\n");
     fs::set_permissions(&pass, fs::Permissions::from_mode(0o644)).unwrap();
-    told(at, 4, rotate, &["can be read by others", "chmod 600"]);
+    refused_with(at, 4, rotate, &["can be read by others", "chmod 600"]);
     private(&pass, "correct horse battery staple\n");
     run(at, 0, rotate);
 }
@@ -73,7 +76,7 @@ fn a_timestamp_that_is_lost_or_damaged_is_the_fleets_damage_with_the_way_back() 
         lose(&path);
         for line in ["status fleet", "rotate fleet online"] {
             let words = ["timestamp.json`", "backup", "outhaul-signer restored"];
-            told(at, 3, line, &words);
+            refused_with(at, 3, line, &words);
         }
     }
     fs::write(&path, good).unwrap();
@@ -101,7 +104,7 @@ fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_nu
             "nothing was signed",
             "outhaul-signer restored",
         ];
-        told(at, 3, "rotate fleet online", &words);
+        refused_with(at, 3, "rotate fleet online", &words);
         // The way out, as it is named: what is left is moved away.
         let _ = fs::remove_file(&marks);
         let before = fleet.latest(&role).unwrap().unwrap().number;

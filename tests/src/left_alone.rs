@@ -29,7 +29,7 @@ enum Scope {
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 25] = [
+const SENTENCES: [(&str, Scope); 26] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),
@@ -51,6 +51,7 @@ const SENTENCES: [(&str, Scope); 25] = [
     ("what runs on this site was not touched", Scope::Running),
     ("what runs on it was not touched", Scope::Running),
     ("what runs was not touched", Scope::Running),
+    ("nothing new is installed", Scope::Running),
     ("what runs goes on", Scope::Running),
     ("what runs is safe", Scope::Running),
     ("no bundle is accepted", Scope::Running),

@@ -28,7 +28,7 @@ impl Args {
     /// Prints all circles, also those that are known to stand.
     pub fn run(&self) -> Result<Vec<String>> {
         for circle in circles()? {
-            println!("{}", circle.told());
+            println!("{}", circle.line());
         }
         Ok(Vec::new())
     }
@@ -88,7 +88,7 @@ impl Circle {
         })
     }
 
-    fn told(&self) -> String {
+    fn line(&self) -> String {
         format!("{} ({})", self.name(), self.because.join("; "))
     }
 }
@@ -214,12 +214,12 @@ fn closed(folder: &str, edges: &BTreeMap<(String, String), String>) -> Vec<Circl
             (*member, seen)
         })
         .collect();
-    let mut told = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let mut circles = Vec::new();
     for member in &members {
         let mutual = |other: &&&String| reached[**other].contains(member);
         let circle: Vec<&String> = reached[*member].iter().filter(mutual).copied().collect();
-        if circle.len() < 2 || !told.insert(circle.clone()) {
+        if circle.len() < 2 || !known.insert(circle.clone()) {
             continue;
         }
         let inside = |name: &String| circle.contains(&name);

@@ -1,4 +1,4 @@
-//! `cargo xtask left-alone`: what says that something was left alone is compared by a test, sentence by sentence.
+//! `cargo xtask left-alone`: each sentence that something was left alone is compared by a test.
 //!
 //! What comes in: the programs' sources, the list in `tests/left-alone.txt`, and the record of a test run
 //! (`OUTHAUL_LEFT_ALONE`). What goes out: sentences without a line in the list, lines without a sentence or
@@ -73,7 +73,7 @@ impl Args {
     }
 }
 
-/// What can be said without a record.
+/// The findings that need no record.
 ///
 /// # Errors
 /// When the repository cannot be read.
@@ -93,7 +93,7 @@ pub fn findings() -> Result<Vec<String>> {
         match listed.get_mut(&sentence) {
             Some(count) if *count > 0 => *count -= 1,
             _ => findings.push(format!(
-                "{}: `{}` says that something was left alone: write a test whose run is compared \
+                "{}: `{}` states that something was left alone: write a test whose run is compared \
                  (`outhaul_tests::Checked`) and add a line with its name to {LIST}",
                 sentence.place, sentence.text
             )),
@@ -228,6 +228,19 @@ mod tests {
         let (_, how) = parsed("a.rs | nothing was done | not: a help text").unwrap();
         assert_eq!(how, Held::Not("a help text".to_owned()));
         assert!(parsed("a.rs").is_none());
+    }
+
+    /// Without such a phrase the run of its test is never compared, whatever it prints.
+    #[test]
+    fn every_sentence_with_a_test_has_a_phrase_that_tests_compare() {
+        let list = list().unwrap();
+        let held = list.iter().filter(|(_, how)| matches!(how, Held::By(_)));
+        let without: Vec<_> = held
+            .filter(|(one, _)| !outhaul_tests::sentences().any(|phrase| one.text.contains(phrase)))
+            .map(|(one, _)| one)
+            .collect();
+        assert!(list.len() > 100, "{}", list.len());
+        assert_eq!(without, Vec::<&Sentence>::new());
     }
 
     #[test]

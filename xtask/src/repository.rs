@@ -70,7 +70,7 @@ pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// `cargo build` at the root. What cargo told this program of its own package is kept from it: build scripts that look
+/// `cargo build` at the root. The variables with which cargo describes this program's own package are not passed on: build scripts that look
 /// at it (ring's does) would run again.
 pub fn cargo_build() -> Command {
     let mut build = Command::new(cargo());

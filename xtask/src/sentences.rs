@@ -1,4 +1,4 @@
-//! The sentences in the sources of the programs that say that something was left alone.
+//! The sentences in the sources of the programs that state that something was left alone.
 //!
 //! What comes in: the text of a Rust file. What goes out: its string literals with such a sentence, each with the
 //! function that it stands in, white space made one space. Comments and tests are left out. It reads no files.
@@ -62,7 +62,7 @@ pub fn of(file: &str, text: &str) -> Vec<Sentence> {
     found
 }
 
-/// Whether `printed` has what `literal` says, with anything in the place of `{…}`.
+/// Whether `printed` has the text of `literal`, with anything in the place of `{…}`.
 pub fn is_in(literal: &str, printed: &str) -> bool {
     let mut rest = printed;
     let plain = literal.replace("{{", "\u{1}").replace("}}", "\u{2}");

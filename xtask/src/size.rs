@@ -1,7 +1,7 @@
 //! `cargo xtask size`: what the agent costs a site, beside the aims.
 //!
 //! What comes in: the agent's sources, which are built with the profile `site`. What goes out: bytes of the
-//! program, number of crates in it, and its memory once it has told systemd that it is ready. The agent
+//! program, number of crates in it, and its memory once it has notified systemd that it is ready. The agent
 //! runs on a state folder of its own that is thrown away, as a site of a fleet that has no keys any more
 //! (`fixtures/idle.kit`) and no hub.
 
@@ -149,10 +149,10 @@ fn idle_memory(program: &Path) -> Result<u64> {
         .context("cannot start the agent")?;
     let measured = wait_until_ready(&socket, &mut agent).and_then(|()| resident(agent.id()));
     agent.kill().ok();
-    let said = agent.wait_with_output()?;
+    let output = agent.wait_with_output()?;
     measured.with_context(|| {
-        let said = String::from_utf8_lossy(&said.stderr);
-        format!("the agent said: {}", said.trim())
+        let printed = String::from_utf8_lossy(&output.stderr);
+        format!("the agent printed: {}", printed.trim())
     })
 }
 

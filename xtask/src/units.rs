@@ -20,7 +20,7 @@ const EXPOSURE: [(&str, u32); 8] = [
     ("outhaul-agent-sync.service", 50),
     ("outhaul-hub.service", 15),
     ("outhaul-serve.service", 15),
-    // The agent with the drop-in for sites whose reconciler needs no root.
+    // The agent with the drop-in for sites with a reconciler that needs no root.
     (UNPRIVILEGED, 15),
     // The half that applies: files in a folder; with the drop-in, playbooks.
     ("outhaul-apply@.service", 15),
@@ -124,13 +124,13 @@ fn users_and_folders(new_root: &Path, version: u32) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What a program said, if it failed.
+/// What a program printed, if it failed.
 fn failure(what: &str, command: &mut Command) -> Result<Option<String>> {
     let done = command
         .output()
         .with_context(|| format!("cannot run {what}"))?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    Ok((!done.status.success()).then(|| format!("{what}: {}", said.trim())))
+    let printed = String::from_utf8_lossy(&done.stderr);
+    Ok((!done.status.success()).then(|| format!("{what}: {}", printed.trim())))
 }
 
 /// The version of the systemd that is here.
@@ -146,16 +146,20 @@ fn version() -> Option<u32> {
         .ok()
 }
 
-/// What `systemd-analyze verify` says about our units; it also looks at those of the host.
+/// What `systemd-analyze verify` reports about our units; it also looks at those of the host.
 fn verify(command: &mut Command) -> Result<Vec<String>> {
     let done = command.output().context("cannot run systemd-analyze")?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    let ours = said.lines().filter(|line| line.contains("outhaul"));
+    let printed = String::from_utf8_lossy(&done.stderr);
+    let ours = printed.lines().filter(|line| line.contains("outhaul"));
     let mut lines: Vec<String> = ours
         .map(|line| format!("systemd-analyze: {line}"))
         .collect();
     if !done.status.success() && lines.is_empty() {
-        lines.push(format!("systemd-analyze: {}: {}", done.status, said.trim()));
+        lines.push(format!(
+            "systemd-analyze: {}: {}",
+            done.status,
+            printed.trim()
+        ));
     }
     Ok(lines)
 }

@@ -51,7 +51,7 @@ pub struct Repository {
     pub refs: BTreeMap<String, String>,
     /// The ref that HEAD is.
     pub head: String,
-    /// The commits whose parents are not carried.
+    /// The commits of which the parents are not carried.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub shallow: BTreeSet<String>,
     /// One pack with all objects.

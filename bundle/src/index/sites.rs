@@ -21,7 +21,7 @@ pub fn format_of(assignments: &[Assignment], served: &Served) -> &'static str {
 }
 
 impl Index {
-    /// What a bundle says to one site: its assignments, each as [`Assignment::for_site`].
+    /// What a bundle holds for one site: its assignments, each as [`Assignment::for_site`].
     #[must_use]
     pub fn for_site(mut self, site: &Name) -> Self {
         let (own, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.assignments)
@@ -90,7 +90,7 @@ mod tests {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
-    /// An index whose second assignment is for these sites.
+    /// An index with a second assignment that is for these sites.
     fn index(sites: &[&str]) -> Index {
         let mut index = FakeBundle::new(4, &[("namespace.yaml", b"a")])
             .unwrap()

@@ -189,7 +189,7 @@ fn sums_count_each_content_once() {
     assert_eq!(index.files().count(), 3);
 }
 
-/// An index whose assignment has an overlay of `b/c.yaml` for two sites.
+/// An index with an assignment that has an overlay of `b/c.yaml` for two sites.
 fn with_overlay(index: &mut Index) -> &mut Overlay {
     let mut file = index.assignments[0].files[1].clone();
     assert_eq!(file.path.as_str(), "b/c.yaml");
@@ -237,14 +237,14 @@ fn an_index_without_overlays_does_not_mention_them() {
 
 #[test]
 fn overlays_are_checked() {
-    let told = |change: fn(&mut Overlay)| problem(|index| change(with_overlay(index)));
-    assert!(told(|o| o.sites.clear()).contains("is for no site"));
-    assert!(told(|o| o.files.clear()).contains("changes nothing"));
-    assert!(told(|o| o.files[0].content = Digest::of(b"nowhere")).contains("nothing carries"));
-    assert!(told(|o| o.files[0].size += 1).contains("differ in size"));
-    assert!(told(|o| o.files.push(o.files[0].clone())).contains("twice"));
-    assert!(told(|o| o.files[0].path = "A.yaml".parse().unwrap()).contains("twice"));
-    assert!(told(|o| o.files[0].path = "a.yaml/b".parse().unwrap()).contains("both file"));
+    let refusal = |change: fn(&mut Overlay)| problem(|index| change(with_overlay(index)));
+    assert!(refusal(|o| o.sites.clear()).contains("is for no site"));
+    assert!(refusal(|o| o.files.clear()).contains("changes nothing"));
+    assert!(refusal(|o| o.files[0].content = Digest::of(b"nowhere")).contains("nothing carries"));
+    assert!(refusal(|o| o.files[0].size += 1).contains("differ in size"));
+    assert!(refusal(|o| o.files.push(o.files[0].clone())).contains("twice"));
+    assert!(refusal(|o| o.files[0].path = "A.yaml".parse().unwrap()).contains("twice"));
+    assert!(refusal(|o| o.files[0].path = "a.yaml/b".parse().unwrap()).contains("both file"));
     let two = problem(|index| {
         let again = with_overlay(index).clone();
         index.assignments[0].overlays.push(again);
@@ -252,7 +252,7 @@ fn overlays_are_checked() {
     assert!(two.contains("two overlays for `drone-1`"), "{two}");
 }
 
-/// The bytes of an index in whose place of `"recipients"` or the like stands what `list` gives.
+/// The bytes of an index that has what `list` gives in the place of `"recipients"` or the like.
 fn bomb(before: &str, list: String) -> Vec<u8> {
     let text = String::from_utf8(index().to_bytes()).unwrap();
     let at = text.find(before).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of `member`: names, the one header, and what is said about foreign blocks.
+//! Tests of `member`: names, the one header, and the messages about foreign blocks.
 use super::*;
 
 fn name(text: &str) -> MetadataName {

@@ -23,7 +23,7 @@ pub enum ReadError {
         member: String,
         /// Bytes read before.
         offset: u64,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The sink failed: disk full, for example.
@@ -31,7 +31,7 @@ pub enum ReadError {
     Store {
         /// The blob.
         blob: Digest,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The bytes end too early: an interrupted copy, most often.
@@ -117,7 +117,7 @@ pub enum ReadError {
         /// The limit.
         max: usize,
     },
-    /// A member of another size than what vouches for it says.
+    /// A member of another size than the metadata that vouches for it states.
     #[error(
         "`{member}`: expected {expected} bytes, found {found}; the bundle is refused and what runs is \
          untouched"
@@ -130,7 +130,7 @@ pub enum ReadError {
         /// The size in the tar, in bytes.
         found: u64,
     },
-    /// A member of other content than what vouches for it says.
+    /// A member of other content than the metadata that vouches for it states.
     #[error(
         "`{member}`: expected digest {expected}, found {found}; it was thrown away, the bundle is \
          refused and what runs is untouched"

@@ -1,6 +1,6 @@
 //! The foreign bytes under a reader: counted, taken in pieces of at most 64 KiB, never beyond a size.
 //!
-//! What comes in: any reader. What goes out: whole blocks, exact sizes, or an error that says what was
+//! What comes in: any reader. What goes out: whole blocks, exact sizes, or an error that states what was
 //! being read and at which byte. It never asks for memory in proportion to a size that is only claimed.
 
 use std::io::{self, Read};

@@ -99,10 +99,10 @@ fn attack_sealed_for_another_site() {
     let (blob, carried) = sealed_blob(b"secret", "a");
     let error = run(&blob, &carried, "BBBB").unwrap_err();
     assert_eq!(error.rule(), "recipient");
-    let told = error.to_string();
+    let printed = error.to_string();
     assert!(
-        told.contains("sealed for `press-7`") && told.contains("BBBB"),
-        "{told}"
+        printed.contains("sealed for `press-7`") && printed.contains("BBBB"),
+        "{printed}"
     );
     let error = decode(&blob, &*carried, &Limits::default(), &mut |_| Ok(None)).unwrap_err();
     assert!(error.to_string().contains("no key is here"), "{error}");
@@ -157,12 +157,12 @@ fn index_with(change: impl FnOnce(&mut Blob)) -> Result<Index, String> {
 fn an_index_says_who_can_open_and_how_much_comes_out() {
     let index = index_with(|_| ()).unwrap();
     assert!(index.blobs[0].sealed.is_some());
-    let told = index_with(|blob| blob.sealed.as_mut().unwrap().recipients.clear());
-    assert!(told.unwrap_err().contains("sealed for 0 keys"));
-    let told = index_with(|blob| blob.sealed.as_mut().unwrap().size = blob.size);
-    assert!(told.unwrap_err().contains("cannot hold"));
-    let told = index_with(|blob| blob.contents[0].size -= 1);
-    assert!(told.is_err());
+    let read = index_with(|blob| blob.sealed.as_mut().unwrap().recipients.clear());
+    assert!(read.unwrap_err().contains("sealed for 0 keys"));
+    let read = index_with(|blob| blob.sealed.as_mut().unwrap().size = blob.size);
+    assert!(read.unwrap_err().contains("cannot hold"));
+    let read = index_with(|blob| blob.contents[0].size -= 1);
+    assert!(read.is_err());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! What comes in: the tree of a [`outhaul_plane::Rendering`] with its snapshot, and a repository's URL, branch
 //! and path. What goes out: one commit that makes the branch hold exactly the tree and whatever other
 //! people have there, or none when it does already. Which files are Outhaul's stands in the branch
-//! itself ([`record`]), because a clone has nothing beside it. Nobody else's file is overwritten or
+//! itself ([`crate::record`]), because a clone has nothing beside it. Nobody else's file is overwritten or
 //! removed, nobody's commit is lost: when the branch moves meanwhile, it is read again.
 
 use std::collections::BTreeMap;
@@ -30,11 +30,12 @@ pub mod forge;
 pub mod message;
 pub mod plan;
 pub mod proposal;
-pub mod record;
 mod there;
 
 use plan::{CommitChanges, OnRecord, PlanError};
 
+/// Where the record lies, below the published path.
+const RECORD_PATH: &str = ".outhaul/platform.json";
 /// How often a branch that others push to is read again.
 const ATTEMPTS: usize = 3;
 

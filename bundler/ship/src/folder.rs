@@ -13,12 +13,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Snapshot;
 use outhaul_signer::durable::{self, FileError};
-use serde::{Deserialize, Serialize};
 
 use crate::guard::Removal;
-use crate::isolation::Kept;
+use crate::record::Record;
 
 mod exchange;
 mod remembered;
@@ -33,25 +31,8 @@ pub use rendered::RenderedBefore;
 pub use verify::{Comparison, verify};
 pub use write_rendering::{ReusedOutput, WrittenRendering, write_rendering};
 
-/// The record's format.
-const FORMAT: &str = "outhaul.dev/render/v1";
 /// Largest record in bytes: some 500,000 files.
 const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
-
-/// What was rendered, from what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FolderRecord {
-    format: String,
-    /// The commits that the tree was rendered from.
-    pub snapshot: Snapshot,
-    /// Digest of every file by path.
-    pub files: BTreeMap<String, Digest>,
-    /// Assignments whose files are those of an earlier snapshot, because the newest does not render to
-    /// any; by `<cluster type>/<target>`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kept: BTreeMap<String, Kept>,
-}
 
 /// Why nothing was written. The folder is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +97,7 @@ pub struct FolderChanges {
 ///
 /// # Errors
 /// [`OutputError`] when it cannot be read.
-pub fn record(folder: &Path) -> Result<Option<FolderRecord>, OutputError> {
+pub fn record(folder: &Path) -> Result<Option<Record>, OutputError> {
     let read = read_record(&record_path(&absolute(folder)?))?;
     Ok(read.map(|(record, _)| record))
 }
@@ -152,7 +133,7 @@ fn beside(folder: &Path, ending: &str) -> PathBuf {
 }
 
 /// The record at `path` and its digest.
-fn read_record(path: &Path) -> Result<Option<(FolderRecord, Digest)>, OutputError> {
+fn read_record(path: &Path) -> Result<Option<(Record, Digest)>, OutputError> {
     let bad = |problem: String| OutputError::Record {
         path: path.to_path_buf(),
         problem,
@@ -160,22 +141,15 @@ fn read_record(path: &Path) -> Result<Option<(FolderRecord, Digest)>, OutputErro
     let Some(bytes) = durable::read_if_present(path, MAX_RECORD_BYTES)? else {
         return Ok(None);
     };
-    let record: FolderRecord =
-        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-    if record.format != FORMAT {
-        return Err(bad(format!(
-            "its format is `{}`, not `{FORMAT}`",
-            record.format
-        )));
-    }
+    let record = Record::parse(&bytes).map_err(bad)?;
     Ok(Some((record, Digest::of(&bytes))))
 }
 
 /// Returns the digest of what it wrote.
-fn write_record(path: &Path, record: &FolderRecord) -> Result<Digest, OutputError> {
-    let bytes = serde_json::to_vec_pretty(record).map_err(|error| OutputError::Record {
+fn write_record(path: &Path, record: &Record) -> Result<Digest, OutputError> {
+    let bytes = record.bytes().map_err(|problem| OutputError::Record {
         path: path.to_path_buf(),
-        problem: error.to_string(),
+        problem,
     })?;
     durable::write(path, &bytes, durable::PUBLIC_MODE)?;
     Ok(Digest::of(&bytes))

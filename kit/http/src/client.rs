@@ -174,7 +174,7 @@ impl Request<'_> {
         self
     }
 
-    /// With a header whose value is shown nowhere.
+    /// With a header of which the value is shown nowhere.
     pub fn secret_header(mut self, name: &str, value: &str) -> Self {
         self.builder = match HeaderValue::try_from(value) {
             Ok(mut value) => {

@@ -100,7 +100,7 @@ pub async fn accept<S, B>(
     }
 }
 
-/// Returns when the server is told to stop, or is gone.
+/// Returns when the server is asked to stop, or is gone.
 async fn is_stopped(stopped: &mut watch::Receiver<bool>) {
     drop(
         stopped

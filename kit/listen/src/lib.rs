@@ -1,7 +1,7 @@
 //! How Outhaul's servers listen.
 //!
 //! What comes in: an address, perhaps TLS, limits, and a service that answers requests. What goes out: answered requests, until
-//! the process is told to stop. It knows no route, no content and no format.
+//! the process is asked to stop. It knows no route, no content and no format.
 
 mod connections;
 mod patient;

@@ -1,6 +1,6 @@
-//! A connection whose other end must take what it asked for.
+//! A connection of which the other end must take what it asked for.
 //!
-//! What comes in: a stream and a limit. What goes out: the same stream, whose writing fails once nothing could
+//! What comes in: a stream and a limit. What goes out: the same stream, but writing to it fails once nothing could
 //! be written for so long. A client that reads nothing holds a slot no longer than that.
 
 use std::future::Future as _;

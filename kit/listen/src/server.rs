@@ -46,7 +46,7 @@ impl std::fmt::Debug for ListenOptions {
 pub struct StartError {
     /// What was being done, as a verb: ``listen on `127.0.0.1:80` `` …
     pub doing: String,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 

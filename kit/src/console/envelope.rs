@@ -1,6 +1,6 @@
 //! What `--output json` prints, in all programs: one envelope around a command's result.
 //!
-//! What comes in: what a command found, and how it ended. What goes out: a JSON document whose form is
+//! What comes in: what a command found, and how it ended. What goes out: a JSON document of which the form is
 //! [`API_VERSION`]; `docs/command-line.md` describes it. Characters that would control a terminal are
 //! escaped, so that the document stays the same value.
 
@@ -36,13 +36,13 @@ pub struct Envelope {
 /// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorObject {
-    /// Whose business it is: `refused`, `usage`, `environment`, `trust` or `internal`.
+    /// The class of the error: `refused`, `usage`, `environment`, `trust` or `internal`.
     pub kind: &'static str,
     /// What happened, as on standard error.
     pub message: String,
     /// What to do next, as on standard error.
     pub help: Vec<String>,
-    /// Where it is written, when the message says so.
+    /// Where it is written, when the message states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
 }
@@ -98,7 +98,7 @@ impl Envelope {
     }
 
     fn print(&self, print: impl Fn(&Self) -> serde_json::Result<String>) -> String {
-        // Names and values are text, so that this cannot fail; a document that says so is better than none.
+        // Names and values are text, so that this cannot fail; a document that states the failure is better than none.
         let text = print(self).unwrap_or_else(|error| {
             serde_json::json!({
                 "apiVersion": API_VERSION, "command": self.command, "ok": false, "exitCode": 5,

@@ -1,7 +1,7 @@
 //! `--color`, `--verbose` and `--quiet`, which all programs understand.
 //!
 //! What comes in: the command line and the environment (`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `TERM`).
-//! What goes out: whether standard output and standard error are coloured, and how much is said. Colour is
+//! What goes out: whether standard output and standard error are coloured, and how much is printed. Colour is
 //! for terminals, unless it is asked for.
 
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ impl Options {
         LEVEL.store(level, Ordering::Relaxed);
     }
 
-    /// How much the log says, by the usual names; `normal` is what it says without options.
+    /// How much the log prints, by the usual names; `normal` is what it prints without options.
     pub fn log_level(self, normal: &'static str) -> &'static str {
         match (self.quiet, self.verbose) {
             (true, _) if normal == "info" => "warn",

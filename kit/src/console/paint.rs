@@ -24,7 +24,7 @@ const WORDS: [(&str, &str); 7] = [
     ("note", BLUE),
 ];
 
-/// Whether `--quiet` says it all the same.
+/// Whether it is printed with `--quiet` as well.
 pub(super) fn matters(text: &str) -> bool {
     let heads = ["error", "refused", "warning"];
     heads.iter().any(|head| head_of(text, head).is_some())

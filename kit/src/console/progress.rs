@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::options;
 
-/// Work that is done sooner says nothing.
+/// Work that is done sooner prints nothing.
 const SILENT: Duration = Duration::from_secs(2);
 const ON_A_TERMINAL: Duration = Duration::from_millis(200);
 const IN_A_LOG: Duration = Duration::from_secs(30);
@@ -150,7 +150,7 @@ impl State {
     }
 }
 
-/// Says whether this process shows progress: not when a program reads what it prints.
+/// Sets whether this process shows progress: not when a program reads what it prints.
 pub(super) fn enable(enabled: bool) {
     ENABLED.store(enabled, Ordering::Relaxed);
 }

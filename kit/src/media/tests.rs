@@ -100,8 +100,8 @@ fn what_stands_where_a_file_or_folder_must_go_is_named_and_left() {
         ("busy", [".busy.tmp`", "cannot remove"]),
     ] {
         let error = media.write(Path::new(name), b"new", 0o644).unwrap_err();
-        let told = error.to_string();
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        let printed = error.to_string();
+        assert!(words.iter().all(|word| printed.contains(word)), "{printed}");
     }
     fixture.assert_untouched();
 }

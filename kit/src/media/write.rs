@@ -37,7 +37,7 @@ impl Media {
     /// The same with what `fill` writes, so that memory does not grow with it.
     ///
     /// # Errors
-    /// As [`Media::write`], and what `fill` says.
+    /// As [`Media::write`], and the errors of `fill`.
     pub fn write_with(
         &self,
         relative: &Path,

@@ -1,6 +1,6 @@
 //! The first ceremony: a new fleet, with its keys, its first metadata and its settings.
 //!
-//! What comes in: an empty folder and [`InitOptions`]. What goes out: a [`Fleet`] whose root metadata sites
+//! What comes in: an empty folder and [`InitOptions`]. What goes out: a [`Fleet`] of which the root metadata sites
 //! can be given. It never touches a fleet that is there.
 
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn first_root(
     }
 }
 
-/// Several root keys are told apart by names from the beginning; one alone needs none.
+/// Several root keys are distinguished by names from the beginning; one alone needs none.
 fn named_in_order(root_keys: &[SigningKey]) -> metadata::Holders {
     if root_keys.len() < 2 {
         return BTreeMap::new();

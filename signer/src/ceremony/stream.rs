@@ -1,7 +1,7 @@
 //! Changes of one stream's keys: a stolen one replaced, a second signature asked for, a stream ended.
 //!
 //! What comes in: changes, the targets key and the stream's new keys. What goes out: targets metadata that
-//! says whose signatures count for the stream, and the stream's newest bundle signed by them again, in
+//! states which signatures count for the stream, and the stream's newest bundle signed by them again, in
 //! one step. The number stays: sites that have it need no new bundle.
 
 use jiff::Timestamp;
@@ -35,7 +35,7 @@ pub enum StreamChange {
 }
 
 impl Fleet {
-    /// Changes whose signatures count for the stream `role`, and publishes that.
+    /// Changes which signatures count for the stream `role`, and publishes that.
     ///
     /// # Errors
     /// [`FleetError`] when there is no such stream, a change makes no sense, a signature is still needed

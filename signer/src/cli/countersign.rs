@@ -113,7 +113,7 @@ impl Args {
         Ok(CommandOutcome::Done)
     }
 
-    /// The public half of the key that is to sign, when it can be told before anything is opened.
+    /// The public half of the key that is to sign, when it is known before anything is opened.
     fn public(&self) -> std::result::Result<Option<PublicKey>, Failure> {
         let beside = self.key.as_ref().map(|key| key.with_extension("pub"));
         match (&self.public_key, beside.filter(|path| path.is_file())) {

@@ -12,7 +12,7 @@ use super::{CommandOutcome, Common, Failure, Result};
 /// Encrypt keys anew: with another passphrase, and as strongly as new keys are.
 ///
 /// Every key is opened before the first is written, and each file is replaced whole. Keys of an earlier
-/// version rest weaker (`status` says so); with the same passphrase in both places this only makes them
+/// version rest weaker (`status` reports it); with the same passphrase in both places this only makes them
 /// stronger. Copies elsewhere stay as they are.
 ///
 /// Example: `outhaul-signer --passphrase-file old passphrase --new-passphrase-file new ./fleet`

@@ -137,7 +137,7 @@ pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
     Ok(PublicKey::from_pem(&String::from_utf8_lossy(&bytes))?)
 }
 
-/// Says where a change of the root stands.
+/// Prints where a change of the root stands.
 pub fn print_done(common: &Common, state: &Ceremony) -> CommandOutcome {
     match state {
         Ceremony::Done { version } => {

@@ -15,7 +15,7 @@ use super::{Common, Result, root};
 pub struct Args {
     /// The fleet's folder
     folder: PathBuf,
-    /// Which keys; `root` replaces each root key whose private half is here
+    /// Which keys; `root` replaces each root key of which the private half is here
     #[arg(value_enum, required = true)]
     keys: Vec<Keys>,
 }

@@ -9,7 +9,7 @@ use super::{CommandOutcome, Common, Result};
 
 /// Show roles, thresholds, which keys are here, and what expires when.
 ///
-/// Example: `outhaul-signer status ./fleet`. A star marks keys whose private half is in the folder.
+/// Example: `outhaul-signer status ./fleet`. A star marks keys of which the private half is in the folder.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The fleet's folder

@@ -1,4 +1,4 @@
-//! `outhaul-signer stream`: whose signatures a stream needs.
+//! `outhaul-signer stream`: which signatures a stream needs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::root::{self, Called};
 use super::{CommandOutcome, Common, Failure, Result};
 
-/// Change whose signatures a stream needs.
+/// Change which signatures a stream needs.
 ///
 /// With a threshold of 2, every bundle of the stream is countersigned: `outhaul bundle` writes a request,
 /// and with the answer beside the request `outhaul bundle` again ships the very bundle that was signed.

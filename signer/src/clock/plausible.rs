@@ -1,6 +1,6 @@
 //! Whether a clock is plausible enough to sign with.
 //!
-//! What comes in: what a clock says and the newest time that the fleet's metadata signed. What goes out:
+//! What comes in: what a clock shows and the newest time that the fleet's metadata signed. What goes out:
 //! nothing, or by how much the clock is off. A time that is signed wrongly is believed by every site that
 //! sees it, so that whoever signs with a machine's clock asks here first. Pure: it reads no clock.
 
@@ -19,14 +19,14 @@ pub const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(400 * 24);
 pub enum Implausible {
     /// Before the newest signed time.
     Behind {
-        /// What the clock says.
+        /// What the clock shows.
         clock: Timestamp,
         /// The newest signed time.
         newest: Timestamp,
     },
     /// Far after it.
     Ahead {
-        /// What the clock says.
+        /// What the clock shows.
         clock: Timestamp,
         /// The newest signed time.
         newest: Timestamp,
@@ -50,11 +50,11 @@ impl fmt::Display for Implausible {
         match self {
             Self::Behind { clock, newest } => write!(
                 f,
-                "this machine's clock says {clock}, before the newest time that the fleet signed, {newest}"
+                "this machine's clock shows {clock}, before the newest time that the fleet signed, {newest}"
             ),
             Self::Ahead { clock, newest } => write!(
                 f,
-                "this machine's clock says {clock}, more than {} days after the newest time that the fleet \
+                "this machine's clock shows {clock}, more than {} days after the newest time that the fleet \
                  signed, {newest}",
                 MAX_AHEAD.as_hours() / 24
             ),

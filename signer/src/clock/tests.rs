@@ -60,7 +60,7 @@ fn the_bound_survives_being_stored() {
 }
 
 /// Signed 2026-06-01, expires 2026-12-01, read at a true time of 2026-07-01 by clocks that say what
-/// the table says. On a stick no clock is trusted; over HTTPS one is, if the site has reached a hub.
+/// the table states. On a stick no clock is trusted; over HTTPS one is, if the site has reached a hub.
 #[test]
 fn a_clock_of_any_date_on_either_road_gives_the_outcome_of_the_table() {
     let expires = at("2026-12-01T00:00:00Z");

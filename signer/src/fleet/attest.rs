@@ -1,7 +1,7 @@
-//! Statements: what a fleet says of its own bundles, signed with the key that publishes them.
+//! Statements: what a fleet states of its own bundles, signed with the key that publishes them.
 //!
 //! What comes in: a fleet and its passphrase, or metadata that a site trusts. What goes out: a
-//! [`StatementSigner`], or the keys whose signature makes a statement the fleet's. It is the key of the
+//! [`StatementSigner`], or the keys with which a signature makes a statement the fleet's. It is the key of the
 //! timestamp role: the one that every publication needs. Statements inform; what a site installs is
 //! decided by the metadata alone.
 
@@ -13,7 +13,7 @@ use crate::key::{PublicKey, Secret, SigningKey};
 use crate::metadata::{self, Root};
 use crate::trust::TrustedMetadata;
 
-/// The role whose keys sign statements.
+/// The role with the keys that sign statements.
 const ROLE: &str = "timestamp";
 
 /// Signs statements. Its key is opened once, because that takes a while by design.
@@ -76,12 +76,12 @@ mod tests {
             statement_keys(&TrustedMetadata::enrol(&fleet.root_bytes().unwrap()).unwrap())
         });
         let signer = fleets[0].statement_signer(&secret).unwrap();
-        let envelope = signer.sign("text/plain", b"said".to_vec());
-        assert_eq!(envelope.verify("text/plain", &keys[0]).unwrap(), b"said");
+        let envelope = signer.sign("text/plain", b"stated".to_vec());
+        assert_eq!(envelope.verify("text/plain", &keys[0]).unwrap(), b"stated");
         assert!(envelope.verify("text/plain", &keys[1]).is_err());
         assert!(statement_keys(&TrustedMetadata::default()).is_empty());
         // The same statement has the same bytes: an unchanged bundle stays unchanged.
-        let again = signer.sign("text/plain", b"said".to_vec());
+        let again = signer.sign("text/plain", b"stated".to_vec());
         assert_eq!(again.to_json(), envelope.to_json());
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a machine's clock may be signed with: compared with what this fleet signed last.
 //!
-//! What comes in: what the clock says. What goes out: nothing, or a refusal that says how to go on. A time
+//! What comes in: what the clock shows. What goes out: nothing, or a refusal that states how to go on. A time
 //! that a person typed is not asked about here: that is the explicit word that a wrong clock lacks.
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ impl Fleet {
     /// Refuses a clock that is before the newest time that this fleet signed, or far after it.
     ///
     /// # Errors
-    /// [`FleetError::Option`] says by how much it is off; nothing was signed.
+    /// [`FleetError::Option`] states by how much it is off; nothing was signed.
     pub fn refuse_implausible_clock(&self, clock: Timestamp) -> Result<(), FleetError> {
         let newest = self.published()?.timestamp.issued;
         match implausible(clock, newest) {

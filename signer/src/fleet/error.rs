@@ -40,7 +40,7 @@ pub enum FleetError {
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The index does not say what the request says.
+    /// The index differs from the request.
     #[error("the index is not what it is to be signed as: {problem}")]
     Index {
         /// What contradicts what.
@@ -82,7 +82,7 @@ pub enum FleetError {
         /// What is wrong.
         problem: String,
     },
-    /// A fleet whose own files cannot be understood.
+    /// A fleet of which the own files cannot be understood.
     #[error(
         "the fleet in `{}` is damaged: {problem}\nhelp: bring the whole folder back from its backup, then \
          `outhaul-signer restored {}`; make no new fleet, no site would accept it",

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the files of a change of keys. What goes out: the same files in `metadata/`, also when the
 //! power went in between: they are first written to one journal, and whoever opens the fleet next
-//! finishes what the journal says. Writing them twice does no harm.
+//! finishes what the journal lists. Writing them twice does no harm.
 
 use std::fs;
 

@@ -1,8 +1,8 @@
 //! The keys in a fleet's folder: which are there, and which of them may sign a role.
 //!
 //! What comes in: `keys/<role>-<id>.pem` with its public half in `.pub`. What goes out: opened keys, by id.
-//! The public half lies beside the private one, so that which key is where can be told without a
-//! passphrase. A private key is opened only to sign, and must be the one that its `.pub` says.
+//! The public half lies beside the private one, so that which key is where is known without a
+//! passphrase. A private key is opened only to sign, and must be the one that its `.pub` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Ring {
         Ok(key)
     }
 
-    /// Every key whose public half is here, sorted by file name.
+    /// Every key of which the public half is here, sorted by file name.
     ///
     /// # Errors
     /// [`FleetError`] when the folder cannot be read or a `.pub` is no key.

@@ -56,9 +56,9 @@ impl Drop for Silent {
 }
 
 fn line(question: &str) -> Result<Zeroizing<String>, String> {
-    let said = |error: io::Error| format!("the terminal cannot be read: {error}");
+    let unreadable = |error: io::Error| format!("the terminal cannot be read: {error}");
     // Before the question: what is typed at once is not shown either.
-    let silent = Silent::new().map_err(said)?;
+    let silent = Silent::new().map_err(unreadable)?;
     let _ = write!(io::stderr(), "{question}");
     let mut typed = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
     let mut byte = Zeroizing::new([0u8; 1]);
@@ -68,7 +68,7 @@ fn line(question: &str) -> Result<Zeroizing<String>, String> {
             Ok(1) => {}
             Ok(_) => break Err("nothing was typed".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => break Err(said(error)),
+            Err(error) => break Err(unreadable(error)),
         }
         match byte[0] {
             b'\r' | b'\n' => break Ok(()),

@@ -3,7 +3,7 @@
 //! What comes in: a stream's new role and the keys that count for it. What goes out: the signed file, or, while
 //! signatures are missing, a request in the fleet's `requests/` folder. Signing the same bundle again
 //! takes up that very request, dates included, and every answer that lies beside it. Which bundle waits, and
-//! whether its answers suffice, is what [`Fleet::pending`] says.
+//! whether its answers suffice, is what [`Fleet::pending`] returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::media;
 use crate::metadata::{self, Key, MetadataSignature};
 use crate::request::{MAX_BYTES, SigningAnswer, SigningRequest};
 
-/// Whose signatures a stream's metadata needs, and what it vouches for.
+/// Which signatures a stream's metadata needs, and what it vouches for.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     /// The stream's role.

@@ -242,7 +242,7 @@ pub(crate) fn all(keys: &[SigningKey]) -> Vec<&dyn Signs> {
     keys.iter().map(|key| key as &dyn Signs).collect()
 }
 
-/// Says which file could not be made.
+/// Names the file that could not be made.
 pub(crate) fn named<T>(file: &str, result: Result<T, MetadataError>) -> Result<T, FleetError> {
     result.map_err(|source| FleetError::Metadata {
         file: file.to_owned(),

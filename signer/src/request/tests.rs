@@ -1,4 +1,4 @@
-//! Requests and answers: what is put before a signer, and whose answer counts.
+//! Requests and answers: what is put before a signer, and which answers count.
 
 use std::collections::BTreeMap;
 

@@ -206,7 +206,7 @@ pub(super) fn refuse_odd_holders(
     Ok(())
 }
 
-/// A key must be what its id says, spelled in the one way.
+/// A key must match its id, spelled in the one way.
 pub(super) fn refuse_odd_key(id: &str, key: &Key) -> Result<(), ReviewError> {
     let public = key.keyval.get("public").map_or("", String::as_str);
     let sound = PublicKey::from_hex(public)
@@ -214,7 +214,7 @@ pub(super) fn refuse_odd_key(id: &str, key: &Key) -> Result<(), ReviewError> {
     if sound {
         return Ok(());
     }
-    refuse(format!("key {} is not what its id says", short(id)))
+    refuse(format!("key {} does not match its id", short(id)))
 }
 
 /// So many root keys must stay that they could undo the change by themselves.

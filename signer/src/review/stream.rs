@@ -82,7 +82,7 @@ pub struct Contents {
     pub only: BTreeMap<String, BTreeSet<String>>,
     /// Names of the sites that it is for; empty for every site of the stream.
     pub sites: BTreeSet<String>,
-    /// What single sites are told to do, as `site: kind`.
+    /// What single sites are ordered to do, as `site: kind`.
     pub orders: Vec<String>,
     /// The snapshot's commits, by source.
     pub sources: BTreeMap<String, String>,
@@ -188,7 +188,7 @@ fn published(request: &SigningRequest, known: &Known) -> Result<Before, ReviewEr
     })
 }
 
-/// The one file that a stream vouches for, and what is said of it.
+/// The one file that a stream vouches for, and what it states of it.
 fn the_one_target(stream: &Targets, role: &str) -> Result<(TargetFile, Custom), ReviewError> {
     let path = format!("{role}/index.json");
     let mut targets = stream.targets.iter();
@@ -201,7 +201,11 @@ fn the_one_target(stream: &Targets, role: &str) -> Result<(TargetFile, Custom), 
     }
     let custom: Custom = match serde_json::from_value(target.custom.clone()) {
         Ok(custom) => custom,
-        Err(error) => return refuse(format!("what it says of its index cannot be read: {error}")),
+        Err(error) => {
+            return refuse(format!(
+                "what it states of its index cannot be read: {error}"
+            ));
+        }
     };
     if custom.number != stream.version {
         return refuse("its number and its version differ");

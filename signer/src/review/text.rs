@@ -1,7 +1,7 @@
 //! A review in lines, for the person who decides.
 //!
 //! What comes in: a [`Review`]. What goes out: text, and the few words that a person types to say that it
-//! was read. Whatever is new, lost or lower is said in capitals, so that it is not passed over.
+//! was read. Whatever is new, lost or lower is printed in capitals, so that it is not passed over.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -152,7 +152,7 @@ fn write_stream(stream: &StreamReview, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         None if stream.again => {}
         None => writeln!(
             f,
-            "contents  NOT IN THIS REQUEST: only the digest above says what the bundle holds"
+            "contents  NOT IN THIS REQUEST: only the digest above states what the bundle holds"
         )?,
     }
     write!(f, "digest    {}", stream.digest)

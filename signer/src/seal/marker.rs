@@ -1,5 +1,5 @@
 //! Secret values inside text: `ENC[age,BINDING,…]`, where `…` is a sealed value in URL-safe base64 and the
-//! [`Binding`] says where it belongs.
+//! [`Binding`] states where it belongs.
 //!
 //! What comes in: a value to seal, or the text of a file that was composed, rendered and carried with
 //! such markers in it. What goes out: one marker, or the text with every marker replaced by its value,
@@ -145,7 +145,7 @@ impl Syntax {
     }
 }
 
-/// A text whose sealed values were opened. Wiped when dropped; prints nothing of them.
+/// A text of which the sealed values were opened. Wiped when dropped; prints nothing of them.
 pub struct Unsealed {
     /// The text.
     pub text: Zeroizing<String>,
@@ -159,7 +159,7 @@ impl fmt::Debug for Unsealed {
     }
 }
 
-/// A marker that holds `value`, for `recipients`, to be opened where `binding` says.
+/// A marker that holds `value`, for `recipients`, to be opened where `binding` states.
 ///
 /// # Errors
 /// [`MarkerError`] when the value is empty, too long or has control characters, or nobody is to read it.
@@ -191,7 +191,7 @@ pub fn may_have_markers(bytes: &[u8]) -> bool {
     bytes.windows(opening.len()).any(|part| part == opening)
 }
 
-/// What each marker of `text` says of where it belongs; `None` for one of the time before bindings. Nothing is
+/// What each marker of `text` states of where it belongs; `None` for one of the time before bindings. Nothing is
 /// opened: that the names are those under the seal shows only on site.
 pub fn bindings(text: &str) -> Vec<Option<Binding>> {
     let mut found = Vec::new();

@@ -58,11 +58,11 @@ fn attack_truncated_anywhere() {
     let cuts = (0..400).chain((400..bytes.len()).step_by(997));
     for cut in cuts.chain([bytes.len() - 1]) {
         let error = opened(&bytes[..cut], &key).unwrap_err();
-        let told = matches!(
+        let is_cut = matches!(
             error,
             SealError::Truncated | SealError::Damaged | SealError::NotSealed { .. }
         );
-        assert!(told, "cut at {cut}: {error}");
+        assert!(is_cut, "cut at {cut}: {error}");
     }
 }
 
@@ -156,8 +156,8 @@ fn a_folder_gives_all_its_keys_and_a_missing_one_none() {
     let mut out = Vec::new();
     open(&*sealed(b"x", &[&two]), &keys, &mut out, 1).unwrap();
     assert_eq!(out, b"x");
-    let told = keys.describe();
-    assert!(told.contains(&one.recipient().id()), "{told}");
+    let described = keys.describe();
+    assert!(described.contains(&one.recipient().id()), "{described}");
     std::fs::write(dir.path().join("bad.age"), "AGE-SECRET-KEY-1X").unwrap();
     assert!(Identities::load_folder(dir.path()).is_err());
 }

@@ -1,7 +1,7 @@
 //! Canonical JSON in its shorter spelling: one value, one sequence of bytes, and back.
 //!
 //! What comes in: files of canonical JSON (or any others, which stay as they are), or bytes of unknown
-//! origin. What goes out: bytes, or the files again. A value begins with one byte that says what it is:
+//! origin. What goes out: bytes, or the files again. A value begins with one byte that states what it is:
 //!
 //! | byte | value |
 //! |---|---|

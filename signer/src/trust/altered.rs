@@ -48,7 +48,7 @@ pub(super) fn refuse_altered_roots(
     Ok(())
 }
 
-/// Refuses a timestamp whose bytes are not the ones that were written.
+/// Refuses a timestamp of which the bytes are not the ones that were written.
 pub(super) fn refuse_altered_timestamp(source: &dyn MetadataSource) -> Result<(), TrustError> {
     match fetch(source, "timestamp.json")? {
         Some(bytes) => refuse_other_spelling("timestamp.json", &bytes),

@@ -14,7 +14,7 @@ pub enum SourceError {
     Unreadable {
         /// The file.
         name: String,
-        /// What the transport said.
+        /// The error of the transport.
         reason: String,
     },
     /// More bytes than may be read.

@@ -43,14 +43,14 @@ impl<'a> Floors<'a> {
         }
     }
 
-    /// What the stored targets metadata, if any, says of the stream's keys.
+    /// What the stored targets metadata, if any, states of the stream's keys.
     pub(super) fn set_stream_then(&mut self, role: &str, targets: Option<&Targets>) {
         if let Some(keys) = targets.and_then(|t| delegated_keys(t, role)) {
             self.then.insert(role.to_owned(), keys);
         }
     }
 
-    /// What the new targets metadata says of the stream's keys.
+    /// What the new targets metadata states of the stream's keys.
     pub(super) fn set_stream_now(&mut self, role: &str, targets: &Targets) {
         if let Some(keys) = delegated_keys(targets, role) {
             self.now.insert(role.to_owned(), keys);

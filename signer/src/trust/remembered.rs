@@ -1,7 +1,7 @@
-//! What a site was told last, judged again without any source: what it may still install.
+//! The metadata that a site read last, checked again without any source: what it may still install.
 //!
 //! What comes in: the metadata that the site stored. What goes out: the acceptance of that very
-//! metadata, dates judged now. For a bundle whose own metadata is older than what the site knows, for
+//! metadata, dates checked now. For a bundle of which the own metadata is older than what the site knows, for
 //! example because a freshness slip came in between: its content may be installed when it is exactly what
 //! the newer metadata vouches for. It raises nothing.
 

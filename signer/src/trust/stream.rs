@@ -115,7 +115,7 @@ fn refuse_out_of_range(role: &str, version: u64) -> Result<(), TrustError> {
     })
 }
 
-/// What a stream's role says of its one target.
+/// What a stream's role states of its one target.
 struct StreamTarget {
     length: u64,
     sha256: [u8; 32],

@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// A walk that starts at what was trusted before. Its lower roles are taken up after the root
-    /// chain, by [`Walk::refresh`]: only then is it known whose signatures count.
+    /// chain, by [`Walk::refresh`]: only then is it known which signatures count.
     ///
     /// # Errors
     /// [`TrustError::DamagedStore`] when the stored root metadata does not hold.
@@ -252,7 +252,7 @@ impl Walk {
     }
 
     /// Takes up the delegated `role`, from what was trusted before or from `source`, verified against
-    /// what `delegator` says of it.
+    /// what `delegator` states of it.
     ///
     /// # Errors
     /// [`TrustError`] when it is missing or does not hold.

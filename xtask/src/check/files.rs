@@ -49,7 +49,7 @@ fn rust_file(name: &str, text: &str) -> Vec<String> {
         ));
     }
     if !text.starts_with("//! ") {
-        let what = "a `//!` header that says what it is, what comes in and what goes out";
+        let what = "a `//!` header that states what it is, what comes in and what goes out";
         findings.push(format!("{name}:1: does not begin with {what}"));
     }
     let file = name.rsplit('/').next().unwrap_or(name);

@@ -99,7 +99,7 @@ fn is_source(file: &str, member: &str, folders: &[&str]) -> bool {
     file.ends_with(".rs") && folder.is_some_and(|folder| folders.contains(&folder))
 }
 
-/// The dependencies whose name is no word of `sources`.
+/// The dependencies of which the name is not a word of `sources`.
 fn unused<'a>(dependencies: &'a Table, sources: &str) -> impl Iterator<Item = &'a String> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let words: std::collections::BTreeSet<String> =

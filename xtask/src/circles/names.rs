@@ -31,7 +31,7 @@ pub fn code(text: &str) -> String {
     code
 }
 
-/// Every path in `code` that says where it begins.
+/// Every path in `code` that states where it begins.
 pub fn paths(code: &str) -> Vec<Vec<String>> {
     let words = words(code);
     let mut paths = Vec::new();

@@ -174,7 +174,7 @@ fn commits(text: &mut String, snapshot: &Snapshot) {
         let _ = writeln!(
             text,
             "- and {more} more, all of them in `{}` of the branch",
-            super::record::PATH
+            super::RECORD_PATH
         );
     }
 }

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 
-use super::Desired;
-use super::record::{self, BranchRecord};
+use super::{Desired, RECORD_PATH};
 use crate::guard::{self, Removal};
 use crate::isolation::{Isolation, Kept, Last};
 use crate::plan::{DesiredContent, Shipped};
+use crate::record::Record;
 use outhaul_plane::schedule::AssignmentId;
 
 /// What a branch holds below the published path.
@@ -136,7 +136,7 @@ pub(super) fn is_kalypsos(path: &str) -> bool {
 #[derive(Debug)]
 pub struct OnRecord {
     there: BranchFiles,
-    record: Option<BranchRecord>,
+    record: Option<Record>,
     /// Every file that is ours, with its digest where the record has one.
     owned: BTreeMap<String, Option<Digest>>,
     /// The assignments of which a file is there, whoever changed it last; not looked for where all is sound.
@@ -153,14 +153,10 @@ impl OnRecord {
     pub fn of(root: &str, there: BranchFiles, desired: &Desired<'_>) -> Result<Self, PlanError> {
         let record = match &there.record {
             None => None,
-            Some(bytes) => {
-                Some(
-                    BranchRecord::parse(bytes).map_err(|problem| PlanError::Record {
-                        path: at(root, record::PATH),
-                        problem,
-                    })?,
-                )
-            }
+            Some(bytes) => Some(Record::parse(bytes).map_err(|problem| PlanError::Record {
+                path: at(root, RECORD_PATH),
+                problem,
+            })?),
         };
         if let Some(old) = record
             .as_ref()
@@ -320,18 +316,19 @@ pub fn changes(
     }
     let marker = outhaul_plane::render::PROMOTED_COMMIT_FILE;
     plan.promoted = plan.added.contains(marker) || plan.changed.contains(marker);
-    let record = BranchRecord::new(
-        desired.environment,
-        desired.snapshot,
-        desired.promoted,
-        files,
-        kept,
-    );
+    let Desired {
+        environment,
+        snapshot,
+        promoted,
+        ..
+    } = *desired;
+    let mut record = Record::new(environment, snapshot, promoted, kept);
+    record.files = files;
     let bytes = record.bytes().map_err(|problem| PlanError::Record {
-        path: at(record::PATH),
+        path: at(RECORD_PATH),
         problem,
     })?;
-    plan.edits.insert(at(record::PATH), Some(bytes));
+    plan.edits.insert(at(RECORD_PATH), Some(bytes));
     Ok(plan)
 }
 
@@ -360,7 +357,7 @@ fn refuse_foreign(
         .collect();
     let mut in_the_way = BTreeSet::new();
     let paths = desired.tree.keys().map(String::as_str);
-    for path in paths.chain([record::PATH]) {
+    for path in paths.chain([RECORD_PATH]) {
         let same = there.files.get(path) == desired.tree.get(path);
         if foreign.contains(path) && !same {
             in_the_way.insert(path.to_owned());

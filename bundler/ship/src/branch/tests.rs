@@ -8,7 +8,10 @@ use proptest::prelude::*;
 
 use super::plan::PlanError;
 use super::*;
+use crate::record::Record;
 use outhaul_git::program::Git;
+
+mod older;
 
 struct BranchFixture {
     folder: tempfile::TempDir,
@@ -453,7 +456,8 @@ proptest! {
         };
         let digest = outhaul_bundle::Digest::of(b"old");
         let files = ours.iter().map(|path| (path.clone(), digest)).collect();
-        let record = record::BranchRecord::new("dev", &run.snapshot, None, files, BTreeMap::new());
+        let mut record = Record::new("dev", &run.snapshot, None, BTreeMap::new());
+        record.files = files;
         let there = plan::BranchFiles {
             record: Some(record.bytes().unwrap()),
             files: ours.iter().map(|path| (path.clone(), b"old".to_vec())).collect(),
@@ -466,7 +470,7 @@ proptest! {
                     prop_assert!(!foreign.contains(path), "{path}");
                 }
                 let all: BTreeSet<_> = ours.union(&new).cloned().collect();
-                prop_assert!(plan.edits.keys().all(|path| all.contains(path) || path == record::PATH));
+                prop_assert!(plan.edits.keys().all(|path| all.contains(path) || path == RECORD_PATH));
             }
             Err(PlanError::Foreign { .. }) => prop_assert!(!foreign.is_disjoint(&new)),
             Err(PlanError::Removal(_)) => {}

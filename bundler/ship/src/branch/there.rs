@@ -10,8 +10,8 @@ use outhaul_git::source::{self, SourceError, TreeLimits};
 use outhaul_git::store::Store;
 
 use super::plan::{self, BranchFiles};
-use super::record;
-use super::{Desired, PublishError};
+use super::{Desired, PublishError, RECORD_PATH};
+use crate::record::Record;
 
 /// What `commit` holds below `root`, as far as it matters for `desired`.
 pub(super) fn read(
@@ -26,10 +26,10 @@ pub(super) fn read(
         other => other,
     };
     let mut there = BranchFiles::default();
-    let record = only(&|path| path == record::PATH)?.files.pop();
+    let record = only(&|path| path == RECORD_PATH)?.files.pop();
     let owned: BTreeSet<String> = match &record {
         // Its content is judged where the plan is made.
-        Some(file) => record::BranchRecord::parse(&file.bytes)
+        Some(file) => Record::parse(&file.bytes)
             .map(|record| record.files.into_keys().collect())
             .unwrap_or_default(),
         None => BTreeSet::new(),
@@ -40,7 +40,7 @@ pub(super) fn read(
         let matters = owned.contains(path)
             || desired.tree.contains_key(path)
             || (desired.adopt && plan::is_kalypsos(path));
-        if !matters && path != record::PATH {
+        if !matters && path != RECORD_PATH {
             others.borrow_mut().insert(path.to_owned());
         }
         matters

@@ -15,7 +15,8 @@ use outhaul_signer::durable;
 use serde::{Deserialize, Serialize};
 
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{FolderRecord, OutputError, absolute, beside, exchange, read_record, record_path};
+use super::{OutputError, absolute, beside, exchange, read_record, record_path};
+use crate::record::Record;
 use outhaul_plane::render::{DiskCache, assignment_of};
 
 /// The memory's format.
@@ -28,7 +29,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Remembered {
     /// What can be taken as it is.
     pub cache: DiskCache,
-    pub(super) record: Option<FolderRecord>,
+    pub(super) record: Option<Record>,
     /// Digest of the record as it was read.
     pub(super) record_digest: Option<Digest>,
     /// Every file in the folder.
@@ -42,7 +43,7 @@ pub struct Remembered {
 impl Remembered {
     /// The environment of which the folder holds the rendering; `None` for a folder that holds none.
     pub fn environment(&self) -> Option<&str> {
-        let name = self.record.as_ref()?.snapshot.environment.name.as_str();
+        let name = self.record.as_ref()?.environment.as_str();
         (!name.is_empty()).then_some(name)
     }
 }
@@ -99,7 +100,7 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
 /// Assignments of which not every file is what the record says.
 fn doubtful(
     folder: &Path,
-    record: &FolderRecord,
+    record: &Record,
     there: &FilesFound,
     seen: &BTreeMap<String, FileStamp>,
     cache: &DiskCache,

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use outhaul_bundle::index::Source;
+use outhaul_bundle::index::{Snapshot, Source};
 
 use super::write::Content;
 use super::*;
+use crate::isolation::Kept;
 
 mod runs_tests;
 
@@ -22,7 +23,8 @@ fn write(
     let tree = tree
         .iter()
         .map(|(path, bytes)| (path.clone(), content(bytes)));
-    let written = super::write::write(out, &tree.collect(), snapshot, kept, &before)?;
+    let record = Record::new(&snapshot.environment.name, snapshot, None, kept);
+    let written = super::write::write(out, &tree.collect(), record, &before)?;
     Ok(written.changes)
 }
 
@@ -123,4 +125,35 @@ fn the_record_names_the_commits_and_every_file() {
         record.files,
         BTreeMap::from([("a.yaml".to_owned(), Digest::of(b"1"))])
     );
+}
+
+/// What a program wrote that had a format of its own for a folder's record.
+#[test]
+fn a_folder_with_a_record_of_before_goes_on() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record/golden");
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("out");
+    let mut all = read_tree(&golden.join("out")).unwrap();
+    for (path, bytes) in &all {
+        let file = out.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, bytes).unwrap();
+    }
+    let record_file = parent.path().join("out.outhaul.json");
+    fs::copy(golden.join("out.outhaul.json"), &record_file).unwrap();
+    let before = record(&out).unwrap().unwrap();
+    let (gone, _) = all.pop_first().unwrap();
+
+    let changes = write(&out, &all, &snapshot(), BTreeMap::new()).unwrap();
+    let expected = FolderChanges {
+        removed: 1,
+        unchanged: all.len(),
+        ..FolderChanges::default()
+    };
+    assert_eq!(changes, expected, "`{gone}` was ours by the old record");
+    assert_eq!(read_tree(&out).unwrap(), all);
+    let after = record(&out).unwrap().unwrap();
+    assert_eq!(after.files.len() + 1, before.files.len());
+    let text = fs::read_to_string(record_file).unwrap();
+    assert!(text.contains("\"outhaul.dev/output/v1\""), "{text}");
 }

@@ -1,6 +1,6 @@
 //! Does a folder hold what its record says that it was rendered from?
 //!
-//! What comes in: the folder with its [`FolderRecord`], and what the record's commits render to now. What
+//! What comes in: the folder with its [`Record`], and what the record's commits render to now. What
 //! goes out: every difference, file by file; none means equal, byte for byte. What was kept from an
 //! earlier snapshot cannot be rendered again: it must be as the record says, and is named. Files that
 //! are nobody's of ours are not looked at. It writes nothing.
@@ -13,8 +13,9 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
-use super::{FolderRecord, OutputError, io_error};
+use super::{OutputError, io_error};
 use crate::isolation::Kept;
+use crate::record::Record;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::render::assignment_of;
 
@@ -75,7 +76,7 @@ impl Comparison {
 /// [`OutputError`] when a file cannot be read.
 pub fn verify(
     folder: &Path,
-    record: &FolderRecord,
+    record: &Record,
     platform: &Platform,
 ) -> Result<Comparison, OutputError> {
     let rendering = &platform.rendering;

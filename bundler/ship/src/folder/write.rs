@@ -13,16 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Snapshot;
 use outhaul_kit::interrupt;
 
 use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{
-    FORMAT, FolderChanges, FolderRecord, OutputError, absolute, io_error, record_path, write_record,
-};
-use crate::isolation::Kept;
+use super::{FolderChanges, OutputError, absolute, io_error, record_path, write_record};
+use crate::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
 const SYNCED_ALONE: usize = 64;
@@ -52,15 +49,14 @@ pub struct Written {
     pub seen: BTreeMap<String, FileStamp>,
 }
 
-/// Makes `folder` hold `tree`. `before` is what was found there.
+/// Makes `folder` hold `tree`, of which `record` then lists the files. `before` is what was found there.
 ///
 /// # Errors
 /// [`OutputError`]; the folder is then as it was.
 pub fn write(
     folder: &Path,
     tree: &Tree<'_>,
-    snapshot: &Snapshot,
-    kept: BTreeMap<String, Kept>,
+    mut record: Record,
     before: &Remembered,
 ) -> Result<Written, OutputError> {
     let folder = &absolute(folder)?;
@@ -100,15 +96,10 @@ pub fn write(
             false => changes.foreign += 1,
         }
     }
-    let record = FolderRecord {
-        format: FORMAT.to_owned(),
-        snapshot: snapshot.clone(),
-        files: tree
-            .iter()
-            .map(|(path, content)| (path.clone(), content.digest()))
-            .collect(),
-        kept,
-    };
+    let digests = tree
+        .iter()
+        .map(|(path, content)| (path.clone(), content.digest()));
+    record.files = digests.collect();
     let mut seen = before.seen(tree, &touched);
     let digest = match (touched.is_empty() && folder.exists(), before.record_digest) {
         (true, Some(digest)) if before.record.as_ref() == Some(&record) => digest,
@@ -269,7 +260,7 @@ impl Swap<'_> {
     /// Does it; `seen` gets what is known of the files after it.
     fn run(
         &self,
-        mut record: FolderRecord,
+        mut record: Record,
         seen: &mut BTreeMap<String, FileStamp>,
     ) -> Result<Digest, OutputError> {
         let folder = self.folder;

@@ -14,13 +14,14 @@ use outhaul_bundle::Digest;
 
 use super::remembered::Remembered;
 use super::write::{Content, Tree, write};
-use super::{FolderChanges, FolderRecord, OutputError, absolute};
+use super::{FolderChanges, OutputError, absolute};
 use crate::destination::{self, Committed, Destination};
 use crate::guard;
 use crate::isolation::{Isolation, Last};
 use crate::plan::{DesiredContent, Plan, Shipped};
+use crate::record::Record;
 use outhaul_control::ControlPlane;
-use outhaul_plane::render::{DiskCache, PROMOTED_COMMIT_FILE, Rendering, SITES, assignment_of};
+use outhaul_plane::render::{DiskCache, Rendering, SITES, assignment_of};
 use outhaul_plane::schedule::AssignmentId;
 
 /// Files by path.
@@ -37,19 +38,6 @@ pub struct WrittenRendering {
     pub assignments: usize,
     /// What became of the broken ones.
     pub isolation: Isolation<()>,
-}
-
-impl FolderRecord {
-    /// The assignments whose files it lists, as `<cluster type>/<target>`.
-    pub fn assignments(&self) -> BTreeSet<String> {
-        let paths = self
-            .files
-            .keys()
-            .filter(|path| *path != PROMOTED_COMMIT_FILE);
-        paths
-            .filter_map(|path| assignment_of(path).map(str::to_owned))
-            .collect()
-    }
 }
 
 /// What is to be in a folder, besides what was rendered now.
@@ -151,7 +139,14 @@ impl<'a> Destination for Folder<'a> {
         let kept = kept
             .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
             .collect();
-        let written = write(self.path, &tree, &self.rendering.snapshot, kept, before)?;
+        let Rendering {
+            environment,
+            snapshot,
+            promoted_commit,
+            ..
+        } = self.rendering;
+        let record = Record::new(environment, snapshot, promoted_commit.as_deref(), kept);
+        let written = write(self.path, &tree, record, before)?;
         before.replace(
             self.path,
             std::mem::take(cache),
@@ -170,16 +165,14 @@ impl<'a> Destination for Folder<'a> {
 /// What the record beside a folder says.
 struct Recorded<'a> {
     folder: &'a Path,
-    record: Option<&'a FolderRecord>,
+    record: Option<&'a Record>,
 }
 
 impl Shipped for Recorded<'_> {
     type Content = Files;
 
     fn names(&self) -> BTreeSet<String> {
-        self.record
-            .map(FolderRecord::assignments)
-            .unwrap_or_default()
+        self.record.map(Record::assignments).unwrap_or_default()
     }
 
     fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
@@ -194,7 +187,7 @@ impl Shipped for Recorded<'_> {
 }
 
 /// The files of `id` as they lie in `folder`, when they are what the record says.
-fn last_good(folder: &Path, record: Option<&FolderRecord>, id: &AssignmentId) -> Last<Files> {
+fn last_good(folder: &Path, record: Option<&Record>, id: &AssignmentId) -> Last<Files> {
     let name = id.to_string();
     let prefix = format!("{name}/");
     let Some(record) = record else {

@@ -1,6 +1,6 @@
 //! Where a sealed value belongs: fleet, environment, workloads, and the key that it is the value of.
 //!
-//! What comes in: names. What goes out: a [`Binding`], whose text stands in the marker for people and for the
+//! What comes in: names. What goes out: a [`Binding`], with a text that stands in the marker for people and for the
 //! centre, and once more under the seal, where nobody can change it. A value is opened only where both are
 //! the same and the place is one of those named: a marker that is copied into another team's file, another
 //! environment or another fleet stays closed there. No list in it is empty: nothing means everybody.
@@ -112,7 +112,7 @@ impl Binding {
         format!("{HEAD}{self}\n{value}")
     }
 
-    /// The value in what was opened, when it is bound as the marker says.
+    /// The value in what was opened, when it is bound as the marker states.
     pub(super) fn value_in<'a>(&self, opened: &'a str) -> Result<&'a str, MarkerProblem> {
         let rest = opened.strip_prefix(HEAD).ok_or(MarkerProblem::Unbound)?;
         let (bound, value) = rest.split_once('\n').ok_or(MarkerProblem::Unbound)?;

@@ -220,12 +220,12 @@ fn attack_sealed_for_another_site() {
     let (ours, theirs) = (site(), site());
     let text = format!("ok: {}\nbad: {}\n", ours.marker("x"), theirs.marker("y"));
     let error = unsealed(&text, &ours.keys, Syntax::Yaml).unwrap_err();
-    let told = error.to_string();
+    let printed = error.to_string();
     assert!(
-        told.contains("line 2") && told.contains("sealed for others"),
-        "{told}"
+        printed.contains("line 2") && printed.contains("sealed for others"),
+        "{printed}"
     );
-    assert!(told.contains(&ours.recipient.id()), "{told}");
+    assert!(printed.contains(&ours.recipient.id()), "{printed}");
 }
 
 /// Team A's value in team B's file, in another environment, in another fleet; with its names changed to fit; and
@@ -240,7 +240,7 @@ fn attack_a_value_of_another_place() {
     };
     assert!(open(&marker, HERE).is_ok());
     let (fleet, environment, workload) = ("fedcba9876543210", "prod", "scanner");
-    for (place, says) in [
+    for (place, words) in [
         (
             MarkerContext { workload, ..HERE },
             "workload `printer`, and this is workload `scanner`",
@@ -257,19 +257,25 @@ fn attack_a_value_of_another_place() {
             "this is fleet `fedcba9876543210`",
         ),
     ] {
-        let told = open(&marker, place).unwrap_err().to_string();
-        assert!(told.contains(says), "{told}");
+        let printed = open(&marker, place).unwrap_err().to_string();
+        assert!(printed.contains(words), "{printed}");
         let fitted = format!(
             "{}/{}/{}/PASSWORD",
             place.fleet, place.environment, place.workload
         );
         let fitted = marker.replace(&bound().to_string(), &fitted);
-        let told = open(&fitted, place).unwrap_err().to_string();
-        assert!(told.contains("not those that it was sealed with"), "{told}");
+        let printed = open(&fitted, place).unwrap_err().to_string();
+        assert!(
+            printed.contains("not those that it was sealed with"),
+            "{printed}"
+        );
     }
     let renamed = marker.replace("PASSWORD", "MOTTO");
-    let told = open(&renamed, HERE).unwrap_err().to_string();
-    assert!(told.contains("not those that it was sealed with"), "{told}");
+    let printed = open(&renamed, HERE).unwrap_err().to_string();
+    assert!(
+        printed.contains("not those that it was sealed with"),
+        "{printed}"
+    );
     let mut old = Vec::new();
     seal(
         &b"of team A"[..],
@@ -282,8 +288,8 @@ fn attack_a_value_of_another_place() {
         format!("{OPENING}{old}]"),
         format!("{OPENING}{},{old}]", bound()),
     ] {
-        let told = open(&old, HERE).unwrap_err().to_string();
-        assert!(told.contains("seal it again"), "{told}");
+        let printed = open(&old, HERE).unwrap_err().to_string();
+        assert!(printed.contains("seal it again"), "{printed}");
     }
     let two: Binding = Binding::new("f", "dev", ["b".to_owned(), "a".to_owned()], "K").unwrap();
     assert_eq!(two.to_string(), "f/dev/a+b/K");

@@ -79,7 +79,7 @@ fn block_parent(inside: &str, indent: usize) -> Option<usize> {
 /// Where on its line a marker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
-    /// Inside a plain scalar, or where it cannot be told.
+    /// Inside a plain scalar, or where it is unknown.
     Bare,
     /// Inside double quotes.
     Double,

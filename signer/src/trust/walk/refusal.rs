@@ -17,7 +17,7 @@ pub(super) fn refusal(file: &str, error: Error) -> TrustError {
         },
         Error::IntegrityMismatch(problem) => TrustError::MixAndMatch { file, problem },
         Error::Rollback { role, trusted, new } => {
-            // The core says `x (via y)` when y pins an older x.
+            // The core prints `x (via y)` when y pins an older x.
             let role = role.split(' ').next().unwrap_or(&role);
             let file = format!("{}.json", role.trim_end_matches(".json"));
             TrustError::Rollback {

@@ -79,7 +79,7 @@ pub(super) fn refuse_repeated_delegation_keys(
 }
 
 /// Why a root cannot be met by any signature: the keys of a role are of kinds that are not verified here. Fleets
-/// use Ed25519 alone; RSA is an optional kind of TUF, and its absence is said instead of "no signature holds".
+/// use Ed25519 alone; RSA is an optional kind of TUF, and its absence is reported instead of "no signature holds".
 pub(super) fn unsupported_keys(file: &str, bytes: &[u8]) -> Option<TrustError> {
     let root: serde_json::Value = crate::metadata::parse_own(bytes).ok()?;
     let kind = |id: &serde_json::Value| {

@@ -88,5 +88,4 @@ fn name(key: &GoValue) -> String {
 }
 
 #[cfg(test)]
-#[path = "compat/tests.rs"]
 mod tests;

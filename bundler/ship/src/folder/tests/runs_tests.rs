@@ -97,12 +97,7 @@ impl FolderFixture {
     fn apply(&mut self, what: Between) {
         let record = record(&self.out("again"))
             .unwrap()
-            .unwrap_or_else(|| FolderRecord {
-                format: FORMAT.to_owned(),
-                snapshot: edited(),
-                files: BTreeMap::new(),
-                kept: BTreeMap::new(),
-            });
+            .unwrap_or_else(|| Record::new("dev", &edited(), None, BTreeMap::new()));
         let file = |at: Index| {
             let paths: Vec<&String> = record.files.keys().collect();
             (!paths.is_empty()).then(|| (*at.get(&paths)).clone())

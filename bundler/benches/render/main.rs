@@ -4,9 +4,10 @@
 //! 20,000 assignments, almost every one with a config of its own) with templates as Kalypso's users
 //! write them. What goes out: the full render against a Go program that is given the composed configs
 //! and executes the same templates (`tests/go-render`; same bytes or the benchmark fails); one changed
-//! value against the full render; `check` and `schedule` with 30,000 sites against 300; peak memory;
-//! and the whole program, run again into the folder that it wrote.
-//! Every ratio is of rounds that alternate, by the clock and in processor time.
+//! value against the full render; `check` and `schedule` with 30,000 sites against 300; the reader of plain
+//! sites against the parser; peak memory; and the whole program, run again into the folder that it wrote.
+//! Every ratio is of rounds that alternate, by the clock and in processor time. One part alone:
+//! `cargo bench -p outhaul-bundler --bench render -- sites` (or `full`, `value`, `across`).
 #![expect(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -16,12 +17,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mimalloc::MiMalloc;
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Snapshot;
-use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::{ControlPlane, Diagnostics, kinds};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
@@ -35,29 +38,39 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-#[path = "render/across.rs"]
 mod across;
-#[path = "render/measure.rs"]
 mod measure;
-#[path = "render/plane.rs"]
 mod plane;
 
 use measure::{Took, least_and_median, mean, took};
 use plane::{CLUSTER_TYPES, WORKLOADS, write_control_plane, write_sites};
 
 const ROUNDS: usize = 5;
-/// Changes of one value in a round, so that their processor time can be told.
+/// Sites of a large fleet.
+const MANY_SITES: usize = 30_000;
+/// Changes of one value in a round, so that their processor time can be measured.
 const CHANGES: usize = 20;
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_control_plane(at, 300);
-    let plane = Loaded::of(at);
-    full(at, &plane);
-    one_value(plane);
-    across::across_runs(at);
-    sites(at);
+    let mut names = std::env::args().skip(1);
+    let only = names.find(|name| !name.starts_with('-'));
+    let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    if is_wanted("full") {
+        full(at, &Loaded::of(at));
+    }
+    if is_wanted("value") {
+        one_value(Loaded::of(at));
+    }
+    if is_wanted("across") {
+        across::across_runs(at);
+    }
+    if is_wanted("sites") {
+        plain_sites(at);
+        sites(at);
+    }
 }
 
 struct Loaded {
@@ -209,11 +222,15 @@ fn go(program: &Path, input: &Path, parse: &str, digest: &str) -> Took {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["digest"].as_str().unwrap(), digest, "the same bytes");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        printed["digest"].as_str().unwrap(),
+        digest,
+        "the same bytes"
+    );
     Took {
-        wall: said["seconds"].as_f64().unwrap(),
-        cpu: said["cpu"].as_f64().unwrap(),
+        wall: printed["seconds"].as_f64().unwrap(),
+        cpu: printed["cpu"].as_f64().unwrap(),
     }
 }
 
@@ -328,10 +345,43 @@ fn one_value(mut loaded: Loaded) {
     }
 }
 
-/// `check` and `schedule`, as library calls: load, decide and for `check` judge.
+/// The same sites, by the reader of plain sites and by the parser alone: a comment behind the first `---` leaves
+/// the whole file to the parser.
+fn plain_sites(at: &Path) {
+    write_sites(at, MANY_SITES);
+    let plain = fs::read_to_string(at.join("env/sites.yaml")).unwrap();
+    let commented = plain.replacen("---\n", "--- # the parser reads this\n", 1);
+    assert_ne!(plain, commented);
+    let read = |text: &str| {
+        let name = "env/sites.yaml".to_owned();
+        let text = text.to_owned();
+        let file = Arc::new(SourceFile { name, text });
+        let mut findings = Diagnostics::new();
+        let (time, sites) = took(|| kinds::read_file(&file, &mut findings).len());
+        assert_eq!((sites, findings.is_empty()), (MANY_SITES, true));
+        time
+    };
+    let (mut ours, mut parsed) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(read(&plain));
+        parsed.push(read(&commented));
+    }
+    let (least, median) = least_and_median(ours.iter().map(|one| one.wall));
+    let (parsed_least, parsed_median) = least_and_median(parsed.iter().map(|one| one.wall));
+    println!(
+        "{MANY_SITES} sites read: {:.1} ms by the plain reader, {:.0} ms by the parser: {:.1} x as fast (median \
+         {:.1} x)",
+        1000.0 * least,
+        1000.0 * parsed_least,
+        parsed_least / least,
+        parsed_median / median,
+    );
+}
+
+/// `check` and `schedule`, as library calls: load, decide and for `check` check.
 fn sites(at: &Path) {
     let mut few: Option<[f64; 2]> = None;
-    for count in [300, 30_000] {
+    for count in [300, MANY_SITES] {
         write_sites(at, count);
         let (schedule_time, schedule_len) = best(|| {
             let (plane, _) = outhaul_load::load_to_schedule(&request(at)).unwrap();

@@ -48,6 +48,7 @@ mod share;
 mod shelf;
 mod shipped;
 mod signing;
+pub mod since;
 pub mod volumes;
 
 use countersigned::CountersignedBundle;

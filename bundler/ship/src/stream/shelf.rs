@@ -2,7 +2,8 @@
 //!
 //! What comes in: a bundle file that was just signed, and from what it was made. What goes out: the same
 //! bytes again for another stick, when nothing changed since. Kept because neither signatures nor seals
-//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out.
+//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out. Of a bundle
+//! that is let go the list of its blobs stays ([`super::since`]).
 
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,7 @@ impl StoredBundle {
                     .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".outhaul"))
             });
             if older && path != own {
+                super::since::remember(fleet, role, &path);
                 // It is only in the way; the next bundle tries again.
                 let _ = std::fs::remove_file(path);
             }

@@ -42,8 +42,8 @@ pub(super) fn check(
         return Ok(());
     }
     let lacks = match (missing, damaged) {
-        (missing, 0) => format!("{missing} of them are not here"),
-        (0, damaged) => format!("{damaged} of them are damaged here"),
+        (missing, 0) => format!("{} not here", of_them(missing, left_out.len())),
+        (0, damaged) => format!("{} damaged here", of_them(damaged, left_out.len())),
         (missing, damaged) => {
             format!("{missing} of them are not here and {damaged} are damaged here")
         }
@@ -56,6 +56,17 @@ pub(super) fn check(
         here(agent, volume)?
     );
     Err(AgentError::refused(name, LEFT_OUT, message))
+}
+
+/// How many of those that are left out.
+fn of_them(count: usize, all: usize) -> String {
+    match (count, all) {
+        (1, 1) => "it is".to_owned(),
+        (2, 2) => "both are".to_owned(),
+        (count, all) if count == all => format!("all {count} are"),
+        (1, _) => "1 of them is".to_owned(),
+        (count, _) => format!("{count} of them are"),
+    }
 }
 
 /// What this site has, for people.

@@ -164,10 +164,11 @@ fn a_cut_at_any_instant_of_taking_a_copy_since_a_bundle_ends_as_the_whole_bundle
     let hello = Load::new("hello")
         .file("changes.yaml", "two\n")
         .payload("image.tar.gz", noise(70_000));
-    let newest = Draft::new([stays("a"), hello]);
+    let newest = Draft::new(["a", "b", "new"].map(stays).into_iter().chain([hello]));
     let mut case = Case::new(&newest, |_| ());
     let site = case.before.copy();
     let whole = end(&site, &case.import(&site, None));
+    assert_eq!(site.active(), Some(3));
     let (earlier, _) = case.centre.index(&before(), 2);
     case.newest = crate::since::copy(&case.centre, &newest, 3, &[&earlier]);
     let site = case.before.copy();

@@ -152,7 +152,7 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     let case = Case::new();
     let new = Site::new(&case.centre, "drone-8");
     let before = kept(&new);
-    let told = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and 2 of them are not here; this site has no \
+    let told = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
                 bundle yet";
     assert_told(
         &new.import(&case.copy),
@@ -235,10 +235,7 @@ fn a_left_out_blob_that_the_store_holds_damaged_is_refused() {
     bytes[70_000] ^= 1;
     fs::write(&path, bytes).unwrap();
     let before = kept(&case.site);
-    let told = [
-        "1 of them are damaged here; this site has bundle 1",
-        "help:",
-    ];
+    let told = ["1 of them is damaged here; this site has bundle 1", "help:"];
     assert_told(&case.site.import(&case.copy), 1, &told);
     assert_eq!(kept(&case.site), before);
     assert_eq!(reported(&case.site, "left-out").len(), 1);
@@ -315,7 +312,7 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
     let volume = Volume::since(&index, &[(named, all)]).unwrap();
     let forged = copy_as(&case.centre, &draft("two"), 2, &volume);
     let before = kept(&case.site);
-    let told = ["leaves out 3 blobs of bundle 1, and 1 of them are not here"];
+    let told = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
     assert_told(&case.site.import(&forged), 1, &told);
     assert_eq!(kept(&case.site), before);
 }
@@ -336,7 +333,7 @@ fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_half_applies_no
         assert_told(
             &site.import(&case.copy),
             1,
-            &["1 of them are not here; this site has bundle 1"],
+            &["1 of them is not here; this site has bundle 1"],
         );
         assert_eq!(site.applied(), applied, "{instant}");
         assert_eq!(site.active(), Some(1));

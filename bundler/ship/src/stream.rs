@@ -407,6 +407,7 @@ fn ship(
     fleet.commit(&signed)?;
     interrupt::here();
     last.write(fleet.folder(), role)?;
+    since::remember(fleet.folder(), role);
     kept.write(fleet.folder(), role)
         .map_err(ProduceError::Keep)?;
     countersigned::forget_before(fleet, role, number + 1)?;

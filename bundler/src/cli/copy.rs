@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_kit::counted::counted;
-use outhaul_ship::stream::copies::{self, Copied, CopyError, KeptBundle};
-use outhaul_ship::stream::since::{self, Earlier, LeftOut};
+use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
 use serde_json::json;
 
 use super::failure::Failure;
+use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
 
@@ -65,9 +66,11 @@ impl Args {
             .map_err(|error| Failure::of(&error))?;
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
+        // Of all of them, before anything is written.
+        let bases = self.bases(&fleet, &bundles)?;
         let mut done = Vec::new();
-        for bundle in bundles {
-            for (copied, left_out) in self.copy(&fleet, &bundle)? {
+        for (bundle, bases) in bundles.into_iter().zip(bases) {
+            for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Format::Text {
                     data(&line(&bundle, &copied, left_out.as_ref()));
                     if left_out.is_none() && self.is_since() {
@@ -102,29 +105,47 @@ impl Args {
         !self.since.is_empty() || !self.since_file.is_empty()
     }
 
-    fn copy(
+    /// Of each bundle what its sites have; `None` where nothing is to be left out.
+    fn bases(
         &self,
         fleet: &Fleet,
+        bundles: &[KeptBundle],
+    ) -> Result<Vec<Option<Vec<Has>>>, Failure> {
+        if !self.is_since() {
+            return Ok(vec![None; bundles.len()]);
+        }
+        for file in &self.since_file {
+            foreign::refuse_other_file(file)?;
+        }
+        let files = self.since_file.iter().cloned().map(Earlier::File);
+        let earlier: Vec<Earlier> = self.since.iter().cloned().chain(files).collect();
+        let root = fleet.root_bytes().map_err(fleet_failure)?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let trust = (root.as_slice(), jiff::Timestamp::now());
+        let of = |bundle| match since::bases(fleet, bundle, &earlier, trust) {
+            Ok(bases) => Ok(Some(bases)),
+            Err(error) => Err(Failure::of(&error)),
+        };
+        bundles.iter().map(of).collect()
+    }
+
+    fn copy(
+        &self,
         bundle: &KeptBundle,
+        bases: Option<&[Has]>,
     ) -> Result<Vec<(Copied, Option<LeftOut>)>, Failure> {
-        let of = |error: &CopyError| Failure::of(error);
-        if self.is_since() {
-            let files = self.since_file.iter().cloned().map(Earlier::File);
-            let earlier: Vec<Earlier> = self.since.iter().cloned().chain(files).collect();
-            let root = fleet.root_bytes().map_err(fleet_failure)?;
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the edge of the program: all below is given the time"
-            )]
-            let trust = (root.as_slice(), jiff::Timestamp::now());
-            let copied = since::copy(fleet, bundle, &self.to, &earlier, trust);
-            return Ok(vec![copied.map_err(|error| of(&error))?]);
+        if let Some(bases) = bases {
+            let copied = since::copy(bundle, &self.to, bases);
+            return Ok(vec![copied.map_err(|error| Failure::of(&error))?]);
         }
         let copied = match self.volume_size {
             None => bundle.copy(&self.to).map(|copied| vec![copied]),
             Some(max_bytes) => volumes::copy(bundle, &self.to, max_bytes, &self.part),
         };
-        let copied = copied.map_err(|error| of(&error))?;
+        let copied = copied.map_err(|error| Failure::of(&error))?;
         Ok(copied.into_iter().map(|copied| (copied, None)).collect())
     }
 }

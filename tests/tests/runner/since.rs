@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use outhaul_bundle::index::Content;
+use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{BundleReader, Limits};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn write(fixture: &SystemFixture, path: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-fn noise() -> Vec<u8> {
+fn noise(count: usize) -> Vec<u8> {
     let mut state = 7u64;
     let bytes = std::iter::repeat_with(|| {
         state = state
@@ -33,11 +33,12 @@ fn noise() -> Vec<u8> {
     });
     bytes
         .flat_map(|eight| [eight[0], eight[1], eight[2]])
-        .take(PAYLOAD)
+        .take(count)
         .collect()
 }
 
-fn fixture() -> SystemFixture {
+/// A fleet that has shipped bundle 1 with a payload of `count` bytes.
+fn fixture(count: usize) -> SystemFixture {
     let fixture = SystemFixture::new();
     let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
     write(
@@ -84,9 +85,17 @@ fn fixture() -> SystemFixture {
              https://git.example/files\n        branch: main\n        path: app\n"
         ),
     );
-    write(&fixture, "files/app/model.gz", noise());
+    write(&fixture, "files/app/model.gz", noise(count));
     write(&fixture, "files/app/config.yaml", "brightness: 10\n");
+    fixture.fleet();
+    bundle(&fixture, "out");
     fixture
+}
+
+/// Bundle 2: one line of config differs.
+fn change(fixture: &SystemFixture) {
+    write(fixture, "files/app/config.yaml", "brightness: 11\n");
+    bundle(fixture, "out");
 }
 
 fn bundle(fixture: &SystemFixture, out: &str) -> String {
@@ -141,8 +150,8 @@ fn applied(fixture: &SystemFixture, site: &str) -> BTreeMap<String, Vec<u8>> {
     files_below(&folder).iter().map(|path| read(path)).collect()
 }
 
-/// Bytes of metadata and index in a bundle file: what comes before its blobs.
-fn fixed_bytes(path: &Path) -> u64 {
+/// Bytes of a bundle file before its blobs (metadata and index), and of the blobs with statements about the bundle.
+fn fixed_bytes(path: &Path) -> (u64, u64) {
     let mut reader = BundleReader::new(fs::File::open(path).unwrap(), Limits::default());
     let metadata = reader.read_metadata().unwrap();
     // The stream's own role names the index.
@@ -159,15 +168,19 @@ fn fixed_bytes(path: &Path) -> u64 {
             .unwrap(),
         size: target["length"].as_u64().unwrap(),
     };
-    reader.read_index(&expected).unwrap();
-    reader.offset()
+    let (index, _) = reader.read_index(&expected).unwrap();
+    let of_statement = |blob: &&Blob| {
+        let mut statements = index.attestations.iter();
+        statements.any(|file| blob.contents.iter().any(|one| one.digest == file.content))
+    };
+    let blobs = index.blobs.iter().filter(of_statement);
+    let statements = blobs.map(|blob| 512 + blob.size.div_ceil(512) * 512).sum();
+    (reader.offset(), statements)
 }
 
 #[test]
 fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_before() {
-    let fixture = fixture();
-    fixture.fleet();
-    bundle(&fixture, "out");
+    let fixture = fixture(PAYLOAD);
     let sites = ["bench-1", "bench-2", "bench-3"];
     for site in sites {
         fixture.site(site, "dev", "bench");
@@ -176,8 +189,7 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     for site in ["bench-1", "bench-2"] {
         fixture.carry(site);
     }
-    write(&fixture, "files/app/config.yaml", "brightness: 11\n");
-    bundle(&fixture, "out");
+    change(&fixture);
 
     // 1: a copy for the sites that have bundle 1.
     let told = copy(&fixture, "small", 0, &["--since", "1"]);
@@ -193,15 +205,14 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     let whole = fs::metadata(fixture.path("out/dev-bench-2.outhaul"))
         .unwrap()
         .len();
-    let metadata = fixed_bytes(&fixture.path(file));
-    let beyond = small - metadata;
-    println!(
-        "bytes: whole {whole}, copy {small}, of which metadata and index {metadata}, beyond them {beyond}"
+    let (metadata, statements) = fixed_bytes(&fixture.path(file));
+    let beyond = small - metadata - statements;
+    let figures = format!(
+        "bytes: whole {whole}; copy {small}: metadata and index {metadata}, statement and bill of materials \
+         {statements}, beyond them {beyond}"
     );
-    assert!(
-        beyond <= 8 * 1024 && whole > PAYLOAD as u64,
-        "bytes: whole {whole}, copy {small}, of which metadata and index {metadata}, beyond them {beyond}"
-    );
+    println!("{figures}");
+    assert!(beyond <= 3 * 1024 && whole > PAYLOAD as u64, "{figures}");
     let again = copy(&fixture, "small", 0, &["--since", "1"]);
     assert!(again.contains("there already, read back"), "{again}");
 
@@ -236,11 +247,33 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     assert!(!fixture.path("sites/bench-3/applied/lamp-dim").exists());
     fixture.agent("bench-3", 0, &["import", "out"]);
     assert_eq!(applied(&fixture, "bench-3"), expected);
+    // The hub learns of bundle 2 by the copy as by the whole one, and of the refusal.
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "small"]);
+    fs::create_dir(fixture.path("back")).unwrap();
     for site in sites {
-        fixture.home(site);
+        fixture.agent(site, 0, &["export", "back"]);
     }
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "back"]);
+    let commit = "1".repeat(40);
+    let gate = [
+        "--state",
+        "hub",
+        "gate",
+        "--environment",
+        "dev",
+        "--commit",
+        &commit,
+    ];
+    fixture.run("outhaul-hub", 0, &gate);
+}
 
-    // 5: an earlier bundle that is not known, and its file in the place of it.
+#[test]
+fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
+    let fixture = fixture(300_000);
+    copy(&fixture, "stick", 0, &[]);
+    change(&fixture);
+    copy(&fixture, "small", 0, &["--since", "1"]);
+    let file = "small/dev-bench-2.since1.outhaul";
     let told = copy(&fixture, "other", 2, &["--since", "9"]);
     for words in [
         "dev/bench, number 9",
@@ -264,7 +297,7 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     assert!(same == fs::read(fixture.path(file)).unwrap());
     // A file that was changed is no ground to leave anything out.
     let mut forged = fs::read(fixture.path("stick/dev-bench-1.outhaul")).unwrap();
-    forged[PAYLOAD / 2] ^= 1;
+    forged[150_000] ^= 1;
     write(&fixture, "forged.outhaul", forged);
     let told = copy(&fixture, "forged", 4, &["--since-file", "forged.outhaul"]);
     assert!(

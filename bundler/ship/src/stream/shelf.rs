@@ -2,8 +2,7 @@
 //!
 //! What comes in: a bundle file that was just signed, and from what it was made. What goes out: the same
 //! bytes again for another stick, when nothing changed since. Kept because neither signatures nor seals
-//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out. Of a bundle
-//! that is let go the list of its blobs stays ([`super::since`]).
+//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +62,6 @@ impl StoredBundle {
                     .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".outhaul"))
             });
             if older && path != own {
-                super::since::remember(fleet, role, &path);
                 // It is only in the way; the next bundle tries again.
                 let _ = std::fs::remove_file(path);
             }

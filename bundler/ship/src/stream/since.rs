@@ -17,7 +17,7 @@ use outhaul_signer::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 use super::copies::{Copied, CopyError, KeptBundle};
-use super::shelf;
+use super::shelf::{self, StoredBundle};
 use super::volumes::Opened;
 use crate::deliver::{self, DeliverError};
 use crate::inspect::{self, InspectError};
@@ -38,6 +38,9 @@ pub enum Earlier {
     /// By its file.
     File(PathBuf),
 }
+
+/// An earlier bundle and the blobs that it has.
+pub type Has = (Base, BTreeSet<Digest>);
 
 /// What a copy leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +91,7 @@ impl EarlierBundle {
         }
     }
 
-    fn base(self) -> (Base, BTreeSet<Digest>) {
+    fn base(self) -> Has {
         let base = Base {
             number: self.number,
             index: self.index,
@@ -97,17 +100,18 @@ impl EarlierBundle {
     }
 }
 
-/// Writes down which blobs the bundle file at `path` has, before the fleet lets go of it. Without it, copies since that
+/// Writes down which blobs the kept bundle of `role` has, before the fleet lets go of it. Without it, copies since that
 /// bundle need its file: that this cannot be done keeps no bundle from being made.
-pub(super) fn remember(fleet: &Path, role: &str, path: &Path) {
-    let known = Opened::open(path).ok().and_then(|opened| {
-        let file = deliver::digest_of(path).ok()?;
-        Some(EarlierBundle::of(&opened.index, file))
-    });
-    let Some(known) = known else {
+pub(super) fn remember(fleet: &Path, role: &str) {
+    let Some(kept) = StoredBundle::read(fleet, role) else {
+        return;
+    };
+    let path = shelf::bundle(fleet, role, kept.number());
+    let Ok(opened) = Opened::open(&path) else {
         tracing::debug!(path = %path.display(), "which blobs it has is not remembered");
         return;
     };
+    let known = EarlierBundle::of(&opened.index, kept.file());
     let mut bytes = serde_json::to_vec(&known).unwrap_or_default();
     bytes.push(b'\n');
     let to = record(fleet, role, known.number);
@@ -147,34 +151,41 @@ fn record(fleet: &Path, role: &str, number: u64) -> PathBuf {
     bundle.with_file_name(format!("{role}.{number}{ENDING}"))
 }
 
-/// Copies `bundle` into `folder` without the blobs that every one of `earlier` has; whole when there are none. The file
-/// of an earlier bundle is judged by `trust`: the fleet's root metadata and the time.
+/// What each of `earlier` has of `bundle`'s stream. The file of one is judged by `trust`: the fleet's root metadata and
+/// the time.
 ///
 /// # Errors
-/// [`CopyError`], also for an earlier bundle of which it is not known what it has.
-pub fn copy(
+/// [`CopyError`] for an earlier bundle of which it is not known what it has.
+pub fn bases(
     fleet: &Fleet,
     bundle: &KeptBundle,
-    folder: &Path,
     earlier: &[Earlier],
     trust: (&[u8], Timestamp),
-) -> Result<(Copied, Option<LeftOut>), CopyError> {
+) -> Result<Vec<Has>, CopyError> {
     if earlier.len() > MAX_BASES {
         let (count, max) = (earlier.len(), MAX_BASES);
         return Err(CopyError::ManyBases { count, max });
     }
-    bundle.check()?;
-    let mut opened = Opened::open(bundle.path()).map_err(|source| CopyError::Read {
-        stream: bundle.stream(),
-        number: bundle.number,
-        source: Box::new(source),
-    })?;
-    let mut bases = Vec::new();
-    for one in earlier {
+    let opened = open(bundle)?;
+    let found = earlier.iter().map(|one| {
         let found = find(fleet, bundle, &opened.index, one, trust)?;
-        bases.push(found.base());
-    }
-    let Some(volume) = Volume::since(&opened.index, &bases) else {
+        Ok(found.base())
+    });
+    found.collect()
+}
+
+/// Copies `bundle` into `folder` without the blobs that every one of `bases` has; whole when there are none.
+///
+/// # Errors
+/// [`CopyError`]
+pub fn copy(
+    bundle: &KeptBundle,
+    folder: &Path,
+    bases: &[Has],
+) -> Result<(Copied, Option<LeftOut>), CopyError> {
+    bundle.check()?;
+    let mut opened = open(bundle)?;
+    let Some(volume) = Volume::since(&opened.index, bases) else {
         return Ok((bundle.copy(folder)?, None));
     };
     let file = folder.join(name(&bundle.file_name(), &volume));
@@ -197,6 +208,14 @@ pub fn copy(
         },
     };
     Ok((copied, Some(left_out)))
+}
+
+fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
+    Opened::open(bundle.path()).map_err(|source| CopyError::Read {
+        stream: bundle.stream(),
+        number: bundle.number,
+        source: Box::new(source),
+    })
 }
 
 /// What an earlier bundle of the stream had.

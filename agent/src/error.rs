@@ -209,7 +209,7 @@ impl AgentError {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused { rule, .. } if rule == "failed-before" => 1,
+            Self::Refused { rule, .. } if rule == "failed-before" || rule == "left-out" => 1,
             Self::Refused { .. } => 4,
             Self::Nothing { .. } | Self::Failed { .. } => 1,
             Self::Config(ConfigError::File(_)) => 3,
@@ -298,6 +298,11 @@ fn refusal_help(rule: &str) -> &'static str {
         "backup-format" => "restore it with the agent of the version that wrote it, or a newer one",
         rule if rule == "not-a-backup" || rule.starts_with("backup-") => {
             "do not use this file: take another copy of the backup, or replace the site with a new kit"
+        }
+        "left-out" => {
+            "bring the whole bundle (`outhaul copy` without `--since`), or a copy since a bundle that this site has; \
+             with the bundle that the copy was made since, or the missing parts of this one, on a stick, import that \
+             first and then this copy again"
         }
         "expired" => "ask the centre for a freshly signed bundle; what runs goes on running",
         "published-twice" => {

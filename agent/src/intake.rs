@@ -37,6 +37,7 @@ pub mod plan;
 mod published;
 pub mod pull;
 pub mod refusals;
+mod since;
 pub mod slip;
 pub mod visit;
 
@@ -267,16 +268,23 @@ fn try_accept(
         agent.reconciler(kind)?.ready()?;
     }
     let mut blobs = Blobs::new(&agent.state_folder);
+    let brought = match volume.as_ref().filter(|volume| volume.is_since()) {
+        None => index.blobs.iter().collect(),
+        Some(volume) => {
+            since::check(agent, source.name(), &index, volume, &blobs)?;
+            volume.carried(&index)
+        }
+    };
     // What is here with the right size may be damaged: then the source brings it again.
     let checked = active
         .filter(|_| !restored)
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
-    blobs.drop_damaged(&index.blobs, checked)?;
+    blobs.drop_damaged(brought, checked)?;
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
-    if let Some(volume) = &volume {
+    if let Some(volume) = volume.as_ref().filter(|volume| !volume.is_since()) {
         let part = (&index, bytes.as_slice());
         let outcome = parts::collect(agent, source, part, &offer, volume, &mut blobs)?;
         if let Some(incomplete) = outcome {

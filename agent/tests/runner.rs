@@ -79,6 +79,8 @@ mod served;
 mod server;
 #[path = "runner/service.rs"]
 mod service;
+#[path = "runner/since.rs"]
+mod since;
 #[path = "runner/site.rs"]
 mod site;
 #[path = "runner/situations.rs"]

@@ -95,7 +95,7 @@ impl<R: Read> BundleReader<R> {
         })
     }
 
-    /// Reads which part of the bundle it is; `None` for a whole one. Asked after the index; without it only
+    /// Reads which part of the bundle it is, or what it leaves out; `None` for a whole one. Asked after the index; without it only
     /// a whole bundle is read.
     ///
     /// # Errors
@@ -121,8 +121,12 @@ impl<R: Read> BundleReader<R> {
         };
         self.step(Stage::Index, Stage::End, |reader| {
             let carried = match &volume {
-                None => index.blobs.as_slice(),
-                Some(volume) if is_asked => index.blobs.get(volume.range()).unwrap_or_default(),
+                None => index.blobs.iter().collect(),
+                Some(volume) if is_asked => volume.carried(index),
+                Some(volume) if volume.is_since() => {
+                    let bases = volume.named_bases();
+                    return Err(ReadError::LeavesOut { bases });
+                }
                 Some(volume) => {
                     let (part, parts) = (volume.part(), volume.parts());
                     return Err(ReadError::Part { part, parts });

@@ -3,7 +3,8 @@
 //! What comes in: an index, the bytes that come before its blobs, and how large a file may be. What goes out: which
 //! blobs are in which part. Each part is a bundle with all the metadata, the index, and a range of the index's blobs,
 //! whole: what vouches for the bundle vouches for each part, alone and in any order. [`Volume`] (`volume.json`)
-//! only states which range that is. Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
+//! only states which range that is, or, in a copy for sites that have an earlier bundle, which blobs are left out
+//! ([`Volume::since`]). Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
 //! signed index is there, whatever a part states of itself.
 
 use std::ops::Range;
@@ -13,6 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::index::Index;
 use crate::member::BLOCK;
 
+mod since;
+
+pub use since::{Base, MAX_BASES};
+
 /// Largest `volume.json` in bytes.
 pub const MAX_VOLUME_BYTES: u64 = 16 * 1024;
 /// Most parts of a bundle: each is named to people one by one.
@@ -20,15 +25,19 @@ pub const MAX_PARTS: usize = 1_000;
 
 const FORMAT: &str = "outhaul.dev/volume/v1";
 
-/// Which part of its bundle a file is.
+/// Which part of its bundle a file is, or what of it a copy leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Volume {
     format: String,
     /// From 1.
     part: usize,
-    /// How many blobs each part holds, in the order of the index.
+    /// How many blobs each part holds, in the order of the index. Of a copy for sites that have an earlier bundle: how
+    /// many are left out, then how many are in it, and so on.
     blobs: Vec<usize>,
+    /// The earlier bundles; a part has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    since: Vec<Base>,
 }
 
 /// Why a bundle is not cut.
@@ -88,6 +97,7 @@ impl Volume {
             format: FORMAT.to_owned(),
             part,
             blobs: blobs.clone(),
+            since: Vec::new(),
         };
         Ok((1..=blobs.len()).map(part).collect())
     }
@@ -99,10 +109,13 @@ impl Volume {
 
     /// How many there are.
     pub fn parts(&self) -> usize {
-        self.blobs.len()
+        match self.is_since() {
+            true => 1,
+            false => self.blobs.len(),
+        }
     }
 
-    /// The blobs that are in it, by their place in the index.
+    /// The blobs that are in a part, by their place in the index.
     pub fn range(&self) -> Range<usize> {
         self.range_of(self.part)
     }
@@ -121,8 +134,8 @@ impl Volume {
 
     /// Bytes of this part as a file; `fixed_bytes` is where the blobs begin in the whole bundle.
     pub fn bytes(&self, fixed_bytes: u64, index: &Index) -> u64 {
-        let held = index.blobs.get(self.range()).unwrap_or_default();
-        let blobs = held.iter().map(|blob| member_bytes(blob.size)).sum::<u64>();
+        let held = self.carried(index).into_iter();
+        let blobs = held.map(|blob| member_bytes(blob.size)).sum::<u64>();
         let own = member_bytes(self.to_bytes().len() as u64);
         let end = 2 * BLOCK as u64;
         fixed_bytes
@@ -141,11 +154,18 @@ impl Volume {
     /// Reads a foreign one of a bundle with `blobs` blobs; `Err` states what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8], blobs: usize) -> Result<Self, String> {
         let volume: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if volume.format != FORMAT {
+        let is_since = volume.format == since::FORMAT;
+        if volume.format != FORMAT && !is_since || is_since != volume.is_since() {
             return Err("it is of a format that this program does not know".to_owned());
         }
         if volume.to_bytes() != bytes {
             return Err("it is not written as a bundle's writer does".to_owned());
+        }
+        if is_since {
+            return match volume.since_problem(blobs) {
+                None => Ok(volume),
+                Some(problem) => Err(problem),
+            };
         }
         if volume.parts() > MAX_PARTS || !(1..=volume.parts()).contains(&volume.part) {
             return Err(format!(

@@ -27,8 +27,8 @@ pub trait BlobSource {
     fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>>;
 }
 
-/// Writes one part of a bundle to `out` and returns it, flushed: all that [`write_bundle`] writes, with the blobs of
-/// `volume` only.
+/// Writes one part of a bundle, or a copy that leaves blobs out, to `out` and returns it, flushed: all that
+/// [`write_bundle`] writes, with the blobs of `volume` only.
 ///
 /// # Errors
 /// As [`write_bundle`].
@@ -87,10 +87,10 @@ fn write_members<W: Write>(
     }
     tar.small(&Member::Index, index_bytes)?;
     let carried = match volume {
-        None => index.blobs.as_slice(),
+        None => index.blobs.iter().collect(),
         Some(volume) => {
             tar.small(&Member::Volume, &volume.to_bytes())?;
-            index.blobs.get(volume.range()).unwrap_or_default()
+            volume.carried(index)
         }
     };
     let mut buffer = vec![0; BUFFER_BYTES];

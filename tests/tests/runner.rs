@@ -57,6 +57,8 @@ mod secrets;
 mod selected;
 #[path = "runner/served.rs"]
 mod served;
+#[path = "runner/since.rs"]
+mod since;
 #[path = "runner/skips.rs"]
 mod skips;
 #[path = "runner/story.rs"]

@@ -77,12 +77,12 @@ impl Blobs {
     ///
     /// # Errors
     /// [`FileError`] of the disk.
-    pub fn drop_damaged(
+    pub fn drop_damaged<'b>(
         &self,
-        blobs: &[Blob],
+        blobs: impl IntoIterator<Item = &'b Blob>,
         checked: Option<SystemTime>,
     ) -> Result<(), FileError> {
-        for blob in blobs.iter().filter(|blob| self.has(blob)) {
+        for blob in blobs.into_iter().filter(|blob| self.has(blob)) {
             let path = self.path(&blob.digest);
             let meta = std::fs::metadata(&path).map_err(at("look at", &path))?;
             let is_older = |checked| meta.modified().is_ok_and(|at| at < checked);

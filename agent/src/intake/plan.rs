@@ -10,7 +10,7 @@ use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
 
-use super::{BundleSource, ImportOutcome, Offer, copy, parts};
+use super::{BundleSource, ImportOutcome, Offer, copy, parts, since};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
@@ -114,10 +114,15 @@ pub(crate) fn rehearse(
         return Ok(recorded(agent, plan));
     }
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
-    if let Some(volume) = source.volume(&index)? {
-        return Err(parts::not_planned(source.name(), &volume));
+    let volume = source.volume(&index)?;
+    if let Some(volume) = volume.as_ref().filter(|volume| !volume.is_since()) {
+        return Err(parts::not_planned(source.name(), volume));
     }
     let index = index.for_site(&agent.site.name);
+    if let Some(volume) = &volume {
+        let stored = Blobs::new(&agent.state_folder);
+        since::check(agent, source.name(), &index, volume, &stored)?;
+    }
     let kind = index.reconciler.kind.as_str().to_owned();
     if orders.is_empty() {
         agent.reconciler(&kind)?.ready()?;

@@ -82,15 +82,9 @@ impl Case {
     fn new(newest: &Draft, prepare: impl FnOnce(&Path)) -> Self {
         let centre = Centre::new();
         let before = Site::new(&centre, "drone-7");
-        let stays = |name: &str| Load::new(name).file("same.yaml", name);
-        let hello = Load::new("hello")
-            .file("changes.yaml", "one\n")
-            .file("goes.yaml", "one\n")
-            .payload("image.tar.gz", noise(70_000));
-        let first = ["a", "b", "leaves"].map(stays).into_iter().chain([hello]);
         // A generation that the next one drives off the disk.
         before.take(&centre.publish(&Draft::hello("zero")));
-        before.take(&centre.publish(&Draft::new(first)));
+        before.take(&centre.publish(&self::before()));
         prepare(&before.state().join("applied"));
         let newest = centre.publish(newest);
         Self {
@@ -130,6 +124,16 @@ impl Case {
     }
 }
 
+/// Bundle 2, which runs.
+fn before() -> Draft {
+    let stays = |name: &str| Load::new(name).file("same.yaml", name);
+    let hello = Load::new("hello")
+        .file("changes.yaml", "one\n")
+        .file("goes.yaml", "one\n")
+        .payload("image.tar.gz", noise(70_000));
+    Draft::new(["a", "b", "leaves"].map(stays).into_iter().chain([hello]))
+}
+
 fn good() -> Draft {
     let stays = |name: &str| Load::new(name).file("same.yaml", name);
     let hello = Load::new("hello")
@@ -151,6 +155,26 @@ fn a_cut_at_any_instant_of_an_import_changes_nothing_about_its_end() {
     let case = Case::new(&good(), |_| ());
     let instants = case.cut_at_every_instant();
     assert!(instants > 20, "{instants}");
+}
+
+#[test]
+fn a_cut_at_any_instant_of_taking_a_copy_since_a_bundle_ends_as_the_whole_bundle_does() {
+    // The image and the assignments that stay are those of bundle 2.
+    let stays = |name: &str| Load::new(name).file("same.yaml", name);
+    let hello = Load::new("hello")
+        .file("changes.yaml", "two\n")
+        .payload("image.tar.gz", noise(70_000));
+    let newest = Draft::new(["a", "b", "new"].map(stays).into_iter().chain([hello]));
+    let mut case = Case::new(&newest, |_| ());
+    let site = case.before.copy();
+    let whole = end(&site, &case.import(&site, None));
+    assert_eq!(site.active(), Some(3));
+    let (earlier, _) = case.centre.index(&before(), 2);
+    case.newest = crate::since::copy(&case.centre, &newest, 3, &[&earlier]);
+    let site = case.before.copy();
+    assert_eq!(end(&site, &case.import(&site, None)), whole);
+    let instants = case.cut_at_every_instant();
+    assert!(instants > 15, "{instants}");
 }
 
 #[test]

@@ -156,6 +156,12 @@ pub enum ReadError {
         /// Of how many.
         parts: usize,
     },
+    /// A copy for sites that have an earlier bundle, where the whole bundle is needed.
+    #[error("it leaves out what {bases} brought, and the whole bundle is needed here")]
+    LeavesOut {
+        /// The earlier bundles.
+        bases: String,
+    },
     /// A part that does not fit its bundle.
     #[error("`volume.json`: {problem}; the file is refused and what runs is untouched")]
     Volume {
@@ -205,6 +211,7 @@ impl ReadError {
             Self::Digest { .. } => "digest",
             Self::Index(_) => "index",
             Self::Part { .. } => "part",
+            Self::LeavesOut { .. } => "left-out",
             Self::Volume { .. } => "volume",
             Self::OutOfTurn => "internal",
         }

@@ -8,7 +8,7 @@ use crate::{Limits, write_part};
 const BLOB: u64 = 512 + 70_144;
 
 /// Five blobs of 70,000 bytes.
-fn fake() -> FakeBundle {
+pub(super) fn fake() -> FakeBundle {
     let contents: Vec<(String, Vec<u8>)> = (0u8..5)
         .map(|at| {
             // What does not compress keeps its size.
@@ -35,7 +35,7 @@ fn plan(fake: &FakeBundle, max_bytes: u64) -> Vec<Volume> {
     Volume::plan(fixed_bytes(fake), &fake.index, max_bytes).unwrap()
 }
 
-fn part(fake: &FakeBundle, volume: &Volume) -> Vec<u8> {
+pub(super) fn part(fake: &FakeBundle, volume: &Volume) -> Vec<u8> {
     let mut blobs = fake.blobs.clone();
     write_part(
         Vec::new(),
@@ -48,7 +48,7 @@ fn part(fake: &FakeBundle, volume: &Volume) -> Vec<u8> {
     .unwrap()
 }
 
-fn read(
+pub(super) fn read(
     fake: &FakeBundle,
     bytes: &[u8],
     store: &mut MemoryBlobs,

@@ -21,6 +21,7 @@ use crate::branch::{PublishError, TargetError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
+use crate::inspect::InspectError;
 use crate::lock::LockError;
 use crate::stream::copies::CopyError;
 use crate::stream::{ProduceError, ShippedError};
@@ -182,7 +183,16 @@ impl Classified for ProduceError {
 impl Classified for CopyError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Nothing { .. } | Self::Cut { .. } | Self::NoPart { .. } => Usage,
+            Self::Nothing { .. }
+            | Self::Cut { .. }
+            | Self::NoPart { .. }
+            | Self::NoBase { .. }
+            | Self::OtherStream { .. }
+            | Self::ManyBases { .. } => Usage,
+            Self::BaseFile { source, .. } => match source.as_ref() {
+                InspectError::Read(read) if read.is_environment() => Environment,
+                _ => FailureClass::Trust,
+            },
             Self::Changed { .. } | Self::Deliver(_) | Self::Parts { .. } | Self::Read { .. } => {
                 Environment
             }
@@ -211,6 +221,30 @@ impl Classified for CopyError {
                 }
             }),
             Self::Read { .. } => None,
+            Self::NoBase { known, .. } => {
+                let known = match known.as_slice() {
+                    [] => String::new(),
+                    known => {
+                        let known: Vec<_> = known.iter().map(ToString::to_string).collect();
+                        format!("known are {}; ", known.join(", "))
+                    }
+                };
+                Some(format!(
+                    "{known}`--since-file BUNDLE` reads it out of the file of that bundle, such as one that is left on a \
+                     stick; without `--since` the whole bundle is copied, which every site takes"
+                ))
+            }
+            Self::OtherStream { .. } => {
+                Some("choose the stream with `--environment` and `--cluster-type`, or give a bundle of it".to_owned())
+            }
+            Self::BaseFile { .. } => Some(
+                "give the file of an earlier bundle of the stream as it was signed; without `--since-file` the whole \
+                 bundle is copied, which every site takes"
+                    .to_owned(),
+            ),
+            Self::ManyBases { .. } => {
+                Some("make a copy each for some of them, or copy the whole bundle".to_owned())
+            }
             Self::Nothing { kept, wanted, .. } => Some(match kept.as_slice() {
                 [] => "`outhaul bundle` makes one".to_owned(),
                 kept => {

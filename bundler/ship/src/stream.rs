@@ -51,6 +51,7 @@ mod share;
 mod shelf;
 mod shipped;
 mod signing;
+pub mod since;
 pub mod volumes;
 
 use countersigned::CountersignedBundle;
@@ -407,6 +408,7 @@ fn ship(
     fleet.commit(&signed)?;
     interrupt::here();
     last.write(fleet.folder(), role)?;
+    since::remember(fleet.folder(), role);
     kept.write(fleet.folder(), role)
         .map_err(ProduceError::Keep)?;
     countersigned::forget_before(fleet, role, number + 1)?;

@@ -3,13 +3,17 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
+use outhaul_kit::counted::counted;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
 use serde_json::json;
 
 use super::failure::Failure;
+use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
 
@@ -17,7 +21,11 @@ use super::{Exit, Format, data, print_json, say};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It needs neither the control plane nor a passphrase: the fleet keeps the last bundle of each \
-                  stream.\n\nExample:\n  outhaul copy --fleet fleet --environment stage --to /media/stick"
+                  stream.\n\nWith `--since` a copy is small: it leaves out what its sites have from an earlier bundle. A site \
+                  that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
+                  everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
+                  /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
+                  /media/stick"
 )]
 pub struct Args {
     /// The fleet's folder
@@ -38,6 +46,12 @@ pub struct Args {
     /// Only this part (may be given more than once), when one stick does not hold all of them
     #[arg(long, value_name = "N", requires = "volume_size")]
     part: Vec<usize>,
+    /// Leave out what the stream's bundle of this number (or digest) has; given more than once: what each of them has
+    #[arg(long, value_name = "N", value_parser = earlier, conflicts_with = "volume_size")]
+    since: Vec<Earlier>,
+    /// The same for a bundle in a file, when the fleet does not know any more what it has
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
+    since_file: Vec<PathBuf>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -52,33 +66,99 @@ impl Args {
             .map_err(|error| Failure::of(&error))?;
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
+        // Of all of them, before anything is written.
+        let bases = self.bases(&fleet, &bundles)?;
         let mut done = Vec::new();
-        for bundle in bundles {
-            let copied = match self.volume_size {
-                None => bundle.copy(&self.to).map(|copied| vec![copied]),
-                Some(max_bytes) => volumes::copy(&bundle, &self.to, max_bytes, &self.part),
-            };
-            for copied in copied.map_err(|error| Failure::of(&error))? {
+        for (bundle, bases) in bundles.into_iter().zip(bases) {
+            for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Format::Text {
-                    data(&line(&bundle, &copied));
+                    data(&line(&bundle, &copied, left_out.as_ref()));
+                    if left_out.is_none() && self.is_since() {
+                        say(&nothing_left_out(&bundle));
+                    }
                 }
-                done.push((bundle.clone(), copied));
+                done.push((bundle.clone(), copied, left_out));
             }
         }
         media.sync().map_err(|error| Failure::file(&error))?;
         say(&removable(&self.to));
         if self.output == Format::Json {
-            let copied = done.iter().map(|(bundle, copied)| {
+            let copied = done.iter().map(|(bundle, copied, left_out)| {
+                let left_out = left_out.as_ref().map(|left_out| {
+                    json!({
+                        "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
+                    })
+                });
                 json!({
                     "environment": bundle.environment, "cluster_type": bundle.cluster_type,
                     "number": bundle.number, "file": copied.file, "bytes": copied.bytes,
-                    "written": copied.written,
+                    "written": copied.written, "left_out": left_out,
                 })
             });
             return print_json(&json!({ "to": self.to, "copied": copied.collect::<Vec<_>>() }));
         }
         Ok(Exit::SUCCESS)
     }
+
+    /// Whether something is to be left out.
+    fn is_since(&self) -> bool {
+        !self.since.is_empty() || !self.since_file.is_empty()
+    }
+
+    /// Of each bundle what its sites have; `None` where nothing is to be left out.
+    fn bases(
+        &self,
+        fleet: &Fleet,
+        bundles: &[KeptBundle],
+    ) -> Result<Vec<Option<Vec<Has>>>, Failure> {
+        if !self.is_since() {
+            return Ok(vec![None; bundles.len()]);
+        }
+        for file in &self.since_file {
+            foreign::refuse_other_file(file)?;
+        }
+        let files = self.since_file.iter().cloned().map(Earlier::File);
+        let earlier: Vec<Earlier> = self.since.iter().cloned().chain(files).collect();
+        let root = fleet.root_bytes().map_err(fleet_failure)?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let trust = (root.as_slice(), jiff::Timestamp::now());
+        let of = |bundle| match since::bases(fleet, bundle, &earlier, trust) {
+            Ok(bases) => Ok(Some(bases)),
+            Err(error) => Err(Failure::of(&error)),
+        };
+        bundles.iter().map(of).collect()
+    }
+
+    fn copy(
+        &self,
+        bundle: &KeptBundle,
+        bases: Option<&[Has]>,
+    ) -> Result<Vec<(Copied, Option<LeftOut>)>, Failure> {
+        if let Some(bases) = bases {
+            let copied = since::copy(bundle, &self.to, bases);
+            return Ok(vec![copied.map_err(|error| Failure::of(&error))?]);
+        }
+        let copied = match self.volume_size {
+            None => bundle.copy(&self.to).map(|copied| vec![copied]),
+            Some(max_bytes) => volumes::copy(bundle, &self.to, max_bytes, &self.part),
+        };
+        let copied = copied.map_err(|error| Failure::of(&error))?;
+        Ok(copied.into_iter().map(|copied| (copied, None)).collect())
+    }
+}
+
+/// An earlier bundle: a number, or a digest as `outhaul inspect` prints it.
+fn earlier(text: &str) -> Result<Earlier, String> {
+    if let Some(number) = text.parse().ok().filter(|number| *number > 0) {
+        return Ok(Earlier::Number(number));
+    }
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    Digest::from_hex(hex).map(Earlier::Digest).map_err(|_| {
+        "give the number of a bundle of the stream, or the 64 digits of the SHA-256 digest of its file".to_owned()
+    })
 }
 
 /// Bytes, or K, M or G of them.
@@ -105,9 +185,18 @@ fn size(text: &str) -> Result<u64, String> {
         })
 }
 
-fn line(bundle: &KeptBundle, copied: &Copied) -> String {
+fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> String {
+    let only_for = left_out.map_or_else(String::new, |left_out| {
+        let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
+        format!(
+            "; only for sites that have bundle {} ({} of {} bytes left out)",
+            numbers.join(" or "),
+            counted(left_out.blobs, "blob", "blobs"),
+            left_out.bytes
+        )
+    });
     format!(
-        "{}: number {}, {} bytes {}: {}",
+        "{}: number {}, {} bytes {}{only_for}: {}",
         bundle.stream(),
         bundle.number,
         copied.bytes,
@@ -116,6 +205,15 @@ fn line(bundle: &KeptBundle, copied: &Copied) -> String {
             false => "there already, read back",
         },
         copied.file.display()
+    )
+}
+
+/// Why a copy is whole though something was to be left out.
+fn nothing_left_out(bundle: &KeptBundle) -> String {
+    format!(
+        "{}: number {} has nothing that each of those bundles has: the whole bundle was copied",
+        bundle.stream(),
+        bundle.number
     )
 }
 

@@ -109,7 +109,7 @@ impl Args {
             index.number, stream.environment, stream.cluster_type, stream.role, index.fleet
         ));
         if let Some(volume) = &found.volume {
-            print_part(volume);
+            print_part(volume, index);
         }
         let sites: Vec<_> = index.recipients.iter().map(AsRef::as_ref).collect();
         data(&format!(
@@ -202,7 +202,22 @@ impl Args {
     }
 }
 
-fn print_part(volume: &Volume) {
+/// What a file that is not the whole bundle needs besides.
+pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
+    let left_out = volume.left_out(index);
+    let bytes = left_out.iter().map(|blob| blob.size).sum::<u64>();
+    format!(
+        "complete only on a site that has {} (or holds {}, {bytes} bytes)",
+        volume.named_bases(),
+        counted(left_out.len(), "blob", "blobs")
+    )
+}
+
+fn print_part(volume: &Volume, index: &Index) {
+    if volume.is_since() {
+        data(&format!("  copy        {}", completed_by(volume, index)));
+        return;
+    }
     let (part, parts) = (volume.part(), volume.parts());
     let others = (1..=parts).filter(|other| *other != part);
     let others: Vec<_> = others.map(|other| other.to_string()).collect();
@@ -294,8 +309,12 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
     ]);
     json!({
         "index": found.index,
-        "part": found.volume.as_ref().map(|volume| json!({
-            "number": volume.part(), "of": volume.parts(), "blobs": volume.range().len(),
+        "part": found.volume.as_ref().filter(|volume| !volume.is_since()).map(|volume| json!({
+            "number": volume.part(), "of": volume.parts(), "blobs": volume.carried(&found.index).len(),
+        })),
+        "left_out": found.volume.as_ref().filter(|volume| volume.is_since()).map(|volume| json!({
+            "since": volume.bases(), "blobs": volume.left_out(&found.index).len(),
+            "bytes": volume.left_out(&found.index).iter().map(|blob| blob.size).sum::<u64>(),
         })),
         "metadata": found.metadata,
         "bytes": sizes,

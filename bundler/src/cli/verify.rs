@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Content, Index};
+use outhaul_bundle::{Digest, Volume};
 use outhaul_signer::fleet::{Fleet, statement_keys};
 use outhaul_signer::media;
 use outhaul_signer::seal::{Identities, Identity};
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::foreign;
+use super::inspect::completed_by;
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
@@ -90,6 +91,9 @@ impl Args {
                 }
                 error => untrusted(&error),
             })?;
+        if let Some(volume) = &found.volume {
+            return self.print_volume(&found.index, volume);
+        }
         let mut identities = Vec::new();
         for path in &self.identity {
             let key = Identity::load(path).map_err(|error| Failure::new(failure::USAGE, &error))?;
@@ -180,6 +184,42 @@ impl Args {
 
     fn open(&self) -> Result<File, Failure> {
         media::open_file(&self.file).map_err(|error| Failure::file(&error))
+    }
+
+    /// What of a bundle a file has that is not the whole of it; each of its blobs was compared with its digest.
+    fn print_volume(&self, index: &Index, volume: &Volume) -> Result<Exit, Failure> {
+        let what = match volume.is_since() {
+            true => format!("this copy is {}", completed_by(volume, index)),
+            false => format!("this is part {} of {}", volume.part(), volume.parts()),
+        };
+        if self.snapshot {
+            let message = format!("`{}`: {what}", self.file.display());
+            return Err(Failure::say(failure::USAGE, message)
+                .help("`--snapshot` compares the whole bundle; without it this file is checked"));
+        }
+        if self.output == Format::Json {
+            let left_out = volume.left_out(index);
+            print_json(&json!({
+                "number": index.number,
+                "stream": index.stream,
+                "snapshot": index.snapshot,
+                "trusted": true,
+                "part": (!volume.is_since()).then(|| json!({ "number": volume.part(), "of": volume.parts() })),
+                "left_out": volume.is_since().then(|| json!({
+                    "since": volume.bases(), "blobs": left_out.len(),
+                    "bytes": left_out.iter().map(|blob| blob.size).sum::<u64>(),
+                })),
+            }))?;
+            return Ok(Exit::SUCCESS);
+        }
+        let stream = &index.stream;
+        data(&format!(
+            "bundle {} of {}/{}: signatures hold, every blob in this file is right",
+            index.number, stream.environment, stream.cluster_type
+        ));
+        data(&what);
+        data("content: not looked into, which takes the whole bundle");
+        Ok(Exit::SUCCESS)
     }
 
     fn print_result(

@@ -23,6 +23,7 @@ pub struct KeptBundle {
     pub cluster_type: String,
     /// Its number.
     pub number: u64,
+    role: String,
     path: PathBuf,
     file: Digest,
 }
@@ -100,6 +101,46 @@ pub enum CopyError {
         /// The first ones, which fit.
         fit: Vec<usize>,
     },
+    /// It is not known what an earlier bundle has.
+    #[error(
+        "what {stream}, number {base} has is not known here, so that number {number} cannot be copied without it"
+    )]
+    NoBase {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// What was asked for.
+        base: String,
+        /// The numbers that are known.
+        known: Vec<u64>,
+    },
+    /// The file that was given as an earlier bundle is not of the stream.
+    #[error("`{}` is a bundle of {found}, and {stream} is copied", path.display())]
+    OtherStream {
+        /// The file.
+        path: PathBuf,
+        /// Environment and cluster type that are copied.
+        stream: String,
+        /// Those of the file.
+        found: String,
+    },
+    /// The file that was given as an earlier bundle is not to be believed.
+    #[error("`{}`, given as an earlier bundle, cannot be used", path.display())]
+    BaseFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<InspectError>,
+    },
+    /// More earlier bundles than one copy names.
+    #[error("{count} earlier bundles were named, and one copy names at most {max}")]
+    ManyBases {
+        /// How many.
+        count: usize,
+        /// The most.
+        max: usize,
+    },
     /// The fleet's copy cannot be read as a bundle.
     #[error("the fleet's copy of {stream}, number {number} cannot be read")]
     Read {
@@ -155,6 +196,16 @@ impl KeptBundle {
         })
     }
 
+    /// The role of its stream.
+    pub(super) fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// The digest of its file.
+    pub(super) fn file(&self) -> Digest {
+        self.file
+    }
+
     /// Where the fleet keeps it.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -196,6 +247,7 @@ pub fn kept(
             environment: stream.environment.clone(),
             cluster_type: stream.cluster_type.clone(),
             number: kept.number(),
+            role: role.clone(),
             path: shelf::bundle(fleet.folder(), role, kept.number()),
             file: kept.file(),
         })

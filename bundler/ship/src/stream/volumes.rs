@@ -100,10 +100,10 @@ fn part_name(bundle: &str, volume: &Volume) -> String {
 }
 
 /// A bundle file whose blobs can be read one by one.
-struct Opened {
+pub(super) struct Opened {
     file: File,
     metadata: Vec<(String, Vec<u8>)>,
-    index: Index,
+    pub(super) index: Index,
     index_bytes: Vec<u8>,
     /// Where the blobs begin.
     fixed_bytes: u64,
@@ -111,7 +111,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(path: &Path) -> Result<Self, InspectError> {
+    pub(super) fn open(path: &Path) -> Result<Self, InspectError> {
         let failed = |error: io::Error| {
             InspectError::Read(outhaul_bundle::ReadError::Io {
                 member: "its beginning".to_owned(),
@@ -143,7 +143,7 @@ impl Opened {
     }
 
     /// The size of the part when it lies at `path`, whole, as the medium gives it back.
-    fn is_there(&self, path: &Path, volume: &Volume) -> Option<u64> {
+    pub(super) fn is_there(&self, path: &Path, volume: &Volume) -> Option<u64> {
         let media = Media::open(path.parent()?).ok()?;
         let file = media.open_uncached(Path::new(path.file_name()?)).ok()??;
         let mut reader = BundleReader::new(file, Limits::default());
@@ -189,7 +189,7 @@ impl Opened {
         })
     }
 
-    fn write(&mut self, path: &Path, volume: &Volume) -> Result<u64, DeliverError> {
+    pub(super) fn write(&mut self, path: &Path, volume: &Volume) -> Result<u64, DeliverError> {
         let size = volume.bytes(self.fixed_bytes, &self.index);
         let mut blobs = Blobs {
             file: &self.file,

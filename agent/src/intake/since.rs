@@ -1,0 +1,85 @@
+//! A copy that leaves out what an earlier bundle brought: whether this site has all of that.
+//!
+//! What comes in: a copy of which metadata and index were verified, and the store of blobs. What goes out: nothing, when
+//! each blob that is left out lies in the store with the bytes that the signed index names; or a refusal that states
+//! how many are missing and which bundle has them. What the copy itself claims decides about words alone. It changes
+//! nothing, and removes no damaged blob.
+
+use outhaul_bundle::{Index, Volume};
+use outhaul_kit::counted::counted;
+
+use crate::agent::Agent;
+use crate::blobs::Blobs;
+use crate::error::AgentError;
+use crate::runner;
+use crate::state::generations;
+
+/// The rule of a copy of which this site lacks what is left out.
+const LEFT_OUT: &str = "left-out";
+
+/// Refuses a copy when a blob that it leaves out is not here. Each is read and compared with its digest.
+pub(super) fn check(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    volume: &Volume,
+    blobs: &Blobs,
+) -> Result<(), AgentError> {
+    let left_out = volume.left_out(index);
+    let (mut missing, mut damaged) = (0usize, 0usize);
+    for blob in &left_out {
+        agent.heartbeat.beat();
+        if agent.heartbeat.is_cancelled() {
+            return Err(AgentError::Stopped);
+        }
+        match blobs.has(blob) {
+            true if blobs.is_whole(blob) => {}
+            true => damaged += 1,
+            false => missing += 1,
+        }
+    }
+    if missing + damaged == 0 {
+        return Ok(());
+    }
+    let lacks = match (missing, damaged) {
+        (missing, 0) => format!("{} not here", of_them(missing, left_out.len())),
+        (0, damaged) => format!("{} damaged here", of_them(damaged, left_out.len())),
+        (missing, damaged) => {
+            format!("{missing} of them are not here and {damaged} are damaged here")
+        }
+    };
+    let message = format!(
+        "this copy of bundle {} leaves out {} of {}, and {lacks}; {}",
+        index.number,
+        counted(left_out.len(), "blob", "blobs"),
+        volume.named_bases(),
+        here(agent, volume)?
+    );
+    Err(AgentError::refused(name, LEFT_OUT, message))
+}
+
+/// How many of those that are left out.
+fn of_them(count: usize, all: usize) -> String {
+    match (count, all) {
+        (1, 1) => "it is".to_owned(),
+        (2, 2) => "both are".to_owned(),
+        (count, all) if count == all => format!("all {count} are"),
+        (1, _) => "1 of them is".to_owned(),
+        (count, _) => format!("{count} of them are"),
+    }
+}
+
+/// What this site has, for people.
+fn here(agent: &Agent, volume: &Volume) -> Result<String, AgentError> {
+    let db = agent.store.read();
+    for base in volume.bases() {
+        let row = generations::one(db, base.number)?;
+        if row.is_some_and(|row| row.whole && row.index != base.index) {
+            return Ok(format!("this site has another bundle {}", base.number));
+        }
+    }
+    Ok(match runner::site_now(db)?.active {
+        Some(active) => format!("this site has bundle {}", active.number),
+        None => "this site has no bundle yet".to_owned(),
+    })
+}

@@ -1,0 +1,316 @@
+//! A bundle that differs from the one before by a line of config, on its way to sites that have that one and to one that
+//! has nothing.
+//!
+//! What comes in: a small control plane with a workload of 30 MB, and the real programs. What must come out: a copy of a
+//! few kilobytes that gives a site what the whole bundle gives it, byte for byte, and a refusal by name elsewhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use outhaul_bundle::index::{Blob, Content};
+use outhaul_bundle::{BundleReader, Limits};
+use serde_json::Value;
+
+use super::system::{SystemFixture, files_below};
+
+/// Bytes of the payload; none of it can be compressed.
+const PAYLOAD: usize = 30 * 1024 * 1024;
+
+fn write(fixture: &SystemFixture, path: &str, text: impl AsRef<[u8]>) {
+    let path = fixture.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 7u64;
+    let bytes = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32).to_le_bytes()
+    });
+    bytes
+        .flat_map(|eight| [eight[0], eight[1], eight[2]])
+        .take(count)
+        .collect()
+}
+
+/// A fleet that has shipped bundle 1 with a payload of `count` bytes.
+fn fixture(count: usize) -> SystemFixture {
+    let fixture = SystemFixture::new();
+    let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
+    write(
+        &fixture,
+        "dev/bench.yaml",
+        format!(
+            "{kind} ClusterType\nmetadata:\n  name: bench\nspec:\n  reconciler: out\n  namespaceService: place\n"
+        ),
+    );
+    write(
+        &fixture,
+        "dev/policy.yaml",
+        "apiVersion: outhaul.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: all\nspec:\n  \
+         deploymentTargetSelector:\n    labelSelector:\n      matchLabels:\n        purpose: light\n  \
+         clusterTypeSelector: {}\n",
+    );
+    write(
+        &fixture,
+        "main/lamp.yaml",
+        format!(
+            "{kind} WorkloadRegistration\nmetadata:\n  name: lamp\nspec:\n  workload:\n    repo: \
+             https://git.example/lamp\n    branch: main\n    path: .\n  workspace: light\n"
+        ),
+    );
+    let template = |name: &str, of: &str, more: &str, text: &str| {
+        format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata:\n  name: {name}\nspec:\n  type: {of}\n{more}  \
+             manifests:\n    - |\n      {text}\n"
+        )
+    };
+    let out = template("out", "reconciler", "  reconciler: folder\n", "run: lamp");
+    let place = template("place", "namespace", "", "name: place");
+    write(
+        &fixture,
+        "main/templates.yaml",
+        format!("{out}---\n{place}"),
+    );
+    write(
+        &fixture,
+        "lamp/workload.yaml",
+        format!(
+            "{kind} Workload\nmetadata:\n  name: lamp\nspec:\n  deploymentTargets:\n    - name: dim\n      environment: \
+             dev\n      labels: {{purpose: light}}\n      manifests:\n        storage: git\n        repo: \
+             https://git.example/files\n        branch: main\n        path: app\n"
+        ),
+    );
+    write(&fixture, "files/app/model.gz", noise(count));
+    write(&fixture, "files/app/config.yaml", "brightness: 10\n");
+    fixture.fleet();
+    bundle(&fixture, "out");
+    fixture
+}
+
+/// Bundle 2: one line of config differs.
+fn change(fixture: &SystemFixture) {
+    write(fixture, "files/app/config.yaml", "brightness: 11\n");
+    bundle(fixture, "out");
+}
+
+fn bundle(fixture: &SystemFixture, out: &str) -> String {
+    let commit = "1".repeat(40);
+    let arguments = [
+        "bundle",
+        "--environment",
+        "dev",
+        "--env-dir",
+        "dev",
+        "--base-dir",
+        "main",
+        "--base-commit",
+        &commit,
+        "--source",
+        "https://git.example/lamp=lamp",
+        "--source",
+        "https://git.example/files=files",
+        "--fleet",
+        "fleet",
+        "--passphrase-file",
+        "passphrase",
+        "--out",
+        out,
+    ];
+    fixture.run("outhaul", 0, &arguments).stdout
+}
+
+/// `outhaul copy` of the stream, with more arguments.
+fn copy(fixture: &SystemFixture, to: &str, code: i32, more: &[&str]) -> String {
+    fs::create_dir_all(fixture.path(to)).unwrap();
+    let at = [
+        "copy",
+        "--fleet",
+        "fleet",
+        "--environment",
+        "dev",
+        "--to",
+        to,
+    ];
+    let ran = fixture.run("outhaul", code, &[&at[..], more].concat());
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+/// What a site's reconciler wrote.
+fn applied(fixture: &SystemFixture, site: &str) -> BTreeMap<String, Vec<u8>> {
+    let folder = fixture.path(&format!("sites/{site}/applied"));
+    let read = |path: &Path| {
+        let name = path.strip_prefix(&folder).unwrap().display().to_string();
+        (name, fs::read(path).unwrap())
+    };
+    files_below(&folder).iter().map(|path| read(path)).collect()
+}
+
+/// Bytes of a bundle file before its blobs (metadata and index), and of the blobs with statements about the bundle.
+fn fixed_bytes(path: &Path) -> (u64, u64) {
+    let mut reader = BundleReader::new(fs::File::open(path).unwrap(), Limits::default());
+    let metadata = reader.read_metadata().unwrap();
+    // The stream's own role names the index.
+    let index = metadata.values().find_map(|bytes| {
+        let role: Value = serde_json::from_slice(bytes).unwrap();
+        let targets = role["signed"]["targets"].as_object()?.clone();
+        let mut named = targets.into_iter();
+        named.find(|(name, _)| name.ends_with("/index.json"))
+    });
+    let (_, target) = index.unwrap();
+    let expected = Content {
+        digest: format!("sha256:{}", target["hashes"]["sha256"].as_str().unwrap())
+            .parse()
+            .unwrap(),
+        size: target["length"].as_u64().unwrap(),
+    };
+    let (index, _) = reader.read_index(&expected).unwrap();
+    let of_statement = |blob: &&Blob| {
+        let mut statements = index.attestations.iter();
+        statements.any(|file| blob.contents.iter().any(|one| one.digest == file.content))
+    };
+    let blobs = index.blobs.iter().filter(of_statement);
+    let statements = blobs.map(|blob| 512 + blob.size.div_ceil(512) * 512).sum();
+    (reader.offset(), statements)
+}
+
+#[test]
+fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_before() {
+    let fixture = fixture(PAYLOAD);
+    let sites = ["bench-1", "bench-2", "bench-3"];
+    for site in sites {
+        fixture.site(site, "dev", "bench");
+    }
+    copy(&fixture, "stick", 0, &[]);
+    for site in ["bench-1", "bench-2"] {
+        fixture.carry(site);
+    }
+    change(&fixture);
+
+    // 1: a copy for the sites that have bundle 1.
+    let told = copy(&fixture, "small", 0, &["--since", "1"]);
+    for words in [
+        "only for sites that have bundle 1 (",
+        "left out)",
+        "safe to remove",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    let file = "small/dev-bench-2.since1.outhaul";
+    let small = fs::metadata(fixture.path(file)).unwrap().len();
+    let whole = fs::metadata(fixture.path("out/dev-bench-2.outhaul"))
+        .unwrap()
+        .len();
+    let (metadata, statements) = fixed_bytes(&fixture.path(file));
+    let beyond = small - metadata - statements;
+    let figures = format!(
+        "bytes: whole {whole}; copy {small}: metadata and index {metadata}, statement and bill of materials \
+         {statements}, beyond them {beyond}"
+    );
+    println!("{figures}");
+    assert!(beyond <= 3 * 1024 && whole > PAYLOAD as u64, "{figures}");
+    let again = copy(&fixture, "small", 0, &["--since", "1"]);
+    assert!(again.contains("there already, read back"), "{again}");
+
+    // 2: it is verified as what it is.
+    let trust = ["--fleet", "fleet"];
+    let complete = "complete only on a site that has bundle 1 (or holds ";
+    for command in ["verify", "inspect"] {
+        let told = fixture
+            .run("outhaul", 0, &[&[command, file], &trust[..]].concat())
+            .stdout;
+        assert!(
+            told.contains(complete) && told.contains("signatures"),
+            "{told}"
+        );
+        assert!(!told.contains("do not use"), "{told}");
+    }
+
+    // 3: what runs is what the whole bundle gives.
+    fixture.agent("bench-1", 0, &["import", "small"]);
+    fixture.agent("bench-2", 0, &["import", "out"]);
+    let expected = applied(&fixture, "bench-2");
+    assert_eq!(applied(&fixture, "bench-1"), expected);
+    let config = fixture.applied("bench-1", "lamp-dim/payload/config.yaml");
+    assert_eq!(config, "brightness: 11\n");
+
+    // 4: a site that never had bundle 1 refuses it by name, tells the hub, and takes the whole one.
+    let refused = fixture.agent("bench-3", 1, &["import", "small"]);
+    let words = "blob of bundle 1, and it is not here; this site has no bundle yet";
+    assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    let status = fixture.agent("bench-3", 0, &["status"]).stdout;
+    assert!(status.contains(words), "{status}");
+    assert!(!fixture.path("sites/bench-3/applied/lamp-dim").exists());
+    fixture.agent("bench-3", 0, &["import", "out"]);
+    assert_eq!(applied(&fixture, "bench-3"), expected);
+    // The hub learns of bundle 2 by the copy as by the whole one, and of the refusal.
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "small"]);
+    fs::create_dir(fixture.path("back")).unwrap();
+    for site in sites {
+        fixture.agent(site, 0, &["export", "back"]);
+    }
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "back"]);
+    let commit = "1".repeat(40);
+    let gate = [
+        "--state",
+        "hub",
+        "gate",
+        "--environment",
+        "dev",
+        "--commit",
+        &commit,
+    ];
+    fixture.run("outhaul-hub", 0, &gate);
+}
+
+#[test]
+fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
+    let fixture = fixture(300_000);
+    copy(&fixture, "stick", 0, &[]);
+    change(&fixture);
+    copy(&fixture, "small", 0, &["--since", "1"]);
+    let file = "small/dev-bench-2.since1.outhaul";
+    let told = copy(&fixture, "other", 2, &["--since", "9"]);
+    for words in [
+        "dev/bench, number 9",
+        "known are 1, 2",
+        "--since-file BUNDLE",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    let records = fs::read_dir(fixture.path("fleet/bundles")).unwrap();
+    for path in records.map(|entry| entry.unwrap().path()) {
+        if path.to_string_lossy().ends_with(".blobs.json") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let told = copy(&fixture, "other", 2, &["--since", "1"]);
+    assert!(told.contains("known are 2"), "{told}");
+    assert_eq!(fs::read_dir(fixture.path("other")).unwrap().count(), 0);
+    let earlier = ["--since-file", "stick/dev-bench-1.outhaul"];
+    copy(&fixture, "other", 0, &earlier);
+    let same = fs::read(fixture.path("other/dev-bench-2.since1.outhaul")).unwrap();
+    assert!(same == fs::read(fixture.path(file)).unwrap());
+    // A file that was changed is no ground to leave anything out.
+    let mut forged = fs::read(fixture.path("stick/dev-bench-1.outhaul")).unwrap();
+    forged[150_000] ^= 1;
+    write(&fixture, "forged.outhaul", forged);
+    let told = copy(&fixture, "forged", 4, &["--since-file", "forged.outhaul"]);
+    assert!(
+        told.contains("`forged.outhaul`, given as an earlier bundle"),
+        "{told}"
+    );
+    assert_eq!(fs::read_dir(fixture.path("forged")).unwrap().count(), 0);
+    // Since two bundles: what both have.
+    copy(
+        &fixture,
+        "two",
+        0,
+        &[&earlier[..], &["--since", "2"]].concat(),
+    );
+    assert!(fixture.path("two/dev-bench-2.since1and2.outhaul").is_file());
+}

@@ -22,6 +22,7 @@ mod reports;
 mod requests;
 mod sites;
 mod soak;
+mod timeline;
 
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +35,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
 pub use copies::Expected;
-pub use current::SitePage;
+pub use audit::ChainedDecision;
+pub use current::{SiteFilter, SitePage};
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
@@ -47,6 +49,7 @@ pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{Origin, PendingRequest};
 pub use sites::{Registration, SiteKey};
+pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";

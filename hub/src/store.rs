@@ -32,10 +32,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub use audit::ChainedDecision;
 pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
 pub use copies::Expected;
-pub use audit::ChainedDecision;
 pub use current::{SiteFilter, SitePage};
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;

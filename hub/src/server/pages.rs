@@ -188,10 +188,12 @@ async fn site(
     let found = shared.look({
         let name = name.clone();
         move |store, _| {
-            store.read(|session| match SiteView::of(session, &name, before, now_ms)? {
-                Some(view) => Ok::<_, HubError>(Ok(pages::site(&view)?)),
-                None => Ok(Err(session.requests_of(&name)?.len())),
-            })
+            store.read(
+                |session| match SiteView::of(session, &name, before, now_ms)? {
+                    Some(view) => Ok::<_, HubError>(Ok(pages::site(&view)?)),
+                    None => Ok(Err(session.requests_of(&name)?.len())),
+                },
+            )
         }
     });
     match found.await? {
@@ -199,7 +201,8 @@ async fn site(
         Err(waiting) => {
             let requests = match waiting {
                 0 => String::new(),
-                _ => "; a request for this name waits: the fleet's page shows its fingerprint".to_owned(),
+                _ => "; a request for this name waits: the fleet's page shows its fingerprint"
+                    .to_owned(),
             };
             let text = format!("No site `{}` is registered{requests}.", cut(&name));
             Err(Wrong::new(StatusCode::NOT_FOUND, text))

@@ -76,7 +76,14 @@ impl Session<'_> {
         let mut query = self.db.prepare_cached(&text)?;
         let (first, environment, named, only, kind, limit, offset) = page.bounds();
         let chosen = params![
-            first, environment, named, only, kind, limit, offset, SHOWN_PER_SITE
+            first,
+            environment,
+            named,
+            only,
+            kind,
+            limit,
+            offset,
+            SHOWN_PER_SITE
         ];
         let mut rows = query.query(chosen)?;
         let mut found: BTreeMap<String, Vec<SiteRefusal>> = BTreeMap::new();

@@ -156,8 +156,7 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn streams_of_sites(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let text =
-            "SELECT DISTINCT environment, cluster_type FROM sites ORDER BY environment, cluster_type";
+        let text = "SELECT DISTINCT environment, cluster_type FROM sites ORDER BY environment, cluster_type";
         let mut query = self.db.prepare_cached(text)?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)

@@ -107,7 +107,8 @@ impl std::str::FromStr for Before {
             })
         });
         place.map(Self).ok_or_else(|| {
-            "`before` is a place in the reports such as 0.51: follow the link on the page".to_owned()
+            "`before` is a place in the reports such as 0.51: follow the link on the page"
+                .to_owned()
         })
     }
 }
@@ -174,7 +175,9 @@ fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineR
     let mut rows = Vec::new();
     for (at, report) in reports.iter().take(REPORTS_SHOWN).enumerate() {
         rows.push(row(report));
-        let next = reports.get(at + 1).filter(|next| next.epoch == report.epoch);
+        let next = reports
+            .get(at + 1)
+            .filter(|next| next.epoch == report.epoch);
         let below = next.map_or(0, |next| next.number);
         if report.number > below + 1 {
             gaps(report, (below + 1, report.number - 1), epochs, &mut rows);
@@ -232,7 +235,10 @@ fn row(received: &ReceivedReport) -> TimelineRow {
         .and_then(|envelope| Report::from_bytes(envelope.unverified_payload()).ok());
     let words = match &report {
         Some(report) => words(&report.event),
-        None => plain("other", "this hub cannot read this report any more".to_owned()),
+        None => plain(
+            "other",
+            "this hub cannot read this report any more".to_owned(),
+        ),
     };
     TimelineRow::Report {
         epoch: received.epoch.clone(),
@@ -271,7 +277,10 @@ fn words(event: &ReportEvent) -> Words {
             let mut text = format!("bundle {}", seen.number);
             if let Some(left) = &seen.reverted_from {
                 let by = left.decided_by.as_deref().unwrap_or("the site itself");
-                text = format!("{text} again: left bundle {} ({by}: {})", left.number, left.reason);
+                text = format!(
+                    "{text} again: left bundle {} ({by}: {})",
+                    left.number, left.reason
+                );
             }
             let kind = match event {
                 ReportEvent::Generation(_) => "bundle",
@@ -321,7 +330,10 @@ fn words(event: &ReportEvent) -> Words {
             if let Some(assignment) = assignment {
                 text.push_str(&format!(", `{assignment}`"));
             }
-            plain("decision", with(text, reason.as_deref().unwrap_or_default()))
+            plain(
+                "decision",
+                with(text, reason.as_deref().unwrap_or_default()),
+            )
         }
         ReportEvent::FreshnessSlip {
             source,
@@ -353,9 +365,10 @@ fn words(event: &ReportEvent) -> Words {
             status: "refused".to_owned(),
             ..plain("order", with(format!("order {number}, {what}"), message))
         },
-        ReportEvent::Started { agent_version } => {
-            plain("start", format!("the agent started, version {agent_version}"))
-        }
+        ReportEvent::Started { agent_version } => plain(
+            "start",
+            format!("the agent started, version {agent_version}"),
+        ),
         _ => plain("other", "an event of a newer agent".to_owned()),
     }
 }

@@ -253,7 +253,7 @@ async fn decisions(State(shared): State<Arc<Shared>>, asked: Asked<DecisionsQues
         let at_most = u32::try_from(DECISIONS_SHOWN + 1).unwrap_or(u32::MAX);
         let mut rows = store.read(|session| {
             let below = before.unwrap_or(i64::MAX);
-            Ok::<_, StoreError>(session.chained_decisions(below, at_most)?)
+            session.chained_decisions(below, at_most)
         })?;
         let is_more = rows.len() > DECISIONS_SHOWN;
         rows.truncate(DECISIONS_SHOWN);

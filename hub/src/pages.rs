@@ -1,17 +1,22 @@
-//! The page: one file of HTML with everything in it, from the program alone.
+//! The pages: each one file of HTML with everything in it, from the program alone.
 //!
-//! What comes in: a [`Fleet`] view. What goes out: HTML that needs no script, no font and no other
-//! server. Everything that a site or a file said is escaped. Very long tables are cut with a pointer to
-//! the API, so that the page stays readable with a hundred thousand sites.
+//! What comes in: views, such as a [`Fleet`]. What goes out: HTML that needs no script, no font and no other
+//! server. Everything that a site or a file wrote is escaped. Very long tables are cut with a pointer to
+//! the API, so that each page stays readable with a hundred thousand sites.
+
+mod views;
 
 use std::collections::BTreeMap;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
+use outhaul_bundle::hub_api::escaped;
 use serde::Serialize;
 
-use crate::view::{AssignmentRow, Fleet, OrderRow};
+use crate::view::{AssignmentRow, Fleet, OrderRow, STATES};
 use crate::visible;
+
+pub use views::{DecisionList, board, decisions, environments, problem, site, sites};
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;
@@ -46,11 +51,31 @@ struct Ordered<'a> {
     order: &'a OrderRow,
 }
 
-/// The page.
+/// The page of the fleet.
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
 pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
+    let shown = fleet.sites.len().min(MAX_SITES);
+    let orders = orders(fleet);
+    let orders_shown = orders.len().min(MAX_ORDERS);
+    page(
+        include_str!("pages/fleet.html"),
+        context! {
+            here => "/",
+            read_at => Serde(&fleet.read_at),
+            fleet => Serde(fleet),
+            sites => Serde(&fleet.sites[..shown]),
+            more_sites => fleet.sites.len() - shown,
+            orders => Serde(&orders[..orders_shown]),
+            more_orders => orders.len() - orders_shown,
+            groups => Serde(groups(&fleet.assignments)),
+        },
+    )
+}
+
+/// One page of the template's text, within what all pages share.
+fn page(template: &str, values: Value) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     // What would act instead of show is written out in every text, whoever wrote it.
@@ -62,24 +87,17 @@ pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
     });
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("short", |text: String| crate::gate::short(&text));
+    environment.add_filter("link", |text: String| escaped(&text));
     environment.add_filter("minute", minute);
     environment.add_filter("moment", crate::time::rfc3339);
     environment.add_filter("ranges", ranges);
+    environment.add_global("version", env!("CARGO_PKG_VERSION"));
+    environment.add_global("states", Value::from(STATES.to_vec()));
     environment.add_template("style", include_str!("pages/style.css"))?;
     environment.add_template("parts", include_str!("pages/parts.html"))?;
-    environment.add_template("fleet", include_str!("pages/fleet.html"))?;
-    let shown = fleet.sites.len().min(MAX_SITES);
-    let orders = orders(fleet);
-    let orders_shown = orders.len().min(MAX_ORDERS);
-    environment.get_template("fleet")?.render(context! {
-        fleet => Serde(fleet),
-        sites => Serde(&fleet.sites[..shown]),
-        more_sites => fleet.sites.len() - shown,
-        orders => Serde(&orders[..orders_shown]),
-        more_orders => orders.len() - orders_shown,
-        groups => Serde(groups(&fleet.assignments)),
-        version => env!("CARGO_PKG_VERSION"),
-    })
+    environment.add_template("layout", include_str!("pages/layout.html"))?;
+    environment.add_template("page", template)?;
+    environment.get_template("page")?.render(values)
 }
 
 /// Every order: what is open, then what was refused, then the rest; the newest of each first.

@@ -12,6 +12,7 @@ mod lanes;
 mod lists;
 mod metrics;
 mod openapi;
+mod pages;
 mod problem;
 mod shared;
 mod shown;

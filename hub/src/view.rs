@@ -5,10 +5,13 @@
 //! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
+mod board;
 mod carrying;
+mod list;
 mod orders;
 mod requests;
 mod rows;
+mod site;
 
 use std::collections::BTreeMap;
 
@@ -16,13 +19,16 @@ use outhaul_bundle::hub_api::RestoredHub;
 use outhaul_gate::observed::resolved;
 use serde::Serialize;
 
+use board::newest_commits;
+pub use board::{Board, Environments, Reach, Step};
 pub use carrying::{CarriedBundle, CarrierList, LeftOut, Stop};
+pub use list::{SITES_SHOWN, STATES, SiteList, Wanted};
 pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
+pub use site::{Before, SiteView, TimelineRow};
 
 use crate::gate::Decision;
-use crate::gate::record::{AskError, Asked, Known};
 use crate::store::{
     Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
     SiteOrder, SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
@@ -179,30 +185,8 @@ impl Reading {
     /// record.
     fn decide(&self, session: &Session<'_>, now_ms: i64) -> Result<Vec<Decision>, StoreError> {
         let mut gates = Vec::new();
-        for (environment, commit) in self.newest_commits() {
-            let steps = session.step_rules(&environment)?;
-            let mut tos: Vec<Option<String>> =
-                steps.into_iter().map(|step| Some(step.to)).collect();
-            if tos.is_empty() {
-                tos.push(None);
-            }
-            for to in tos {
-                let asked = Asked {
-                    environment: environment.clone(),
-                    commit: commit.clone(),
-                    to,
-                    ..Asked::default()
-                };
-                let question = asked
-                    .question(session, now_ms)
-                    .map_err(|error| match error {
-                        AskError::Store(error) => error,
-                        other => StoreError::Corrupt {
-                            what: other.to_string(),
-                        },
-                    })?;
-                gates.push(Known::read(session, &question)?.decide(&question));
-            }
+        for (environment, commit) in newest_commits(&self.bundles) {
+            gates.extend(board::gates(session, &environment, &commit, now_ms)?);
         }
         Ok(gates)
     }
@@ -242,21 +226,6 @@ impl Reading {
             pending_count: self.pending_count,
             acts: self.acts.clone(),
         }
-    }
-
-    /// Each environment's base commit of the bundle that was signed last.
-    fn newest_commits(&self) -> BTreeMap<String, String> {
-        let mut newest: BTreeMap<String, &DesiredBundle> = BTreeMap::new();
-        for bundle in self.bundles.iter().filter(|b| !b.taken_back) {
-            let best = newest.entry(bundle.environment.clone()).or_insert(bundle);
-            if bundle.signed >= best.signed {
-                *best = bundle;
-            }
-        }
-        newest
-            .into_iter()
-            .map(|(name, bundle)| (name, bundle.base_commit.clone()))
-            .collect()
     }
 }
 

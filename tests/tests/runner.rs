@@ -41,6 +41,8 @@ mod loops;
 mod observing;
 #[path = "runner/openapi.rs"]
 mod openapi;
+#[path = "runner/pages.rs"]
+mod pages;
 #[path = "runner/pipes.rs"]
 mod pipes;
 #[path = "runner/refusals.rs"]

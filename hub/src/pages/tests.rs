@@ -14,7 +14,7 @@ use crate::store::{Act, ActKind, Carrier, Origin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
 use crate::view::{Fleet, Reading};
 
-const NOW: i64 = 1_795_000_000_000;
+pub(super) const NOW: i64 = 1_795_000_000_000;
 
 fn view(store: &mut Store) -> Fleet {
     store
@@ -25,6 +25,11 @@ fn view(store: &mut Store) -> Fleet {
 
 /// A fleet in which every state occurs.
 fn varied() -> Fleet {
+    view(&mut varied_store())
+}
+
+/// The store of it, at this time.
+pub(super) fn varied_store() -> Store {
     let mut store = Store::in_memory().unwrap();
     let mut sites: Vec<Site> = [
         "ok", "drifted", "failed", "rejected", "stale", "behind", "silent",
@@ -105,12 +110,15 @@ fn varied() -> Fleet {
         ..Act::new(ActKind::Waive, "alice", hostile, NOW)
     };
     store.write(|session| session.add_act(&waiver)).unwrap();
-    view(&mut store)
+    store
 }
 
 /// The page without its style sheet and empty lines.
 fn body(fleet: &Fleet) -> String {
-    let html = render(fleet).unwrap();
+    main_of(&render(fleet).unwrap())
+}
+
+pub(super) fn main_of(html: &str) -> String {
     let (_, body) = html.split_once("<main id=\"main\">").unwrap();
     let (body, _) = body.split_once("</main>").unwrap();
     body.lines()
@@ -375,6 +383,6 @@ fn a_very_large_fleet_is_cut_with_a_pointer_to_the_rest() {
     let row = fleet.assignments[0].clone();
     fleet.assignments = (0..90).map(|_| row.clone()).collect();
     let html = render(&fleet).unwrap();
-    assert!(html.contains("100 more: <a href=\"/api/v1/sites\">"));
+    assert!(html.contains("100 more: <a href=\"/sites\">"));
     assert!(html.contains("40 more: <a href=\"/api/v1/assignments\">"));
 }

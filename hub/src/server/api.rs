@@ -1,6 +1,6 @@
-//! The HTTP API and the page's address: what is asked, what is answered.
+//! The HTTP API: what is asked, what is answered.
 //!
-//! What comes in: requests. What goes out: JSON, HTML, and for reports the signed acknowledgements. The
+//! What comes in: requests. What goes out: JSON, and for reports the signed acknowledgements. The
 //! calls that write take only what is signed; who sends it does not matter, and nothing is stored of what
 //! does not hold but a bounded note that it was refused. Bodies are bounded, the store is used off the event loop, and no answer
 //! holds a path of this machine.
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, Method, StatusCode, Uri, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use outhaul_bundle::hub_api::{ErrorAnswer, RecordedBundle, ReportsAnswer, RequestAnswer, path};
 use outhaul_kit::text::chain;
@@ -27,12 +27,11 @@ use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
-use super::{gates, lists, metrics};
+use super::{gates, lists, metrics, pages};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
 use crate::ingest::{Batch, Intake};
-use crate::pages;
 use crate::state::StateError;
 use crate::store::{NETWORK, Origin};
 use crate::time;
@@ -66,7 +65,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     let (calls, document) = calls().split_for_parts();
     let document = openapi::text(&document);
     calls
-        .route("/", get(page))
+        .merge(pages::router())
         .route(path::OPENAPI, get(async || openapi::answer(document)))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .method_not_allowed_fallback(other_method)
@@ -76,21 +75,6 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 async fn other_method(method: Method, uri: Uri) -> Problem {
     let text = format!("{} does not take {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
-}
-
-async fn page(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    let html = shared.fleet(|fleet| Ok(pages::render(&fleet)?)).await?;
-    let headers: [(HeaderName, &str); 4] = [
-        // Nothing is loaded and nothing runs: even a text that escaped escaping could do nothing.
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'unsafe-inline'",
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    Ok((headers, Html(html)).into_response())
 }
 
 /// Whether the hub works.

@@ -32,6 +32,11 @@ impl Problem {
             message: message.into(),
         }
     }
+
+    /// Its status and sentence, for an answer in another form.
+    pub(super) fn parts(self) -> (StatusCode, String) {
+        (self.status, self.message)
+    }
 }
 
 /// What every call may answer besides what it is for.

@@ -14,7 +14,58 @@ use super::{Session, StoreError, from_sql, json, parse, to_sql};
 /// recomputed.
 const MAX_INDEX_BYTES: usize = 8 * 1024 * 1024;
 
+/// A decision in the chain, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ChainedDecision {
+    /// Its number.
+    pub id: i64,
+    /// `open` or `closed`.
+    pub verdict: String,
+    /// When, milliseconds since 1970; `None` where only the place in the chain is kept.
+    pub at_ms: Option<i64>,
+    /// The environment; empty likewise.
+    pub environment: String,
+    /// The base commit; empty likewise.
+    pub commit: String,
+    /// Who asked.
+    pub asked_by: String,
+    /// The digest that ties it to the one before; empty for those from before there was a chain.
+    pub digest: String,
+}
+
 impl Session<'_> {
+    /// Decisions below a number, the newest first, those that are forgotten but for their place in the chain included.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn chained_decisions(
+        &self,
+        below: i64,
+        at_most: u32,
+    ) -> Result<Vec<ChainedDecision>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT ids.id, COALESCE(c.verdict, d.verdict), d.at_ms, COALESCE(d.environment, ''),
+                    COALESCE(d.base_commit, ''), COALESCE(d.asked_by, ''), COALESCE(c.digest, '')
+               FROM (SELECT id FROM gate_decisions WHERE id < $1
+                     UNION SELECT id FROM decision_chain WHERE id < $1
+                     ORDER BY 1 DESC LIMIT $2) AS ids
+               LEFT JOIN decision_chain c ON c.id = ids.id
+               LEFT JOIN gate_decisions d ON d.id = ids.id ORDER BY ids.id DESC",
+        )?;
+        let rows = query.query_map(params![below, at_most], |row| {
+            Ok(ChainedDecision {
+                id: row.get(0)?,
+                verdict: row.get(1)?,
+                at_ms: row.get(2)?,
+                environment: row.get(3)?,
+                commit: row.get(4)?,
+                asked_by: row.get(5)?,
+                digest: row.get(6)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Puts a decision at the end of the chain.
     ///
     /// # Errors

@@ -24,7 +24,33 @@ pub struct SitePage<'a> {
     pub limit: u64,
     /// So many before them are left out.
     pub offset: u64,
+    /// From this name on, which counts itself; `after` is not looked at then.
+    pub from: Option<&'a str>,
+    /// Those of which the name, environment and cluster type are so.
+    pub only: SiteFilter<'a>,
 }
+
+/// What sites are looked for by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SiteFilter<'a> {
+    /// Part of the name; empty for any.
+    pub named: &'a str,
+    /// The environment, revoked sites included.
+    pub environment: Option<&'a str>,
+    /// The cluster type.
+    pub cluster_type: Option<&'a str>,
+}
+
+/// The parameters of [`CHOSEN`].
+pub(super) type Bounds<'a> = (
+    String,
+    Option<&'a str>,
+    String,
+    Option<&'a str>,
+    Option<&'a str>,
+    i64,
+    i64,
+);
 
 impl<'a> SitePage<'a> {
     /// All of them.
@@ -33,7 +59,22 @@ impl<'a> SitePage<'a> {
         after: "",
         limit: u64::MAX,
         offset: 0,
+        from: None,
+        only: SiteFilter {
+            named: "",
+            environment: None,
+            cluster_type: None,
+        },
     };
+
+    /// The site of this name, or the one after where there is none.
+    pub const fn named(site: &'a str) -> Self {
+        Self {
+            from: Some(site),
+            limit: 1,
+            ..Self::ALL
+        }
+    }
 
     /// All that a gate of an environment waits for.
     pub const fn at_gate(environment: &'a str) -> Self {
@@ -44,21 +85,46 @@ impl<'a> SitePage<'a> {
     }
 
     /// As parameters of [`CHOSEN`].
-    pub(super) fn bounds(self) -> (&'a str, Option<&'a str>, i64, i64) {
+    pub(super) fn bounds(self) -> Bounds<'a> {
+        // No name has a control character: so the first one after `after` is the least that can follow it.
+        let first = match self.from {
+            Some(name) => name.to_owned(),
+            None if self.after.is_empty() => String::new(),
+            None => format!("{}\u{1}", self.after),
+        };
         (
-            self.after,
+            first,
             self.environment,
+            containing(self.only.named),
+            self.only.environment,
+            self.only.cluster_type,
             to_sql(self.limit),
             to_sql(self.offset),
         )
     }
 }
 
-/// The sites of a [`SitePage`], as `$1` to `$4`.
+/// The pattern of texts that contain `part`, for `LIKE` with `\` before what stands for itself.
+fn containing(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in part.chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// The sites of a [`SitePage`], as `$1` to `$7`: `SQLite` counts them by their first place in the text.
 pub(super) const CHOSEN: &str = "WITH chosen AS (SELECT site AS chosen FROM sites
-      WHERE site > $1
+      WHERE site >= $1
         AND (CAST($2 AS TEXT) IS NULL OR (environment = $2 AND revoked_ms IS NULL))
-      ORDER BY site LIMIT $3 OFFSET $4)";
+        AND site LIKE $3 ESCAPE '\\'
+        AND (CAST($4 AS TEXT) IS NULL OR environment = $4)
+        AND (CAST($5 AS TEXT) IS NULL OR cluster_type = $5)
+      ORDER BY site LIMIT $6 OFFSET $7)";
 
 impl Session<'_> {
     /// How many sites are registered, revoked ones included.

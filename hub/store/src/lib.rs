@@ -23,6 +23,7 @@ mod reports;
 mod requests;
 mod sites;
 mod soak;
+mod timeline;
 
 use std::fs::{self, File};
 use std::io;
@@ -32,10 +33,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub use audit::ChainedDecision;
 pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
 pub use copies::Expected;
-pub use current::SitePage;
+pub use current::{SiteFilter, SitePage};
 pub use decisions::{PastDecision, StepRules};
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
@@ -48,6 +50,7 @@ pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{Origin, PendingRequest};
 pub use sites::{Registration, SiteKey};
+pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";

@@ -71,11 +71,21 @@ impl Session<'_> {
                   JOIN epochs e ON e.site = f.site AND e.epoch = f.epoch
                   JOIN reports r
                     ON r.site = f.site AND r.epoch = f.epoch AND r.number = f.number) AS ranked
-             WHERE place <= $5 ORDER BY site, place"
+             WHERE place <= $8 ORDER BY site, place"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let (after, environment, limit, offset) = page.bounds();
-        let mut rows = query.query(params![after, environment, limit, offset, SHOWN_PER_SITE])?;
+        let (first, environment, named, only, kind, limit, offset) = page.bounds();
+        let chosen = params![
+            first,
+            environment,
+            named,
+            only,
+            kind,
+            limit,
+            offset,
+            SHOWN_PER_SITE
+        ];
+        let mut rows = query.query(chosen)?;
         let mut found: BTreeMap<String, Vec<SiteRefusal>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let refusal = SiteRefusal {

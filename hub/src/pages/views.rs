@@ -1,0 +1,182 @@
+//! The pages beside the fleet's: sites, one site, environments, one environment, decisions, and what went wrong.
+//!
+//! What comes in: views. What goes out: HTML as [`super`] makes it. Nothing is decided or counted here but what is cut.
+
+use std::collections::BTreeMap;
+
+use minijinja::context;
+use minijinja::value::Serde;
+use outhaul_bundle::hub_api::{Evidence, SiteStanding, SiteStatus, escaped};
+use serde::Serialize;
+
+use super::page;
+use crate::gate::Decision;
+use crate::store::ChainedDecision;
+use crate::view::{Board, Environments, Reach, SiteList, SiteView};
+
+/// Sites of a gate shown; those that did not confirm come first.
+const MAX_STANDINGS: usize = 200;
+
+/// Sites that were looked for.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn sites(list: &SiteList) -> Result<String, minijinja::Error> {
+    let wanted = &list.wanted;
+    let given = [
+        ("q", &wanted.q),
+        ("environment", &wanted.environment),
+        ("cluster_type", &wanted.cluster_type),
+        ("state", &wanted.state),
+    ];
+    let query: Vec<String> = given
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}={}", escaped(value)))
+        .collect();
+    page(
+        include_str!("sites.html"),
+        context! {
+            here => "/sites",
+            read_at => Serde(&list.read_at),
+            list => Serde(list),
+            query => query.join("&"),
+            shown => crate::view::SITES_SHOWN,
+        },
+    )
+}
+
+/// One site.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn site(site: &SiteView) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("site.html"),
+        context! { here => "", read_at => Serde(&site.read_at), site => Serde(site) },
+    )
+}
+
+/// All environments.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn environments(all: &Environments) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("environments.html"),
+        context! { here => "/environments", read_at => Serde(&all.read_at), all => Serde(all) },
+    )
+}
+
+/// A step of a promotion board, as it is shown.
+#[derive(Debug, Serialize)]
+struct ShownStep<'a> {
+    decision: &'a Decision,
+    reach: Option<&'a Reach>,
+    sites: Vec<ShownStanding<'a>>,
+}
+
+/// A site beside the report that the decision rests on.
+#[derive(Debug, Serialize)]
+struct ShownStanding<'a> {
+    #[serde(flatten)]
+    site: &'a SiteStanding,
+    report: Option<&'a Evidence>,
+}
+
+/// One environment.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn board(board: &Board) -> Result<String, minijinja::Error> {
+    let steps: Vec<ShownStep<'_>> = board
+        .steps
+        .iter()
+        .map(|step| ShownStep {
+            decision: &step.decision,
+            reach: step.reach.as_ref(),
+            sites: standings(&step.decision),
+        })
+        .collect();
+    page(
+        include_str!("environment.html"),
+        context! {
+            here => "",
+            read_at => Serde(&board.read_at),
+            board => context! {
+                environment => Serde(&board.environment),
+                commit => Serde(&board.commit),
+                acts => Serde(&board.acts),
+                restored_ms => board.restored_ms,
+                steps => Serde(&steps),
+            },
+        },
+    )
+}
+
+fn standings(decision: &Decision) -> Vec<ShownStanding<'_>> {
+    let reports: BTreeMap<&str, &Evidence> = decision
+        .evidence
+        .iter()
+        .map(|report| (report.site.as_str(), report))
+        .collect();
+    let mut sites: Vec<&SiteStanding> = decision.sites.iter().collect();
+    let place = |site: &SiteStanding| match site.standing {
+        standing if standing.always_closes() => 0,
+        SiteStatus::Confirmed => 2,
+        _ => 1,
+    };
+    sites.sort_by_key(|site| place(site));
+    sites.truncate(MAX_STANDINGS);
+    sites
+        .into_iter()
+        .map(|site| ShownStanding {
+            site,
+            report: reports.get(site.site.as_str()).copied(),
+        })
+        .collect()
+}
+
+/// One page of the decisions on record.
+#[derive(Debug, Clone)]
+pub struct DecisionList {
+    /// The newest first.
+    pub rows: Vec<ChainedDecision>,
+    /// Before which number.
+    pub before: Option<i64>,
+    /// Before which number the next page is.
+    pub next: Option<i64>,
+    /// When this was read, RFC 3339.
+    pub read_at: String,
+}
+
+/// Decisions on record.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn decisions(list: &DecisionList) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("decisions.html"),
+        context! {
+            here => "/decisions",
+            read_at => Serde(&list.read_at),
+            rows => Serde(&list.rows),
+            before => Serde(list.before),
+            next => Serde(list.next),
+        },
+    )
+}
+
+/// What went wrong, for a person with a browser.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn problem(title: &str, text: &str, read_at: &str) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("problem.html"),
+        context! { here => "", read_at => Serde(read_at), title => Serde(title), text => Serde(text) },
+    )
+}
+
+#[cfg(test)]
+mod tests;

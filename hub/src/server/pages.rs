@@ -1,0 +1,273 @@
+//! The pages' addresses: what a browser asks for, and the HTML that it gets.
+//!
+//! What comes in: addresses with names and parameters that anybody may write. What goes out: HTML with headers that let
+//! it load and run nothing. It writes nothing, and reads a bounded part of the store for each page but the fleet's.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use outhaul_kit::text::chain;
+use serde::Deserialize;
+
+use super::problem::{Nothing, Params, Problem, Question};
+use super::shared::Shared;
+use crate::error::HubError;
+use crate::pages::{self, DecisionList};
+use crate::time;
+use crate::view::{Before, Board, Environments, STATES, SiteList, SiteView, Wanted};
+
+/// Decisions on one page.
+const DECISIONS_SHOWN: usize = 50;
+/// Longest text that sites are looked for by, in characters.
+const LONGEST: usize = 100;
+
+pub(super) fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/", get(fleet))
+        .route("/sites", get(sites))
+        .route("/sites/{name}", get(site))
+        .route("/environments", get(environments))
+        .route("/environments/{name}", get(environment))
+        .route("/decisions", get(decisions))
+}
+
+/// What a browser is answered that cannot be shown what it asks for.
+struct Wrong {
+    status: StatusCode,
+    text: String,
+}
+
+impl Wrong {
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { status, text }
+    }
+}
+
+impl From<Problem> for Wrong {
+    fn from(problem: Problem) -> Self {
+        let (status, text) = problem.parts();
+        Self { status, text }
+    }
+}
+
+impl From<HubError> for Wrong {
+    fn from(error: HubError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl IntoResponse for Wrong {
+    fn into_response(self) -> Response {
+        let title = match self.status {
+            StatusCode::NOT_FOUND => "Not found",
+            StatusCode::BAD_REQUEST => "This address cannot be read",
+            _ => "The hub cannot answer now",
+        };
+        match pages::problem(title, &self.text, &time::rfc3339(time::now_ms())) {
+            Ok(html) => (self.status, html_of(html)).into_response(),
+            Err(error) => {
+                tracing::error!(error = chain(&error), "a page failed");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+}
+
+fn html_of(html: String) -> Response {
+    let headers: [(HeaderName, &str); 5] = [
+        // Nothing is loaded and nothing runs: even a text that escaped escaping could do nothing.
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; \
+             base-uri 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, Html(html)).into_response()
+}
+
+type Page = Result<Response, Wrong>;
+/// A question of a page, or why it cannot be read.
+type Asked<T> = Result<Params<T>, Problem>;
+
+/// Which sites.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SitesQuestion {
+    q: String,
+    environment: String,
+    cluster_type: String,
+    state: String,
+    after: String,
+}
+
+impl Question for SitesQuestion {
+    const NAMES: &[&str] = &["q", "environment", "cluster_type", "state", "after"];
+}
+
+/// From which place on.
+#[derive(Debug, Deserialize)]
+struct ReportsQuestion {
+    before: Option<String>,
+}
+
+impl Question for ReportsQuestion {
+    const NAMES: &[&str] = &["before"];
+}
+
+/// From which number on.
+#[derive(Debug, Deserialize)]
+struct DecisionsQuestion {
+    before: Option<i64>,
+}
+
+impl Question for DecisionsQuestion {
+    const NAMES: &[&str] = &["before"];
+}
+
+async fn fleet(State(shared): State<Arc<Shared>>, asked: Asked<Nothing>) -> Page {
+    asked?;
+    let html = shared.fleet(|fleet| Ok(pages::render(&fleet)?)).await?;
+    Ok(html_of(html))
+}
+
+async fn sites(State(shared): State<Arc<Shared>>, asked: Asked<SitesQuestion>) -> Page {
+    let Params(asked) = asked?;
+    let wanted = Wanted {
+        q: asked.q.trim().to_owned(),
+        environment: asked.environment,
+        cluster_type: asked.cluster_type,
+        state: asked.state,
+        after: asked.after,
+    };
+    if !wanted.state.is_empty() && !STATES.contains(&wanted.state.as_str()) {
+        let text = format!("`state` is one of {}", STATES.join(", "));
+        return Err(Wrong::new(StatusCode::BAD_REQUEST, text));
+    }
+    let texts = [
+        &wanted.q,
+        &wanted.environment,
+        &wanted.cluster_type,
+        &wanted.after,
+    ];
+    if texts.iter().any(|text| text.chars().count() > LONGEST) {
+        let text = format!("sites are looked for by {LONGEST} characters at most");
+        return Err(Wrong::new(StatusCode::BAD_REQUEST, text));
+    }
+    let now_ms = time::now_ms();
+    let html = shared.look(move |store, _| {
+        let list = store.read(|session| SiteList::of(session, wanted, now_ms))?;
+        Ok(pages::sites(&list)?)
+    });
+    Ok(html_of(html.await?))
+}
+
+async fn site(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    asked: Asked<ReportsQuestion>,
+) -> Page {
+    let Params(asked) = asked?;
+    let before = match asked.before {
+        None => None,
+        Some(text) => {
+            let place = text.parse::<Before>();
+            Some(place.map_err(|text| Wrong::new(StatusCode::BAD_REQUEST, text))?)
+        }
+    };
+    let now_ms = time::now_ms();
+    let found = shared.look({
+        let name = name.clone();
+        move |store, _| {
+            store.read(
+                |session| match SiteView::of(session, &name, before, now_ms)? {
+                    Some(view) => Ok::<_, HubError>(Ok(pages::site(&view)?)),
+                    None => Ok(Err(session.requests_of(&name)?.len())),
+                },
+            )
+        }
+    });
+    match found.await? {
+        Ok(html) => Ok(html_of(html)),
+        Err(waiting) => {
+            let requests = match waiting {
+                0 => String::new(),
+                _ => "; a request for this name waits: the fleet's page shows its fingerprint"
+                    .to_owned(),
+            };
+            let text = format!("No site `{}` is registered{requests}.", cut(&name));
+            Err(Wrong::new(StatusCode::NOT_FOUND, text))
+        }
+    }
+}
+
+async fn environments(State(shared): State<Arc<Shared>>, asked: Asked<Nothing>) -> Page {
+    asked?;
+    let now_ms = time::now_ms();
+    let html = shared.look(move |store, _| {
+        let all = store.read(|session| Environments::take(session, now_ms))?;
+        Ok(pages::environments(&all)?)
+    });
+    Ok(html_of(html.await?))
+}
+
+async fn environment(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    asked: Asked<Nothing>,
+) -> Page {
+    asked?;
+    let now_ms = time::now_ms();
+    let html = shared.look({
+        let name = name.clone();
+        move |store, _| {
+            let board = store.read(|session| Board::of(session, &name, now_ms))?;
+            Ok(board.map(|board| pages::board(&board)).transpose()?)
+        }
+    });
+    match html.await? {
+        Some(html) => Ok(html_of(html)),
+        None => {
+            let text = format!(
+                "No site and no bundle of an environment `{}` is known to this hub.",
+                cut(&name)
+            );
+            Err(Wrong::new(StatusCode::NOT_FOUND, text))
+        }
+    }
+}
+
+async fn decisions(State(shared): State<Arc<Shared>>, asked: Asked<DecisionsQuestion>) -> Page {
+    let Params(DecisionsQuestion { before }) = asked?;
+    let now_ms = time::now_ms();
+    let html = shared.look(move |store, _| {
+        let at_most = u32::try_from(DECISIONS_SHOWN + 1).unwrap_or(u32::MAX);
+        let mut rows = store.read(|session| {
+            let below = before.unwrap_or(i64::MAX);
+            session.chained_decisions(below, at_most)
+        })?;
+        let is_more = rows.len() > DECISIONS_SHOWN;
+        rows.truncate(DECISIONS_SHOWN);
+        let list = DecisionList {
+            next: rows.last().filter(|_| is_more).map(|last| last.id),
+            rows,
+            before,
+            read_at: time::rfc3339(now_ms),
+        };
+        Ok(pages::decisions(&list)?)
+    });
+    Ok(html_of(html.await?))
+}
+
+/// A name as somebody wrote it in an address, cut where it is none.
+fn cut(name: &str) -> String {
+    name.chars().take(LONGEST).collect()
+}

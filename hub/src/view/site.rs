@@ -1,0 +1,374 @@
+//! One site: what runs, what is desired, its keys and numberings, and its reports in order.
+//!
+//! What comes in: the store, a name, a place in the reports, and the time. What goes out: plain values for the page. The
+//! rows are those of the API. It decides nothing, and reads no other site.
+
+use outhaul_bundle::report::{Report, ReportEvent};
+use outhaul_gate::fold::{cluster_state, state_name, status_name};
+use outhaul_signer::Envelope;
+use serde::Serialize;
+
+use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
+use crate::store::{
+    EpochOfSite, ReceivedReport, Session, SitePage, SiteState, StoreError, TimelinePlace,
+};
+use crate::time;
+
+/// Reports on one page.
+const REPORTS_SHOWN: usize = 50;
+
+/// One site.
+#[derive(Debug, Clone, Serialize)]
+pub struct SiteView {
+    /// As in the list of sites.
+    pub row: SiteRow,
+    /// Its assignments.
+    pub assignments: Vec<AssignmentRow>,
+    /// The base commit of what runs.
+    pub running_commit: Option<String>,
+    /// The base commit of the newest bundle that is for it.
+    pub desired_commit: Option<String>,
+    /// When that one was signed, milliseconds since 1970.
+    pub desired_signed_ms: Option<i64>,
+    /// When it was registered, milliseconds since 1970.
+    pub enrolled_ms: i64,
+    /// When it was revoked.
+    pub revoked_ms: Option<i64>,
+    /// Its keys, the newest first: generation and id.
+    pub keys: Vec<(i64, String)>,
+    /// Its numberings, the newest first.
+    pub epochs: Vec<EpochOfSite>,
+    /// Requests for its name that wait.
+    pub requests: Vec<RequestRow>,
+    /// Its reports, the newest first.
+    pub timeline: Vec<TimelineRow>,
+    /// Where the next page begins.
+    pub more: Option<String>,
+    /// Whether this page begins with the newest report.
+    pub is_newest: bool,
+    /// When this was read, RFC 3339.
+    pub read_at: String,
+}
+
+/// A row of the timeline: a report, or numbers of which no report is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "row", rename_all = "snake_case")]
+pub enum TimelineRow {
+    /// A report.
+    Report {
+        /// Its numbering.
+        epoch: String,
+        /// Its number.
+        number: u64,
+        /// Digest of its bytes.
+        digest: String,
+        /// What kind of event.
+        kind: &'static str,
+        /// A status word, where it has one.
+        status: String,
+        /// What it reports, in words.
+        text: String,
+        /// Assignments that are not as desired, with what the site reports of each.
+        amiss: Vec<String>,
+        /// When the hub received it, RFC 3339.
+        received_at: String,
+        /// When it was made, by the site's clock, RFC 3339.
+        site_time: String,
+        /// Whether that clock was set by something trustworthy.
+        clock_trusted: bool,
+        /// By which transport it came.
+        via: String,
+    },
+    /// Numbers of which no report is here.
+    Gap {
+        /// The numbering.
+        epoch: String,
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+        /// Whether the site declared them lost.
+        declared: bool,
+    },
+}
+
+/// A place in a site's reports, as it stands in an address: `ORDINAL.NUMBER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before(pub TimelinePlace);
+
+impl std::str::FromStr for Before {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let place = text.split_once('.').and_then(|(ordinal, number)| {
+            Some(TimelinePlace {
+                ordinal: ordinal.parse().ok()?,
+                number: number.parse().ok()?,
+            })
+        });
+        place.map(Self).ok_or_else(|| {
+            "`before` is a place in the reports such as 0.51: follow the link on the page"
+                .to_owned()
+        })
+    }
+}
+
+impl SiteView {
+    /// Reads one site; `None` where none of this name is registered.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn of(
+        session: &Session<'_>,
+        name: &str,
+        before: Option<Before>,
+        now_ms: i64,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(registered) = session.site(name)? else {
+            return Ok(None);
+        };
+        let reading = Reading::of(session, SitePage::named(name), now_ms)?;
+        let Some(state) = reading.sites.first().filter(|site| site.site == name) else {
+            return Ok(None);
+        };
+        let Some(row) = reading.site_rows(now_ms).into_iter().next() else {
+            return Ok(None);
+        };
+        let epochs = session.epochs_of(name)?;
+        let at_most = u32::try_from(REPORTS_SHOWN + 1).unwrap_or(u32::MAX);
+        let reports = session.timeline(name, before.map(|before| before.0), at_most)?;
+        let more = reports
+            .get(REPORTS_SHOWN)
+            .and(reports.get(REPORTS_SHOWN - 1))
+            .map(|last| format!("{}.{}", last.ordinal, last.number));
+        let desired = newest_for(&reading.bundles, state);
+        let sites: &[SiteState] = &reading.sites;
+        Ok(Some(Self {
+            assignments: reading.assignment_rows(),
+            running_commit: state
+                .running
+                .as_ref()
+                .map(|running| running.base_commit.clone())
+                .filter(|commit| !commit.is_empty()),
+            desired_commit: desired.map(|bundle| bundle.base_commit.clone()),
+            desired_signed_ms: desired.map(|bundle| bundle.signed.issued_ms),
+            enrolled_ms: registered.enrolled_ms,
+            revoked_ms: registered.revoked_ms,
+            keys: session
+                .site_keys(name)?
+                .into_iter()
+                .map(|key| (key.generation, key.key_id))
+                .collect(),
+            requests: requests::rows(&session.requests_of(name)?, sites),
+            timeline: timeline(&reports, &epochs),
+            epochs,
+            more,
+            is_newest: before.is_none(),
+            read_at: time::rfc3339(now_ms),
+            row,
+        }))
+    }
+}
+
+/// The rows of one page. A report more than is shown tells what lies between it and the last one.
+fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineRow> {
+    let mut rows = Vec::new();
+    for (at, report) in reports.iter().take(REPORTS_SHOWN).enumerate() {
+        rows.push(row(report));
+        let next = reports
+            .get(at + 1)
+            .filter(|next| next.epoch == report.epoch);
+        let below = next.map_or(0, |next| next.number);
+        if report.number > below + 1 {
+            gaps(report, (below + 1, report.number - 1), epochs, &mut rows);
+        }
+    }
+    rows
+}
+
+/// The numbers of a gap, those that the site declared lost apart, the highest first.
+fn gaps(
+    report: &ReceivedReport,
+    (from, to): (u64, u64),
+    epochs: &[EpochOfSite],
+    rows: &mut Vec<TimelineRow>,
+) {
+    let lost = epochs
+        .iter()
+        .find(|epoch| epoch.epoch == report.epoch)
+        .map_or(&[][..], |epoch| &epoch.declared_lost);
+    let mut parts: Vec<(u64, u64, bool)> = outhaul_gate::fold::without((from, to), lost)
+        .into_iter()
+        .map(|(from, to)| (from, to, false))
+        .collect();
+    for (first, last) in lost {
+        let (first, last) = ((*first).max(from), (*last).min(to));
+        if first <= last {
+            parts.push((first, last, true));
+        }
+    }
+    parts.sort_unstable_by(|a, b| b.cmp(a));
+    rows.extend(
+        parts
+            .into_iter()
+            .map(|(from, to, declared)| TimelineRow::Gap {
+                epoch: report.epoch.clone(),
+                from,
+                to,
+                declared,
+            }),
+    );
+}
+
+/// What a report states, in words.
+struct Words {
+    kind: &'static str,
+    status: String,
+    text: String,
+    amiss: Vec<String>,
+}
+
+fn row(received: &ReceivedReport) -> TimelineRow {
+    // It was checked when it was taken in.
+    let report = Envelope::from_json(&received.envelope)
+        .ok()
+        .and_then(|envelope| Report::from_bytes(envelope.unverified_payload()).ok());
+    let words = match &report {
+        Some(report) => words(&report.event),
+        None => plain(
+            "other",
+            "this hub cannot read this report any more".to_owned(),
+        ),
+    };
+    TimelineRow::Report {
+        epoch: received.epoch.clone(),
+        number: received.number,
+        digest: received.digest.clone(),
+        kind: words.kind,
+        status: words.status,
+        text: words.text,
+        amiss: words.amiss,
+        received_at: time::rfc3339(received.received_ms),
+        site_time: time::rfc3339(received.wall_ms),
+        clock_trusted: received.clock_trusted,
+        via: received.via.clone(),
+    }
+}
+
+fn plain(kind: &'static str, text: String) -> Words {
+    Words {
+        kind,
+        status: String::new(),
+        text,
+        amiss: Vec::new(),
+    }
+}
+
+fn with(text: String, message: &str) -> String {
+    match message {
+        "" => text,
+        message => format!("{text}: {message}"),
+    }
+}
+
+fn words(event: &ReportEvent) -> Words {
+    match event {
+        ReportEvent::Generation(seen) | ReportEvent::Observation(seen) => {
+            let mut text = format!("bundle {}", seen.number);
+            if let Some(left) = &seen.reverted_from {
+                let by = left.decided_by.as_deref().unwrap_or("the site itself");
+                text = format!(
+                    "{text} again: left bundle {} ({by}: {})",
+                    left.number, left.reason
+                );
+            }
+            let kind = match event {
+                ReportEvent::Generation(_) => "bundle",
+                _ => "look",
+            };
+            let amiss = seen.assignments.iter().filter_map(|result| {
+                let status = status_name(result.status);
+                let text = format!("`{}` {status}", result.name);
+                (status != "compliant").then(|| with(text, &result.message))
+            });
+            Words {
+                kind,
+                status: state_name(seen.state).to_owned(),
+                text: with(text, &seen.message),
+                amiss: amiss.collect(),
+            }
+        }
+        ReportEvent::Cluster(seen) => Words {
+            kind: "cluster",
+            status: cluster_state(seen.state).to_owned(),
+            text: with(format!("what `{}` shows", seen.reconciler), &seen.message),
+            amiss: Vec::new(),
+        },
+        ReportEvent::Refusal {
+            source,
+            rule,
+            message,
+        } => Words {
+            status: "refused".to_owned(),
+            ..plain("refusal", format!("`{source}`, {rule}: {message}"))
+        },
+        ReportEvent::Gap { from, to, reason } => plain(
+            "gap",
+            format!("reports {from} to {to} are lost on site: {reason}"),
+        ),
+        ReportEvent::Decision {
+            what,
+            who,
+            number,
+            assignment,
+            reason,
+        } => {
+            let mut text = format!("{who}: {what}");
+            if let Some(number) = number {
+                text.push_str(&format!(" bundle {number}"));
+            }
+            if let Some(assignment) = assignment {
+                text.push_str(&format!(", `{assignment}`"));
+            }
+            plain(
+                "decision",
+                with(text, reason.as_deref().unwrap_or_default()),
+            )
+        }
+        ReportEvent::FreshnessSlip {
+            source,
+            issued_ms,
+            number,
+            ..
+        } => plain(
+            "slip",
+            format!(
+                "`{source}`: it is at least {}, newest bundle {number}",
+                time::rfc3339(*issued_ms)
+            ),
+        ),
+        ReportEvent::OrderDone {
+            number,
+            what,
+            message,
+            ..
+        } => Words {
+            status: "done".to_owned(),
+            ..plain("order", with(format!("order {number}, {what}"), message))
+        },
+        ReportEvent::OrderRefused {
+            number,
+            what,
+            message,
+            ..
+        } => Words {
+            status: "refused".to_owned(),
+            ..plain("order", with(format!("order {number}, {what}"), message))
+        },
+        ReportEvent::Started { agent_version } => plain(
+            "start",
+            format!("the agent started, version {agent_version}"),
+        ),
+        _ => plain("other", "an event of a newer agent".to_owned()),
+    }
+}

@@ -320,6 +320,8 @@ fn try_accept(
             return Err(error);
         }
         Err(error) => {
+            let volume = volume.as_ref();
+            let error = since::or_lost(agent, source.name(), &index, volume, &blobs, error);
             copy::take_back(agent, number, &error, &mut blobs)?;
             return Err(error);
         }

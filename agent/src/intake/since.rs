@@ -58,6 +58,23 @@ pub(super) fn check(
     Err(AgentError::refused(name, LEFT_OUT, message))
 }
 
+/// Why a copy was not taken that was `check`ed and failed afterwards: what is left out may have been lost since.
+pub(super) fn or_lost(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    volume: Option<&Volume>,
+    blobs: &Blobs,
+    error: AgentError,
+) -> AgentError {
+    let lost = volume.filter(|volume| volume.is_since());
+    let lost = lost.and_then(|volume| check(agent, name, index, volume, blobs).err());
+    match lost {
+        Some(refused @ AgentError::Refused { .. }) => refused,
+        _ => error,
+    }
+}
+
 /// How many of those that are left out.
 fn of_them(count: usize, all: usize) -> String {
     match (count, all) {

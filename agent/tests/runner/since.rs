@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use outhaul_bundle::index::Content;
 use outhaul_bundle::report::ReportEvent;
@@ -318,7 +319,7 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
 }
 
 #[test]
-fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_half_applies_nothing() {
+fn a_left_out_blob_that_is_lost_with_a_power_cut_half_applies_nothing() {
     let case = Case::new();
     let applied = case.site.applied();
     for instant in ["verified-committed", "blob-written", "blobs-complete"] {
@@ -340,6 +341,49 @@ fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_half_applies_no
         assert!(!is_there(&site.state().join("generations/2")), "{instant}");
         site.take(&case.second);
     }
+}
+
+#[test]
+fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_is_refused() {
+    let case = Case::new();
+    // Large enough that somebody sees that it is being read.
+    let third = Draft::new([Load::new("hello")
+        .file("manifest.yaml", "greeting: three\n")
+        .payload("image.tar.gz", noise(150_000))
+        .payload("model.gz", noise(120_000))
+        .payload("more.gz", noise(4_000_000))]);
+    let whole = case.centre.publish(&third);
+    let (earlier, _) = case.centre.index(&draft("one"), 1);
+    let copy = copy(&case.centre, &third, 3, &[&earlier]);
+    let left_out = case.left_out();
+    let left_out = left_out.strip_prefix(case.site.state()).unwrap();
+    let applied = case.site.applied();
+    for _ in 0..20 {
+        let site = case.site.copy();
+        let mut command = site.command(&["import", copy.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut import = command.spawn().unwrap();
+        let partial = site.state().join("blobs/partial");
+        let is_reading = || fs::read_dir(&partial).is_ok_and(|mut names| names.next().is_some());
+        while !is_reading() && import.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        // Only what is read after what is left out was compared.
+        let is_seen = is_reading() && import.try_wait().unwrap().is_none();
+        fs::remove_file(site.state().join(left_out)).unwrap();
+        let done = import.wait_with_output().unwrap();
+        if !is_seen || code(&done) == 0 {
+            continue;
+        }
+        assert_told(&done, 1, &["1 of them is not here; this site has bundle 1"]);
+        assert_eq!(site.applied(), applied);
+        assert_eq!(site.active(), Some(1));
+        assert!(!is_there(&site.state().join("generations/3")));
+        assert_eq!(reported(&site, "left-out").len(), 1);
+        site.take(&whole);
+        return;
+    }
+    panic!("it was never seen reading");
 }
 
 fn is_there(path: &Path) -> bool {

@@ -305,6 +305,13 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
         "{told}"
     );
     assert_eq!(fs::read_dir(fixture.path("forged")).unwrap().count(), 0);
+    // Nobody waits for what is no file.
+    let made = std::process::Command::new("mkfifo")
+        .arg(fixture.path("fifo"))
+        .status();
+    assert!(made.unwrap().success());
+    let told = copy(&fixture, "forged", 3, &["--since-file", "fifo"]);
+    assert!(told.contains("a FIFO"), "{told}");
     // Since two bundles: what both have.
     copy(
         &fixture,

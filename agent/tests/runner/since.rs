@@ -153,15 +153,15 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     let case = Case::new();
     let new = Site::new(&case.centre, "drone-8");
     let before = kept(&new);
-    let told = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
+    let seen = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
                 bundle yet";
     assert_told(
         &new.import(&case.copy),
         1,
-        &[told, "help: bring the whole bundle"],
+        &[seen, "help: bring the whole bundle"],
     );
     let planned = new.run(&["plan", case.copy.to_str().unwrap()]);
-    assert_told(&planned, 1, &[told]);
+    assert_told(&planned, 1, &[seen]);
     assert_eq!(kept(&new), before);
     // `status` and the centre learn of it.
     let status = stdout(&new.run(&["status"]));
@@ -171,7 +171,7 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     );
     let reports = reported(&new, "left-out");
     assert!(
-        reports.len() == 1 && reports[0].contains(told),
+        reports.len() == 1 && reports[0].contains(seen),
         "{reports:?}"
     );
     new.take(&case.second);
@@ -236,8 +236,8 @@ fn a_left_out_blob_that_the_store_holds_damaged_is_refused() {
     bytes[70_000] ^= 1;
     fs::write(&path, bytes).unwrap();
     let before = kept(&case.site);
-    let told = ["1 of them is damaged here; this site has bundle 1", "help:"];
-    assert_told(&case.site.import(&case.copy), 1, &told);
+    let seen = ["1 of them is damaged here; this site has bundle 1", "help:"];
+    assert_told(&case.site.import(&case.copy), 1, &seen);
     assert_eq!(kept(&case.site), before);
     assert_eq!(reported(&case.site, "left-out").len(), 1);
     // The whole bundle brings it again.
@@ -313,8 +313,8 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
     let volume = Volume::since(&index, &[(named, all)]).unwrap();
     let forged = copy_as(&case.centre, &draft("two"), 2, &volume);
     let before = kept(&case.site);
-    let told = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
-    assert_told(&case.site.import(&forged), 1, &told);
+    let seen = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
+    assert_told(&case.site.import(&forged), 1, &seen);
     assert_eq!(kept(&case.site), before);
 }
 

@@ -268,13 +268,7 @@ fn try_accept(
         agent.reconciler(kind)?.ready()?;
     }
     let mut blobs = Blobs::new(&agent.state_folder);
-    let brought = match volume.as_ref().filter(|volume| volume.is_since()) {
-        None => index.blobs.iter().collect(),
-        Some(volume) => {
-            since::check(agent, source.name(), &index, volume, &blobs)?;
-            volume.carried(&index)
-        }
-    };
+    let brought = since::brought(agent, source.name(), &index, volume.as_ref(), &blobs)?;
     // What is here with the right size may be damaged: then the source brings it again.
     let checked = active
         .filter(|_| !restored)
@@ -320,6 +314,8 @@ fn try_accept(
             return Err(error);
         }
         Err(error) => {
+            let error =
+                since::or_lost(agent, source.name(), &index, volume.as_ref(), &blobs, error);
             copy::take_back(agent, number, &error, &mut blobs)?;
             return Err(error);
         }

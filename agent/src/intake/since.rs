@@ -5,6 +5,7 @@
 //! how many are missing and which bundle has them. What the copy itself claims decides about words alone. It changes
 //! nothing, and removes no damaged blob.
 
+use outhaul_bundle::index::Blob;
 use outhaul_bundle::{Index, Volume};
 use outhaul_kit::counted::counted;
 
@@ -56,6 +57,38 @@ pub(super) fn check(
         here(agent, volume)?
     );
     Err(AgentError::refused(name, LEFT_OUT, message))
+}
+
+/// The blobs that a source brings; of a copy that leaves some out once these are here.
+pub(super) fn brought<'i>(
+    agent: &Agent,
+    name: &str,
+    index: &'i Index,
+    volume: Option<&Volume>,
+    blobs: &Blobs,
+) -> Result<Vec<&'i Blob>, AgentError> {
+    let Some(volume) = volume.filter(|volume| volume.is_since()) else {
+        return Ok(index.blobs.iter().collect());
+    };
+    check(agent, name, index, volume, blobs)?;
+    Ok(volume.carried(index))
+}
+
+/// Why a copy was not taken that was `check`ed and failed afterwards: what is left out may have been lost since.
+pub(super) fn or_lost(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    volume: Option<&Volume>,
+    blobs: &Blobs,
+    error: AgentError,
+) -> AgentError {
+    let lost = volume.filter(|volume| volume.is_since());
+    let lost = lost.and_then(|volume| check(agent, name, index, volume, blobs).err());
+    match lost {
+        Some(refused @ AgentError::Refused { .. }) => refused,
+        _ => error,
+    }
 }
 
 /// How many of those that are left out.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use outhaul_bundle::index::Content;
 use outhaul_bundle::report::ReportEvent;
@@ -152,15 +153,15 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     let case = Case::new();
     let new = Site::new(&case.centre, "drone-8");
     let before = kept(&new);
-    let told = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
+    let seen = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
                 bundle yet";
     assert_told(
         &new.import(&case.copy),
         1,
-        &[told, "help: bring the whole bundle"],
+        &[seen, "help: bring the whole bundle"],
     );
     let planned = new.run(&["plan", case.copy.to_str().unwrap()]);
-    assert_told(&planned, 1, &[told]);
+    assert_told(&planned, 1, &[seen]);
     assert_eq!(kept(&new), before);
     // `status` and the centre learn of it.
     let status = stdout(&new.run(&["status"]));
@@ -170,7 +171,7 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     );
     let reports = reported(&new, "left-out");
     assert!(
-        reports.len() == 1 && reports[0].contains(told),
+        reports.len() == 1 && reports[0].contains(seen),
         "{reports:?}"
     );
     new.take(&case.second);
@@ -235,8 +236,8 @@ fn a_left_out_blob_that_the_store_holds_damaged_is_refused() {
     bytes[70_000] ^= 1;
     fs::write(&path, bytes).unwrap();
     let before = kept(&case.site);
-    let told = ["1 of them is damaged here; this site has bundle 1", "help:"];
-    assert_told(&case.site.import(&case.copy), 1, &told);
+    let seen = ["1 of them is damaged here; this site has bundle 1", "help:"];
+    assert_told(&case.site.import(&case.copy), 1, &seen);
     assert_eq!(kept(&case.site), before);
     assert_eq!(reported(&case.site, "left-out").len(), 1);
     // The whole bundle brings it again.
@@ -312,13 +313,13 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
     let volume = Volume::since(&index, &[(named, all)]).unwrap();
     let forged = copy_as(&case.centre, &draft("two"), 2, &volume);
     let before = kept(&case.site);
-    let told = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
-    assert_told(&case.site.import(&forged), 1, &told);
+    let seen = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
+    assert_told(&case.site.import(&forged), 1, &seen);
     assert_eq!(kept(&case.site), before);
 }
 
 #[test]
-fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_half_applies_nothing() {
+fn a_left_out_blob_that_is_lost_with_a_power_cut_half_applies_nothing() {
     let case = Case::new();
     let applied = case.site.applied();
     for instant in ["verified-committed", "blob-written", "blobs-complete"] {
@@ -340,6 +341,49 @@ fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_half_applies_no
         assert!(!is_there(&site.state().join("generations/2")), "{instant}");
         site.take(&case.second);
     }
+}
+
+#[test]
+fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_is_refused() {
+    let case = Case::new();
+    // Large enough that somebody sees that it is being read.
+    let third = Draft::new([Load::new("hello")
+        .file("manifest.yaml", "greeting: three\n")
+        .payload("image.tar.gz", noise(150_000))
+        .payload("model.gz", noise(120_000))
+        .payload("more.gz", noise(4_000_000))]);
+    let whole = case.centre.publish(&third);
+    let (earlier, _) = case.centre.index(&draft("one"), 1);
+    let copy = copy(&case.centre, &third, 3, &[&earlier]);
+    let left_out = case.left_out();
+    let left_out = left_out.strip_prefix(case.site.state()).unwrap();
+    let applied = case.site.applied();
+    for _ in 0..20 {
+        let site = case.site.copy();
+        let mut command = site.command(&["import", copy.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut import = command.spawn().unwrap();
+        let partial = site.state().join("blobs/partial");
+        let is_reading = || fs::read_dir(&partial).is_ok_and(|mut names| names.next().is_some());
+        while !is_reading() && import.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        // Only what is read after what is left out was compared.
+        let is_seen = is_reading() && import.try_wait().unwrap().is_none();
+        fs::remove_file(site.state().join(left_out)).unwrap();
+        let done = import.wait_with_output().unwrap();
+        if !is_seen || code(&done) == 0 {
+            continue;
+        }
+        assert_told(&done, 1, &["1 of them is not here; this site has bundle 1"]);
+        assert_eq!(site.applied(), applied);
+        assert_eq!(site.active(), Some(1));
+        assert!(!is_there(&site.state().join("generations/3")));
+        assert_eq!(reported(&site, "left-out").len(), 1);
+        site.take(&whole);
+        return;
+    }
+    panic!("it was never seen reading");
 }
 
 fn is_there(path: &Path) -> bool {

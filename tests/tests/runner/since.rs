@@ -192,13 +192,13 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     change(&fixture);
 
     // 1: a copy for the sites that have bundle 1.
-    let told = copy(&fixture, "small", 0, &["--since", "1"]);
+    let seen = copy(&fixture, "small", 0, &["--since", "1"]);
     for words in [
         "only for sites that have bundle 1 (",
         "left out)",
         "safe to remove",
     ] {
-        assert!(told.contains(words), "{told}");
+        assert!(seen.contains(words), "{seen}");
     }
     let file = "small/dev-bench-2.since1.outhaul";
     let small = fs::metadata(fixture.path(file)).unwrap().len();
@@ -220,14 +220,14 @@ fn a_changed_line_of_config_is_a_few_kilobytes_to_a_site_that_has_the_bundle_bef
     let trust = ["--fleet", "fleet"];
     let complete = "complete only on a site that has bundle 1 (or holds ";
     for command in ["verify", "inspect"] {
-        let told = fixture
+        let seen = fixture
             .run("outhaul", 0, &[&[command, file], &trust[..]].concat())
             .stdout;
         assert!(
-            told.contains(complete) && told.contains("signatures"),
-            "{told}"
+            seen.contains(complete) && seen.contains("signatures"),
+            "{seen}"
         );
-        assert!(!told.contains("do not use"), "{told}");
+        assert!(!seen.contains("do not use"), "{seen}");
     }
 
     // 3: what runs is what the whole bundle gives.
@@ -274,13 +274,13 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
     change(&fixture);
     copy(&fixture, "small", 0, &["--since", "1"]);
     let file = "small/dev-bench-2.since1.outhaul";
-    let told = copy(&fixture, "other", 2, &["--since", "9"]);
+    let seen = copy(&fixture, "other", 2, &["--since", "9"]);
     for words in [
-        "dev/bench, number 9",
+        "what bundle 9 of dev/bench has is not known here",
         "known are 1, 2",
         "--since-file BUNDLE",
     ] {
-        assert!(told.contains(words), "{told}");
+        assert!(seen.contains(words), "{seen}");
     }
     let records = fs::read_dir(fixture.path("fleet/bundles")).unwrap();
     for path in records.map(|entry| entry.unwrap().path()) {
@@ -288,8 +288,8 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
             fs::remove_file(path).unwrap();
         }
     }
-    let told = copy(&fixture, "other", 2, &["--since", "1"]);
-    assert!(told.contains("known are 2"), "{told}");
+    let seen = copy(&fixture, "other", 2, &["--since", "1"]);
+    assert!(seen.contains("known are 2"), "{seen}");
     assert_eq!(fs::read_dir(fixture.path("other")).unwrap().count(), 0);
     let earlier = ["--since-file", "stick/dev-bench-1.outhaul"];
     copy(&fixture, "other", 0, &earlier);
@@ -299,12 +299,19 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
     let mut forged = fs::read(fixture.path("stick/dev-bench-1.outhaul")).unwrap();
     forged[150_000] ^= 1;
     write(&fixture, "forged.outhaul", forged);
-    let told = copy(&fixture, "forged", 4, &["--since-file", "forged.outhaul"]);
+    let seen = copy(&fixture, "forged", 4, &["--since-file", "forged.outhaul"]);
     assert!(
-        told.contains("`forged.outhaul`, given as an earlier bundle"),
-        "{told}"
+        seen.contains("`forged.outhaul`, given as an earlier bundle"),
+        "{seen}"
     );
     assert_eq!(fs::read_dir(fixture.path("forged")).unwrap().count(), 0);
+    // Nobody waits for what is no file.
+    let made = std::process::Command::new("mkfifo")
+        .arg(fixture.path("fifo"))
+        .status();
+    assert!(made.unwrap().success());
+    let seen = copy(&fixture, "forged", 3, &["--since-file", "fifo"]);
+    assert!(seen.contains("a FIFO"), "{seen}");
     // Since two bundles: what both have.
     copy(
         &fixture,

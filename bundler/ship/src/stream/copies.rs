@@ -103,7 +103,7 @@ pub enum CopyError {
     },
     /// It is not known what an earlier bundle has.
     #[error(
-        "what {stream}, number {base} has is not known here, so that number {number} cannot be copied without it"
+        "what bundle {base} of {stream} has is not known here, so that number {number} cannot be copied without it"
     )]
     NoBase {
         /// Environment and cluster type.

@@ -38,7 +38,7 @@ fn register(store: &mut Store, site: &Site) {
 }
 
 /// A fleet with steps on record, and a site that lost reports, some of them for good.
-fn told() -> Store {
+fn with_steps() -> Store {
     let mut store = varied_store();
     let mut gaps = Site::new("drone-gaps", "dev", "drone");
     register(&mut store, &gaps);
@@ -154,7 +154,7 @@ fn record(store: &mut Store, commit: &str, who: &str) {
 
 #[test]
 fn a_site_that_drifted_and_one_that_lost_reports() {
-    let mut store = told();
+    let mut store = with_steps();
     let view = site_view(&mut store, "drone-gaps", None).unwrap();
     // Keys are new in each run.
     let keys = vec![("[0-9a-f]{64}", "[key]")];
@@ -181,7 +181,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
 
 #[test]
 fn each_environment_shows_what_its_gate_decides_and_looking_records_nothing() {
-    let mut store = told();
+    let mut store = with_steps();
     let view = board_of(&mut store, "dev").unwrap();
     insta::assert_snapshot!("environment", main_of(&board(&view).unwrap()));
     let all = store
@@ -212,7 +212,7 @@ fn each_environment_shows_what_its_gate_decides_and_looking_records_nothing() {
 
 #[test]
 fn decisions_come_with_the_digests_of_their_chain() {
-    let mut store = told();
+    let mut store = with_steps();
     record(&mut store, OLD, "pipeline");
     record(&mut store, NEW, "command line");
     let list = decision_list(&mut store);
@@ -231,7 +231,7 @@ fn decisions_come_with_the_digests_of_their_chain() {
 
 #[test]
 fn sites_are_found_by_name_environment_type_and_state() {
-    let mut store = told();
+    let mut store = with_steps();
     let mut found = |wanted: Wanted| -> Vec<String> {
         let rows = list(&mut store, wanted).sites;
         rows.into_iter().map(|site| site.site).collect()

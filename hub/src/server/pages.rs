@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -97,6 +98,18 @@ fn html_of(html: String) -> Response {
 type Page = Result<Response, Wrong>;
 /// A question of a page, or why it cannot be read.
 type Asked<T> = Result<Params<T>, Problem>;
+/// A name in an address, or why it is none.
+type Named = Result<Path<String>, PathRejection>;
+
+fn name_of(name: Named) -> Result<String, Wrong> {
+    let wrong = |_| {
+        Wrong::new(
+            StatusCode::BAD_REQUEST,
+            "the name in this address is no text",
+        )
+    };
+    name.map(|Path(name)| name).map_err(wrong)
+}
 
 /// Which sites.
 #[derive(Debug, Default, Deserialize)]
@@ -172,9 +185,10 @@ async fn sites(State(shared): State<Arc<Shared>>, asked: Asked<SitesQuestion>) -
 
 async fn site(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Named,
     asked: Asked<ReportsQuestion>,
 ) -> Page {
+    let name = name_of(name)?;
     let Params(asked) = asked?;
     let before = match asked.before {
         None => None,
@@ -221,9 +235,10 @@ async fn environments(State(shared): State<Arc<Shared>>, asked: Asked<Nothing>) 
 
 async fn environment(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Named,
     asked: Asked<Nothing>,
 ) -> Page {
+    let name = name_of(name)?;
     asked?;
     let now_ms = time::now_ms();
     let html = shared.look({

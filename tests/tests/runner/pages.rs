@@ -138,6 +138,8 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
         ("/sites?state=fine", 400, "<code>state</code> is one of"),
         ("/sites/edge-1?before=x", 400, "<code>before</code>"),
         ("/decisions?before=x", 400, "cannot be read"),
+        ("/sites/%ff", 400, "is no text"),
+        ("/environments/%ff", 400, "is no text"),
         ("/sites/%3Cscript%3E", 404, "&lt;script&gt;"),
     ];
     for (path, expected, text) in wrong {

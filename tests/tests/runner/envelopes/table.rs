@@ -371,6 +371,7 @@ pub(super) const TABLE: &[Case] = &[
         "edge-1 --state hub",
         "nobody --state hub",
     ),
+    case("outhaul-hub carry", "--state hub", "--state nowhere"),
     case("outhaul-hub sites", "--state hub", "--state nowhere"),
     case("outhaul-hub key", "--state hub", "--state nowhere"),
     not_here(

@@ -25,6 +25,8 @@ mod documents;
 mod envelopes;
 #[path = "runner/exit_codes.rs"]
 mod exit_codes;
+#[path = "runner/first_stick.rs"]
+mod first_stick;
 #[path = "runner/flux.rs"]
 mod flux;
 #[path = "runner/hooks.rs"]
@@ -41,6 +43,8 @@ mod loops;
 mod observing;
 #[path = "runner/openapi.rs"]
 mod openapi;
+#[path = "runner/packages.rs"]
+mod packages;
 #[path = "runner/pages.rs"]
 mod pages;
 #[path = "runner/pipes.rs"]

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod circles;
+mod deb;
 mod demo;
 mod left_alone;
 mod man;
@@ -25,6 +26,7 @@ use clap::Parser;
 enum Command {
     Check(check::Args),
     Circles(circles::Args),
+    Deb(deb::Args),
     Demo(demo::Args),
     LeftAlone(left_alone::Args),
     Man(man::Args),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Check(args) => args.run(),
         Command::Circles(args) => args.run(),
+        Command::Deb(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::LeftAlone(args) => args.run(),
         Command::Man(args) => args.run(),

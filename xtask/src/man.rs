@@ -1,4 +1,4 @@
-//! `cargo xtask man`: man pages and completions of the four programs.
+//! `cargo xtask man`: man pages and completions of the programs.
 //!
 //! What comes in: a folder. What goes out: `man1/*.1` and `completions/*` in it. They are made by a package
 //! of its own, which links the programs; the other commands here need none of them.
@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::repository::cargo;
 
-/// Writes man pages and completions (bash, zsh, fish) of the four programs.
+/// Writes man pages and completions (bash, zsh, fish) of the programs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: cargo xtask man target/share")]
 pub struct Args {

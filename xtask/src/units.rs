@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -98,8 +98,7 @@ pub fn findings() -> Result<Vec<String>> {
 
 /// What `sysusers.d` and `tmpfiles.d` meet, on a root of their own or without doing anything.
 fn users_and_folders(new_root: &Path, version: u32) -> Result<Vec<String>> {
-    let users = root().join("systemd/sysusers.d/outhaul.conf");
-    let folders = root().join("systemd/tmpfiles.d/outhaul.conf");
+    let (users, folders) = (all_in("sysusers.d")?, all_in("tmpfiles.d")?);
     fs::create_dir_all(new_root.join("etc"))?;
     let elsewhere = format!("--root={}", new_root.display());
     let mut findings = Vec::new();
@@ -111,17 +110,27 @@ fn users_and_folders(new_root: &Path, version: u32) -> Result<Vec<String>> {
         "--dry-run"
     };
     let mut command = Command::new("systemd-sysusers");
-    findings.extend(failure("systemd-sysusers", command.arg(how).arg(users))?);
+    findings.extend(failure("systemd-sysusers", command.arg(how).args(users))?);
     if is_root || version >= TMPFILES_DRY_RUN {
         let mut command = Command::new("systemd-tmpfiles");
         findings.extend(failure(
             "systemd-tmpfiles",
-            command.args(["--create", how]).arg(folders),
+            command.args(["--create", how]).args(folders),
         )?);
     } else {
         eprintln!("systemd {version} tries tmpfiles.d as root only: not checked");
     }
     Ok(findings)
+}
+
+/// The files of a folder of `systemd/`, by name.
+fn all_in(folder: &str) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(root().join("systemd").join(folder))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
 }
 
 /// What a program printed, if it failed.
@@ -165,7 +174,7 @@ fn verify(command: &mut Command) -> Result<Vec<String>> {
 }
 
 /// Copies of the units that name programs which exist.
-fn copies(folder: &Path) -> Result<BTreeMap<String, std::path::PathBuf>> {
+fn copies(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let stub = folder.join("stub");
     fs::create_dir(&stub)?;
     for program in ["outhaul", "outhaul-agent", "outhaul-hub"] {

@@ -14,7 +14,7 @@ pub mod assemble;
 mod attest;
 pub mod branch;
 pub mod collect;
-mod deliver;
+pub mod deliver;
 mod destination;
 mod failure;
 pub mod folder;

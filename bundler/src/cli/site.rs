@@ -13,6 +13,7 @@ use outhaul_ship::sites::{Site, SiteError, Sites};
 
 mod approve;
 mod enrol;
+mod kit;
 mod order;
 mod plane;
 mod settle;
@@ -37,6 +38,8 @@ enum SiteCommand {
     Approve(approve::Args),
     /// Write a kit for a new site: root metadata, stream, hub address, one-time token
     Enrol(enrol::Args),
+    /// Put everything on a stick that makes a bare machine a site: packages, kit, bundle, and one script to start
+    Kit(Box<kit::Args>),
     /// List the sites, their keys and the orders that travel
     List(ListArgs),
     /// Order a site to follow another stream
@@ -74,6 +77,7 @@ impl Args {
         match self.command {
             SiteCommand::Approve(args) => args.run(),
             SiteCommand::Enrol(args) => args.run(),
+            SiteCommand::Kit(args) => args.run(),
             SiteCommand::List(args) => args.run(),
             SiteCommand::Move(args) => args.run(),
             SiteCommand::Rekey(args) => args.run("rekey", |sites, name| sites.rekey(name.as_str())),

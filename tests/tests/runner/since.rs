@@ -38,7 +38,7 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 /// A fleet that has shipped bundle 1 with a payload of `count` bytes.
-fn fixture(count: usize) -> SystemFixture {
+pub fn fixture(count: usize) -> SystemFixture {
     let fixture = SystemFixture::new();
     let kind = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind:";
     write(
@@ -93,7 +93,7 @@ fn fixture(count: usize) -> SystemFixture {
 }
 
 /// Bundle 2: one line of config differs.
-fn change(fixture: &SystemFixture) {
+pub fn change(fixture: &SystemFixture) {
     write(fixture, "files/app/config.yaml", "brightness: 11\n");
     bundle(fixture, "out");
 }

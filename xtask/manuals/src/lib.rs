@@ -18,6 +18,7 @@ pub fn programs() -> Vec<Command> {
         outhaul_hub::cli::command(),
         outhaul_signer::cli::command(),
         outhaul_audit::cli::command(),
+        outhaul_serve::cli::command(),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask man DIR`: man pages and completions of the four programs.
+//! `cargo xtask man DIR`: man pages and completions of the programs.
 //!
 //! What comes in: a folder. What goes out: files in it, and their number on stderr; exit code 2 without
 //! a folder, 3 when one cannot be written.

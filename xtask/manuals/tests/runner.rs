@@ -1,6 +1,6 @@
 //! Man pages, completions, and the examples of every `--help`.
 //!
-//! What comes in: the command lines of the four programs. What must come out: pages and scripts that the
+//! What comes in: the command lines of the programs. What must come out: pages and scripts that the
 //! tools which read them accept, and for each subcommand an example that its own program takes.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 

@@ -1,4 +1,7 @@
 //! `outhaul site enrol`: the kit that makes a machine a site.
+//!
+//! What comes in: a fleet, a site's name and its stream. What goes out: the kit as a file, and a record of the site with
+//! the kit's id in the fleet. It writes no second kit for a site unless that is asked for.
 
 use std::path::PathBuf;
 
@@ -28,43 +31,99 @@ const MAX_CA_BYTES: u64 = 256 * 1024;
                         --environment stage --cluster-type press --out press-7.kit"
 )]
 pub(super) struct Args {
-    /// The site's name
-    site: Name,
-    /// The fleet's folder
-    #[arg(long, value_name = "DIR")]
-    fleet: PathBuf,
-    /// The environment that the site belongs to
-    #[arg(long, value_name = "NAME")]
-    environment: Name,
-    /// Its cluster type
-    #[arg(long, value_name = "NAME")]
-    cluster_type: Name,
     #[command(flatten)]
-    plane: PlaneArgs,
-    /// The certificate authority of the hub and the repository, where it is your own
-    #[arg(long, value_name = "FILE")]
-    hub_ca: Option<PathBuf>,
+    enrolment: Enrolment,
     /// Where to write the kit; it holds a token, so it is readable for you only
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Write a new kit for a site that has one: its kit of before, its approved key and its orders are void then
-    #[arg(long)]
-    again: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
 }
 
+/// Which site, of which stream.
+#[derive(Debug, clap::Args)]
+pub(super) struct Enrolment {
+    /// The site's name
+    pub(super) site: Name,
+    /// The fleet's folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) fleet: PathBuf,
+    /// The environment that the site belongs to
+    #[arg(long, value_name = "NAME")]
+    pub(super) environment: Name,
+    /// Its cluster type
+    #[arg(long, value_name = "NAME")]
+    pub(super) cluster_type: Name,
+    #[command(flatten)]
+    plane: PlaneArgs,
+    /// The certificate authority of the hub and the repository, where it is your own
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
+    /// Write a new kit for a site that has one: its kit of before, its approved key and its orders are void then
+    #[arg(long)]
+    pub(super) again: bool,
+}
+
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
+        let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
+        let new = self.enrolment.new_kit(&fleet)?;
+        let kit = &new.kit;
+        durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
+            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
+        self.enrolment.record(&fleet, &new)?;
+        if self.output == Format::Json {
+            return print_json(&json!({
+                "kit": self.out, "site": kit.site, "role": kit.stream.role,
+                "kit_id": kit.id(),
+            }));
+        }
+        say(&format!(
+            "kit for `{}` ({}/{}) in `{}`",
+            kit.site,
+            kit.stream.environment,
+            kit.stream.cluster_type,
+            self.out.display()
+        ));
+        say(
+            "next: on the machine `outhaul-agent enrol` it, which prints the fingerprint of its key; its \
+             request is sent with the first reports, `outhaul site approve` and `outhaul-hub site \
+             add` approve it by that fingerprint",
+        );
+        expected(kit);
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// How a hub takes the request of this kit by itself.
+pub(super) fn expected(kit: &Kit) {
+    say(&format!(
+        "a hub takes the request of this very kit without asking, once, after `outhaul-hub site \
+         expect {} --kit {}`",
+        kit.site,
+        kit.id()
+    ));
+}
+
+/// A kit that no file and no record has yet.
+#[derive(Debug)]
+pub(super) struct NewKit {
+    pub(super) kit: Kit,
+    stream: Stream,
+}
+
+impl Enrolment {
+    /// A new kit.
+    pub(super) fn new_kit(&self, fleet: &Fleet) -> Result<NewKit, Failure> {
         let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
         let mut earlier_roots = fleet.root_chain().map_err(fleet_failure)?;
         let root = earlier_roots.pop().unwrap_or_default();
         let role = fleet.role(environment, cluster_type);
-        self.plane.check(&fleet, &role, environment, cluster_type)?;
-        let sites = Sites::of(&fleet);
-        if let Some(before) = sites.find(self.site.as_str()).map_err(site_failure)?
+        self.plane.check(fleet, &role, environment, cluster_type)?;
+        if let Some(before) = Sites::of(fleet)
+            .find(self.site.as_str())
+            .map_err(site_failure)?
             && !self.again
         {
             return Err(enrolled_before(&before));
@@ -98,34 +157,15 @@ impl Args {
             environment: self.environment.clone(),
             cluster_type: self.cluster_type.clone(),
         };
-        durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
-            .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-        sites
-            .enrolled(&self.site, stream, kit_id(&kit)?)
+        Ok(NewKit { kit, stream })
+    }
+
+    /// Remembers a kit that was written.
+    pub(super) fn record(&self, fleet: &Fleet, new: &NewKit) -> Result<(), Failure> {
+        Sites::of(fleet)
+            .enrolled(&self.site, new.stream.clone(), kit_id(&new.kit)?)
             .map_err(site_failure)?;
-        if self.output == Format::Json {
-            return print_json(&json!({
-                "kit": self.out, "site": kit.site, "role": kit.stream.role,
-                "kit_id": kit.id(),
-            }));
-        }
-        say(&format!(
-            "kit for `{}` ({environment}/{cluster_type}) in `{}`",
-            kit.site,
-            self.out.display()
-        ));
-        say(
-            "next: on the machine `outhaul-agent enrol` it, which prints the fingerprint of its key; its \
-             request is sent with the first reports, `outhaul site approve` and `outhaul-hub site \
-             add` approve it by that fingerprint",
-        );
-        say(&format!(
-            "a hub takes the request of this very kit without asking, once, after `outhaul-hub site \
-             expect {} --kit {}`",
-            kit.site,
-            kit.id()
-        ));
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     fn hub_ca(&self) -> Result<String, Failure> {

@@ -7,6 +7,8 @@
 
 #[path = "runner/attacks.rs"]
 mod attacks;
+#[path = "runner/bare.rs"]
+mod bare;
 #[path = "runner/clocks.rs"]
 mod clocks;
 #[path = "runner/cluster.rs"]

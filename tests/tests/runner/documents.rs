@@ -168,6 +168,29 @@ fn compare(page: &str, printed: &str, told: &[String], learnt: &mut Learnt) {
     );
 }
 
+/// The `console` blocks of a page: what was typed behind `$ ` or `# `, and what it printed.
+fn consoles(page: &str) -> Vec<(String, Vec<String>)> {
+    let text = std::fs::read_to_string(workspace_root().join("docs").join(page)).unwrap();
+    let blocks = text.split("\n```console\n").skip(1);
+    blocks
+        .map(|block| {
+            let mut lines = block.lines().take_while(|line| *line != "```");
+            let typed = lines.next().unwrap()[2..].to_owned();
+            (typed, lines.map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+/// Compares what was printed with what a page has below the command that begins with `typed`.
+pub fn is_printed_in(page: &str, typed: &str, printed: &str) {
+    let blocks = consoles(page);
+    let block = blocks
+        .iter()
+        .find(|(command, _)| command.starts_with(typed));
+    let (_, told) = block.unwrap_or_else(|| panic!("{page} has no block for `{typed}`"));
+    compare(page, printed, told, &mut Learnt::default());
+}
+
 struct Ending(Vec<Child>);
 
 impl Drop for Ending {
@@ -394,7 +417,7 @@ fn the_operators_page_works_as_typed() {
 /// A page that nobody types is a page that nobody knows to be true.
 #[test]
 fn every_runbook_is_typed_by_a_test() {
-    let own = include_str!("documents.rs");
+    let own = concat!(include_str!("documents.rs"), include_str!("first_stick.rs"));
     let folder = workspace_root().join("docs/runbooks");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

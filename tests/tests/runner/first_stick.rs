@@ -1,152 +1,22 @@
 //! A bare machine without a network becomes a site from one stick, with one command.
 //!
-//! What comes in: a Debian root folder (`OUTHAUL_DEBIAN_ROOT`, which `.ci/debian-root` makes), the packages as
-//! `cargo xtask deb` writes them, and a fleet with a bundle. What must come out: a compliant report at a real hub, no
+//! What comes in: a bare machine, the packages as `cargo xtask deb` writes them, and a fleet with a bundle. What must come out: a compliant report at a real hub, no
 //! packet that left, and for every stick that is not as the centre wrote it a refusal before anything is installed.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
-use outhaul_tests::{Ran, isolated_or_skip, program, result, run_script, skipped};
+use outhaul_tests::{program, result, run_script};
 
+use super::bare::{Bare, STICK};
+use super::documents::is_printed_in;
 use super::since;
 use super::system::{SystemFixture, copy, files_below};
 
-/// The stick, as the machine sees it.
-const STICK: &str = "/media/stick";
-
-/// A machine that has nothing but Debian, and the centre that a stick comes from.
-pub struct Bare {
-    pub fixture: SystemFixture,
-}
-
-impl Bare {
-    #[track_caller]
-    pub fn or_skip() -> Option<Self> {
-        let Some(root) = std::env::var_os("OUTHAUL_DEBIAN_ROOT") else {
-            skipped(
-                "there is no Debian root: set OUTHAUL_DEBIAN_ROOT to what `.ci/debian-root` prints",
-            );
-            return None;
-        };
-        if !isolated_or_skip() {
-            return None;
-        }
-        let fixture = since::fixture(2);
-        let mut command = Command::new("cp");
-        command.args(["-a", "--reflink=auto"]);
-        command.arg(root).arg(fixture.path("root"));
-        assert!(command.status().unwrap().success());
-        let bare = Self { fixture };
-        fs::create_dir(bare.inside(STICK)).unwrap();
-        Some(bare)
-    }
-
-    /// A path on the machine, as seen from here.
-    pub fn inside(&self, path: &str) -> PathBuf {
-        self.fixture.path("root").join(path.trim_start_matches('/'))
-    }
-
-    /// The packages of this build, with Debian's own part of the version.
-    pub fn packages(&self, names: &[&str], revision: u32) {
-        let mut command = self.fixture.command(&program("xtask").unwrap());
-        command.args(["deb", "packages", "--compression", "none", "--programs"]);
-        command.arg(program("xtask").unwrap().parent().unwrap());
-        command.args(["--revision", &revision.to_string()]);
-        for name in names {
-            command.args(["--only", name]);
-        }
-        let ran = outhaul_tests::run(&mut command).unwrap();
-        assert_eq!(ran.code, Some(0), "{}", ran.everything());
-    }
-
-    /// `outhaul site kit` for a site; returns what it printed.
-    fn kit(&self, site: &str, code: i32, more: &[&str]) -> Ran {
-        let package = format!("packages/{}", self.package("outhaul-agent", 1));
-        let stream = ["--environment", "dev", "--cluster-type", "bench"];
-        let arguments = [
-            &[
-                "site",
-                "kit",
-                site,
-                "--fleet",
-                "fleet",
-                "--stick",
-                "stick",
-                "--package",
-                &package,
-            ][..],
-            &stream,
-            more,
-        ];
-        self.fixture.run("outhaul", code, &arguments.concat())
-    }
-
-    /// The file name of a package for this machine.
-    pub fn package(&self, name: &str, revision: u32) -> String {
-        let native = Command::new("dpkg")
-            .arg("--print-architecture")
-            .output()
-            .unwrap();
-        let native = String::from_utf8(native.stdout).unwrap();
-        format!(
-            "{name}_{}-{revision}_{}.deb",
-            env!("CARGO_PKG_VERSION"),
-            native.trim()
-        )
-    }
-
-    /// Types `command` on the machine, as root, with `stick` plugged in: what it printed, and that nothing left.
-    #[track_caller]
-    pub fn types(&self, stick: &str, mount: &str, code: i32, command: &str) -> Ran {
-        let script = format!(
-            r#"
-            mount --bind "$STICK" "$ROOT{STICK}"
-            {mount}
-            code=0
-            env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$ROOT" sh -c "$TYPED" || code=$?
-            awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) {{ if ($i == "OutNoRoutes") n = i; if ($i == "OutRequests") m = i }} }} else print "packets out:", $n + $m }}' /proc/net/snmp >&2
-            exit $code
-            "#
-        );
-        let mut shell = self.fixture.command(Path::new("unshare"));
-        shell
-            .args(["--net", "--mount", "sh", "-euc", &script])
-            .env("STICK", self.fixture.path(stick))
-            .env("ROOT", self.fixture.path("root"))
-            .env("TYPED", command);
-        let ran = run_script(&mut shell).unwrap();
-        assert_eq!(ran.code, Some(code), "{}", ran.everything());
-        assert!(ran.stderr.ends_with("packets out: 0\n"), "{}", ran.stderr);
-        ran
-    }
-
-    /// Starts the script of `site` on a stick.
-    #[track_caller]
-    fn visit(&self, stick: &str, site: &str, code: i32) -> Ran {
-        self.types(stick, "", code, &format!("sh {STICK}/{site}/start.sh"))
-    }
-
-    /// Nothing of Outhaul is on the machine.
-    #[track_caller]
-    fn is_untouched(&self) {
-        let ours = |path: &Path| path.to_string_lossy().contains("outhaul");
-        let root = self.fixture.path("root");
-        let below = |path: PathBuf| path.strip_prefix(&root).unwrap().to_owned();
-        for folder in ["usr/bin", "usr/lib/systemd", "var/lib", "var/tmp", "etc"] {
-            let files = files_below(&root.join(folder)).into_iter().map(below);
-            let found: Vec<PathBuf> = files.filter(|path| ours(path)).collect();
-            assert!(found.is_empty(), "{found:?}");
-        }
-    }
-
-    fn hub(&self, arguments: &[&str]) -> Ran {
-        let all = [&["--state", "hub"][..], arguments].concat();
-        self.fixture.run("outhaul-hub", 0, &all)
-    }
-}
+/// What these commands print, for people.
+const PAGE: &str = "runbooks/first-stick.md";
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
     let mut lines = text.lines();
@@ -165,21 +35,32 @@ fn a_bare_machine_becomes_a_site_with_one_command_and_its_first_report_is_compli
         "[folder]\ntarget = \"/srv/applied\"\n",
     )
     .unwrap();
-    let made = bare.kit("edge-9", 0, &["--settings", "settings.toml"]);
-
+    // As the runbook has it.
+    let typed = format!(
+        "exec {} site kit edge-9 --fleet fleet --environment dev --cluster-type bench \
+         --settings settings.toml --package packages/{} --stick \"$PWD/stick\" 2>&1",
+        program("outhaul").unwrap().display(),
+        bare.package("outhaul-agent", 1)
+    );
+    let mut shell = fixture.command(Path::new("sh"));
+    let made = run_script(shell.args(["-c", &typed])).unwrap();
+    assert_eq!(made.code, Some(0), "{}", made.everything());
+    let stick = fixture.path("stick").display().to_string();
+    let printed = made.stdout.replace(&stick, STICK);
+    is_printed_in(PAGE, "outhaul site kit", &printed);
     // The number that travels by another way is that of the script.
-    let (number, script) = made.stdout.trim().split_once("  ").unwrap();
-    assert_eq!(script, "edge-9/start.sh");
-    let typed = format!("cd {STICK} && sha256sum edge-9/start.sh");
+    let typed = format!("sha256sum {STICK}/edge-9/start.sh");
     let ran = bare.types("stick", "", 0, &typed);
-    assert_eq!(ran.stdout, format!("{number}  edge-9/start.sh\n"));
+    is_printed_in(PAGE, &typed, &ran.stdout);
+    let number = ran.stdout.split_whitespace().next().unwrap();
+    assert!(printed.contains(&format!("\n{number}  ")), "{printed}");
     let page = fs::read_to_string(fixture.path("stick/START-HERE.txt")).unwrap();
     assert!(page.contains("edge-9/start.sh"), "{page}");
     assert!(!page.contains("SITES"), "{page}");
 
-    let ran = bare.visit("stick", "edge-9", 0);
-    assert!(ran.stdout.contains("bundle 1 is active"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\ndone: "), "{}", ran.stdout);
+    let typed = format!("sh {STICK}/edge-9/start.sh");
+    let ran = bare.types("stick", "", 0, &format!("exec 2>&1; {typed}"));
+    is_printed_in(PAGE, &typed, &ran.stdout);
     let applied = bare.inside("/srv/applied");
     assert!(!files_below(&applied).is_empty());
 
@@ -255,6 +136,52 @@ fn a_bare_machine_becomes_a_site_with_one_command_and_its_first_report_is_compli
     );
 }
 
+/// A stick by its name, what is done to the site's folder on it, the exit code, and what is named.
+type Case = (&'static str, fn(&Path, &str), i32, fn(&str) -> &str);
+
+const KIT: &str = "edge-9.kit";
+
+const CASES: [Case; 8] = [
+    (
+        "byte-of-package",
+        |own, name| flip(&own.join(name), 5000),
+        4,
+        |name| name,
+    ),
+    (
+        "longer-package",
+        |own, name| append(&own.join(name)),
+        4,
+        |name| name,
+    ),
+    (
+        "byte-of-kit",
+        |own, _| flip(&own.join(KIT), 300),
+        4,
+        |_| KIT,
+    ),
+    ("link", |own, _| replaced(&own.join(KIT), link), 4, |_| KIT),
+    ("fifo", |own, _| replaced(&own.join(KIT), fifo), 4, |_| KIT),
+    (
+        "folder",
+        |own, _| replaced(&own.join(KIT), folder),
+        4,
+        |_| KIT,
+    ),
+    (
+        "missing-package",
+        |own, name| fs::remove_file(own.join(name)).unwrap(),
+        3,
+        |name| name,
+    ),
+    (
+        "missing-kit",
+        |own, _| fs::remove_file(own.join(KIT)).unwrap(),
+        3,
+        |_| KIT,
+    ),
+];
+
 #[test]
 fn a_stick_that_is_not_as_the_centre_wrote_it_installs_nothing() {
     let Some(bare) = Bare::or_skip() else { return };
@@ -262,73 +189,26 @@ fn a_stick_that_is_not_as_the_centre_wrote_it_installs_nothing() {
     bare.packages(&["outhaul-agent"], 1);
     bare.kit("edge-9", 0, &[]);
     let package = bare.package("outhaul-agent", 1);
-    let kit = "edge-9.kit";
-
-    /// A stick, what is done to it, the exit code, and what is named.
-    type Case<'a> = (&'a str, Box<dyn Fn(&Path) + 'a>, i32, &'a str);
-    let cases: Vec<Case<'_>> = vec![
-        (
-            "byte-of-package",
-            Box::new(|own| flip(&own.join(&package), 5000)),
-            4,
-            &package,
-        ),
-        (
-            "longer-package",
-            Box::new(|own| append(&own.join(&package))),
-            4,
-            &package,
-        ),
-        (
-            "byte-of-kit",
-            Box::new(|own| flip(&own.join(kit), 300)),
-            4,
-            kit,
-        ),
-        (
-            "link",
-            Box::new(|own| replaced(&own.join(kit), |path| symlink("/etc/passwd", path).unwrap())),
-            4,
-            kit,
-        ),
-        (
-            "fifo",
-            Box::new(|own| replaced(&own.join(kit), fifo)),
-            4,
-            kit,
-        ),
-        (
-            "folder",
-            Box::new(|own| replaced(&own.join(kit), |path| fs::create_dir(path).unwrap())),
-            4,
-            kit,
-        ),
-        (
-            "missing-package",
-            Box::new(|own| fs::remove_file(own.join(&package)).unwrap()),
-            3,
-            &package,
-        ),
-        (
-            "missing-kit",
-            Box::new(|own| fs::remove_file(own.join(kit)).unwrap()),
-            3,
-            kit,
-        ),
-    ];
-    for (stick, change, code, named) in cases {
+    for (stick, change, code, named) in CASES {
         copy(&fixture.path("stick"), &fixture.path(stick));
-        change(&fixture.path(stick).join("edge-9"));
+        change(&fixture.path(stick).join("edge-9"), &package);
         let ran = bare.visit(stick, "edge-9", code);
+        let says = ["error: nothing was installed", named(&package)];
         assert!(
-            ran.stderr.contains("error: nothing was installed"),
+            says.iter().all(|words| ran.stderr.contains(words)),
             "{stick}: {}",
             ran.stderr
         );
-        assert!(ran.stderr.contains(named), "{stick}: {}", ran.stderr);
         bare.is_untouched();
     }
+}
 
+#[test]
+fn a_machine_that_cannot_take_what_is_on_the_stick_is_left_as_it_is() {
+    let Some(bare) = Bare::or_skip() else { return };
+    let fixture = &bare.fixture;
+    bare.packages(&["outhaul-agent"], 1);
+    bare.kit("edge-9", 0, &[]);
     let start = format!("sh {STICK}/edge-9/start.sh");
     let ran = bare.types(
         "stick",
@@ -351,37 +231,43 @@ fn a_stick_that_is_not_as_the_centre_wrote_it_installs_nothing() {
     );
     bare.is_untouched();
 
-    // Of a machine that no package is for, nothing is tried.
+    // A processor that no package is for.
     let other = format!("outhaul-agent_{}-1_s390x.deb", env!("CARGO_PKG_VERSION"));
-    fs::rename(
-        fixture.path("packages").join(&package),
-        fixture.path(&other),
-    )
-    .unwrap();
-    let stream = [
-        "--environment",
-        "dev",
-        "--cluster-type",
-        "bench",
-        "--package",
-        &other,
-    ];
+    let own = fixture
+        .path("packages")
+        .join(bare.package("outhaul-agent", 1));
+    fs::rename(own, fixture.path(&other)).unwrap();
     fs::create_dir(fixture.path("foreign")).unwrap();
-    let arguments = [
-        &[
-            "site", "kit", "edge-7", "--fleet", "fleet", "--stick", "foreign",
-        ][..],
-        &stream,
-    ];
-    fixture.run("outhaul", 0, &arguments.concat());
+    let more = ["--stick", "foreign", "--package", &other];
+    fixture.run("outhaul", 0, &[&site_kit("edge-7")[..], &more].concat());
     let ran = bare.visit("foreign", "edge-7", 3);
-    assert!(
-        ran.stderr
-            .contains("the stick has no package for it, only: outhaul-agent"),
-        "{}",
-        ran.stderr
-    );
+    let says = "the stick has no package for it, only: outhaul-agent";
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
     bare.is_untouched();
+}
+
+fn site_kit(site: &str) -> [&str; 9] {
+    let stream = ["--environment", "dev", "--cluster-type", "bench"];
+    let [environment, dev, cluster_type, bench] = stream;
+    [
+        "site",
+        "kit",
+        site,
+        "--fleet",
+        "fleet",
+        environment,
+        dev,
+        cluster_type,
+        bench,
+    ]
+}
+
+fn link(path: &Path) {
+    symlink("/etc/passwd", path).unwrap();
+}
+
+fn folder(path: &Path) {
+    fs::create_dir(path).unwrap();
 }
 
 fn flip(path: &Path, at: usize) {
@@ -405,118 +291,101 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-#[test]
-fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
+/// A fleet with a bundle, and what passes for packages until a machine looks into them.
+fn centre() -> SystemFixture {
     let fixture = since::fixture(2);
-    let private = fs::Permissions::from_mode(0o600);
     for (name, bytes) in [
-        ("outhaul-agent_1_amd64.deb", &b"!<arch>\n"[..]),
+        (PACKAGE, &b"!<arch>\n"[..]),
         ("outhaul-hub_1_amd64.deb", b"!<arch>\n"),
         ("agent.deb", b"!<arch>\n"),
         ("outhaul-agent_2_amd64.deb", b"PK"),
         ("bad.toml", b"[folder\n"),
     ] {
         fs::write(fixture.path(name), bytes).unwrap();
-        fs::set_permissions(fixture.path(name), private.clone()).unwrap();
     }
-    let good = ["--package", "outhaul-agent_1_amd64.deb", "--stick", "stick"];
+    fixture
+}
+
+const PACKAGE: &str = "outhaul-agent_1_amd64.deb";
+const GOOD: [&str; 4] = ["--package", PACKAGE, "--stick", "stick"];
+
+#[test]
+fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
+    let fixture = centre();
     let tries: [(&[&str], i32, &str); 6] = [
         (
-            &["--package", "outhaul-hub_1_amd64.deb", "--stick", "stick"],
+            &["outhaul-hub_1_amd64.deb"],
             2,
             "none of the packages is the agent's",
         ),
+        (&["agent.deb"], 2, "has no name of a Debian package"),
+        (&["outhaul-agent_2_amd64.deb"], 2, "is no Debian package"),
         (
-            &["--package", "agent.deb", "--stick", "stick"],
-            2,
-            "has no name of a Debian package",
-        ),
-        (
-            &["--package", "outhaul-agent_2_amd64.deb", "--stick", "stick"],
-            2,
-            "is no Debian package",
-        ),
-        (
-            &[&good[..], &["--package", "./outhaul-agent_1_amd64.deb"]].concat(),
+            &[PACKAGE, "--package", "./outhaul-agent_1_amd64.deb"],
             2,
             "is given twice",
         ),
+        (&[PACKAGE, "--settings", "bad.toml"], 2, "bad.toml"),
         (
-            &[&good[..], &["--settings", "bad.toml"]].concat(),
+            &[PACKAGE, "--hub-ca", "bad.toml"],
             2,
-            "bad.toml",
-        ),
-        (
-            &[
-                "--package",
-                "outhaul-agent_1_amd64.deb",
-                "--stick",
-                "nowhere",
-            ],
-            3,
-            "nowhere",
+            "holds no certificate",
         ),
     ];
-    let at = [
-        "site",
-        "kit",
-        "edge-9",
-        "--fleet",
-        "fleet",
-        "--environment",
-        "dev",
-        "--cluster-type",
-        "bench",
-    ];
-    for (more, code, says) in tries {
-        let ran = fixture.run("outhaul", code, &[&at[..], more].concat());
+    let refused = |stick: &str, more: &[&str], code: i32, says: &str| {
+        let at = [
+            &site_kit("edge-9")[..],
+            &["--stick", stick, "--package"],
+            more,
+        ];
+        let ran = fixture.run("outhaul", code, &at.concat());
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
         assert!(files_below(&fixture.path("stick")).is_empty());
         assert!(!fixture.path("fleet/sites/edge-9.json").exists());
+    };
+    for (more, code, says) in tries {
+        refused("stick", more, code, says);
     }
+    refused("nowhere", &[PACKAGE], 3, "nowhere");
+    // What leads out of the stick is not followed.
+    fs::create_dir(fixture.path("elsewhere")).unwrap();
+    symlink("../elsewhere", fixture.path("stick/edge-9")).unwrap();
+    let ran = fixture.run("outhaul", 3, &[&site_kit("edge-9")[..], &GOOD].concat());
+    assert!(ran.stderr.contains("edge-9"), "{}", ran.stderr);
+    assert!(files_below(&fixture.path("elsewhere")).is_empty());
+}
 
-    // A kit that was written before is put on the stick; one that counts no longer is not.
-    let enrol = [
-        "site",
-        "enrol",
-        "edge-9",
-        "--fleet",
-        "fleet",
-        "--environment",
-        "dev",
-        "--cluster-type",
-        "bench",
-    ];
+#[test]
+fn a_kit_on_the_stick_is_kept_and_one_that_counts_no_longer_is_refused() {
+    let fixture = centre();
+    let kit = site_kit("edge-9");
+    let mut enrol = kit;
+    enrol[1] = "enrol";
     fixture.run(
         "outhaul",
         0,
         &[&enrol[..], &["--out", "first.kit"]].concat(),
     );
-    let ran = fixture.run("outhaul", 1, &[&at[..], &good].concat());
+    let ran = fixture.run("outhaul", 1, &[&kit[..], &GOOD].concat());
     assert!(ran.stderr.contains("has a kit already"), "{}", ran.stderr);
     fixture.run(
         "outhaul",
         0,
-        &[&at[..], &good, &["--kit", "first.kit"]].concat(),
+        &[&kit[..], &GOOD, &["--kit", "first.kit"]].concat(),
     );
-    let same = |one: &str, other: &str| {
-        fs::read(fixture.path(one)).unwrap() == fs::read(fixture.path(other)).unwrap()
-    };
-    assert!(same("first.kit", "stick/edge-9/edge-9.kit"));
-    let script = fs::read(fixture.path("stick/edge-9/start.sh")).unwrap();
-    // Once more: the kit on the stick is kept, and the script with its digest is the same.
-    fixture.run("outhaul", 0, &[&at[..], &good].concat());
-    assert_eq!(
-        fs::read(fixture.path("stick/edge-9/start.sh")).unwrap(),
-        script
-    );
-    fixture.run("outhaul", 0, &[&at[..], &good, &["--again"]].concat());
-    assert!(!same("first.kit", "stick/edge-9/edge-9.kit"));
-    let ran = fixture.run(
-        "outhaul",
-        1,
-        &[&at[..], &good, &["--kit", "first.kit"]].concat(),
-    );
+    let read = |name: &str| fs::read(fixture.path(name)).unwrap();
+    assert_eq!(read("first.kit"), read("stick/edge-9/edge-9.kit"));
+    let script = read("stick/edge-9/start.sh");
+    // Once more: the script, and with it the number that travels by another way, is the same.
+    let json = [&kit[..], &GOOD, &["--output", "json"]].concat();
+    let told = result(&fixture.run("outhaul", 0, &json).stdout);
+    assert_eq!(told["new_kit"], false, "{told}");
+    assert_eq!(told["bundle"]["number"], 1, "{told}");
+    assert_eq!(read("stick/edge-9/start.sh"), script);
+    fixture.run("outhaul", 0, &[&kit[..], &GOOD, &["--again"]].concat());
+    assert_ne!(read("first.kit"), read("stick/edge-9/edge-9.kit"));
+    let old = [&kit[..], &GOOD, &["--kit", "first.kit"]].concat();
+    let ran = fixture.run("outhaul", 1, &old);
     assert!(
         ran.stderr.contains("not the one that counts"),
         "{}",

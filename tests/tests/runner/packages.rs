@@ -6,12 +6,17 @@
 use std::fs;
 use std::process::Command;
 
-use outhaul_tests::run_script;
+use outhaul_tests::{Ran, run_script};
 
-use super::first_stick::Bare;
+use super::bare::Bare;
 use super::system::{copy, files_below};
 
 const STATE: &str = "/var/lib/outhaul-agent";
+
+fn is_enabled(bare: &Bare, unit: &str) -> bool {
+    let wanted = bare.inside("/etc/systemd/system/multi-user.target.wants");
+    wanted.join(unit).symlink_metadata().is_ok()
+}
 
 #[test]
 fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
@@ -45,10 +50,8 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
         bare.types("stick", "", 0, &format!("dpkg -i {}", files.join(" ")))
     };
     install(1);
-    let enabled = bare.inside("/etc/systemd/system/multi-user.target.wants");
-    let is_enabled = |unit: &str| enabled.join(unit).symlink_metadata().is_ok();
-    assert!(is_enabled("outhaul-agent.service") && is_enabled("outhaul-hub.service"));
-    assert!(!is_enabled("outhaul-serve.service"));
+    assert!(is_enabled(&bare, "outhaul-agent.service") && is_enabled(&bare, "outhaul-hub.service"));
+    assert!(!is_enabled(&bare, "outhaul-serve.service"));
     for (program, page) in [
         ("outhaul-agent", "outhaul-agent-import"),
         ("outhaul-hub", "outhaul-hub"),
@@ -74,7 +77,12 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
     let ran = bare.types("stick", "", 0, owners);
     assert_eq!(ran.stdout, "root 700\nouthaul-hub 700\nouthaul-serve 700\n");
 
-    // What an administrator disabled stays disabled over an upgrade, and state stays.
+    disabled_and_upgraded(&bare, &install);
+    removed_and_purged(&bare);
+}
+
+/// What an administrator disabled stays disabled over an upgrade, and state stays.
+fn disabled_and_upgraded(bare: &Bare, install: &dyn Fn(u32) -> Ran) {
     bare.types(
         "stick",
         "",
@@ -83,7 +91,7 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
     );
     fs::write(bare.inside(STATE).join("site.key"), "a key").unwrap();
     install(2);
-    assert!(is_enabled("outhaul-agent.service") && !is_enabled("outhaul-hub.service"));
+    assert!(is_enabled(bare, "outhaul-agent.service") && !is_enabled(bare, "outhaul-hub.service"));
     let shown = bare.types(
         "stick",
         "",
@@ -98,7 +106,9 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
         "dpkg --verify outhaul-agent outhaul-hub outhaul",
     );
     assert_eq!(ran.stdout, "", "files differ from the package's list");
+}
 
+fn removed_and_purged(bare: &Bare) {
     let ran = bare.types(
         "stick",
         "",
@@ -129,7 +139,7 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
         !bare.inside("/var/lib/outhaul-hub").exists()
             && !bare.inside("/var/lib/outhaul-serve").exists()
     );
-    assert!(!is_enabled("outhaul-agent.service"));
+    assert!(!is_enabled(bare, "outhaul-agent.service"));
 }
 
 #[test]

@@ -305,11 +305,7 @@ impl Making<'_> {
             field("Priority", "optional"),
             field("Homepage", HOMEPAGE),
             field("Description", lists.summary),
-            lists
-                .description
-                .iter()
-                .map(|line| format!(" {line}\n"))
-                .collect(),
+            format!(" {}\n", lists.description.join("\n ")),
         ]
         .concat();
         let control = top.join("DEBIAN");

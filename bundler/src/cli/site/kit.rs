@@ -213,7 +213,7 @@ impl Args {
         let parsed = String::from_utf8_lossy(&bytes).parse::<toml::Table>();
         parsed.map(|_| Some(bytes)).map_err(|error| {
             let message = format!("`{}`: {error}", path.display());
-            Failure::say(failure::USAGE, message).help("correct the line; nothing was written")
+            Failure::say(failure::USAGE, message).help("correct the line")
         })
     }
 

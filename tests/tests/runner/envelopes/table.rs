@@ -156,6 +156,11 @@ pub(super) const TABLE: &[Case] = &[
         "edge-2 --fleet nowhere --environment dev --cluster-type edge --out two.kit",
     ),
     not_here(
+        "outhaul site kit",
+        "a package is made first, see `first_stick`",
+        "edge-2 --fleet nowhere --environment dev --cluster-type edge --package a_1_all.deb --stick .",
+    ),
+    not_here(
         "outhaul site approve",
         "a fingerprint is asked for, see `story`",
         "nowhere --fleet fleet",

@@ -58,7 +58,7 @@ pub(super) fn packages(paths: &[PathBuf]) -> Result<Vec<Package>, Failure> {
     let refused = |path: &Path, why: &str| {
         let message = format!("`{}` {why}", path.display());
         Failure::say(failure::USAGE, message).help(
-            "give `.deb` files under the names that they were built with, such as outhaul-agent_0.1.0-1_amd64.deb; nothing was written",
+            "give `.deb` files under the names that they were built with, such as outhaul-agent_0.1.0-1_amd64.deb",
         )
     };
     for path in paths {
@@ -96,7 +96,7 @@ pub(super) fn packages(paths: &[PathBuf]) -> Result<Vec<Package>, Failure> {
     {
         let message = "none of the packages is the agent's (outhaul-agent_….deb)";
         return Err(Failure::say(failure::USAGE, message)
-            .help("`cargo xtask deb` makes it; give it with `--package`; nothing was written"));
+            .help("`cargo xtask deb` makes it; give it with `--package`"));
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)

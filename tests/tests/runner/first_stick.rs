@@ -222,7 +222,7 @@ fn a_machine_that_cannot_take_what_is_on_the_stick_is_left_as_it_is() {
         "{}",
         ran.stderr
     );
-    let full = "mount -t tmpfs -o size=64k tmpfs \"$ROOT/var/tmp\"";
+    let full = "mkdir \"$ROOT/var/lib/outhaul-start\"; mount -t tmpfs -o size=64k tmpfs \"$ROOT/var/lib/outhaul-start\"";
     let ran = bare.types("stick", full, 3, &start);
     assert!(
         ran.stderr.contains("No space left on device"),

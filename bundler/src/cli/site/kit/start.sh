@@ -12,6 +12,7 @@ site=SITE
 kit=$site.kit
 files='FILES'
 
+work=/var/lib/outhaul-start
 state=${OUTHAUL_STATE:-/var/lib/outhaul-agent}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 3
 stick=$(dirname -- "$here")
@@ -53,8 +54,11 @@ END
     [ -z "$changed" ] || fail 4 "nothing was installed: this is not what the centre put on the stick:$changed" \
         "do not use this stick; keep it, and ask the centre for another one"
     [ -z "$unread" ] || fail 3 "nothing was installed, because files of the stick could not be copied to $work:$unread" \
-        "with files missing, start the script where it lies on the stick; with no space left, free some (df -h /var/tmp); else the stick is damaged: ask for another one"
+        "with files missing, start the script where it lies on the stick; with no space left, free some (df -h /var/lib); else the stick is damaged: ask for another one"
 }
+
+# What dpkg has of the agent's package.
+status() { dpkg-query -W -f '${db:Status-Status}' outhaul-agent 2>/dev/null; }
 
 # The packages for this machine's processor.
 install_packages() {
@@ -71,11 +75,17 @@ $files
 END
     [ $# -gt 0 ] || fail 3 "nothing was installed: this machine is $processor, and the stick has no package for it, only:$there" \
         "ask the centre for a stick with the package for $processor (outhaul site kit --package)"
-    DEBIAN_FRONTEND=noninteractive dpkg --skip-same-version --refuse-downgrade --install "$@" >"$work/dpkg.log" 2>&1 || {
+    # What an interrupted installation left is installed anew.
+    if [ "$(status)" = installed ]; then set -- --skip-same-version "$@"; fi
+    DEBIAN_FRONTEND=noninteractive dpkg --refuse-downgrade --install "$@" >"$work/dpkg.log" 2>&1 || {
         code=$?
         cat "$work/dpkg.log" >&2
         fail 3 "dpkg ended with exit code $code and the lines above; nothing of Outhaul was started, and what ran before still runs" \
             "do what dpkg's lines say (a lock: wait until the other program has ended), and run this again"
+    }
+    [ "$(status)" = installed ] || {
+        cat "$work/dpkg.log" >&2
+        fail 3 "the package is not installed, but '$(status)'; what ran before still runs" "do what dpkg's lines say, and run this again"
     }
     dpkg-query -W -f 'package: ${Package} ${Version}, ${db:Status-Status}\n' outhaul-agent
 }
@@ -105,14 +115,18 @@ enrol() {
 
 main() {
     [ "$(id -u)" = 0 ] || fail 3 "this has to be run by root; nothing was changed" "sudo sh $here/start.sh"
-    for program in dpkg sha256sum mktemp setpriv; do
+    for program in dpkg sha256sum flock setpriv; do
         command -v "$program" >/dev/null || fail 3 "there is no program '$program' on this machine; nothing was changed" \
             "this script is for Debian and its relatives; elsewhere install the agent by hand and type: outhaul-agent enrol $here/$kit"
     done
     umask 077
-    work=$(mktemp -d /var/tmp/outhaul-start.XXXXXX) || fail 3 "no folder could be made in /var/tmp; nothing was changed" "free space (df -h /var/tmp), and run this again"
-    trap 'rm -rf "$work"' EXIT
+    # Root's own folder; what a killed run left in it goes.
+    mkdir -p "$work" || fail 3 "no folder could be made in /var/lib; nothing was changed" "free space (df -h /var/lib), and run this again"
+    exec 9>"$work.lock"
+    flock -n 9 || fail 3 "this script runs on this machine already; nothing was changed" "wait until it has ended, and run this again"
+    trap 'rm -rf "$work" "$work.lock"' EXIT
     trap 'exit 130' HUP INT TERM
+    rm -f "$work"/*
     fetch
     # The agent's user reads the kit, and only the kit; the packages stay root's.
     if [ -e "$state" ]; then

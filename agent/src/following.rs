@@ -161,7 +161,7 @@ fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
     let config = &agent.config.observe;
     let (base, path) = config
         .record_of(commit)
-        .ok_or("`record` under `[observe]` in agent.toml is no address")?;
+        .ok_or("`record` under `[observe]` in agent.toml is not a URL")?;
     let bytes = agent
         .facilities
         .server(&base, config.ca.as_deref(), "")
@@ -222,7 +222,7 @@ fn with_record(
     for name in names.iter().take(MAX_ASSIGNMENTS) {
         let Ok(parsed) = name.parse::<Name>() else {
             event.state = ClusterState::Failing;
-            let text = format!("the record names `{}`, which is no name", shortened(name));
+            let text = format!("the record names `{}`, which is not a valid name", shortened(name));
             event.message = join(&event.message, &text);
             continue;
         };

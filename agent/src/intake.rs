@@ -215,7 +215,7 @@ pub fn accept(
 fn report(agent: &mut Agent, refused: &AgentError) -> Result<(), AgentError> {
     match (refusals::report_refusal(agent, refused), refused) {
         (Err(error), AgentError::Refused { rule, .. }) if rule == refusals::NO_SPACE => {
-            tracing::warn!("that there is no space cannot be reported: {error}");
+            tracing::warn!("the lack of space cannot be reported: {error}");
             Ok(())
         }
         (done, _) => done,

@@ -294,7 +294,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
         _ => OrderEffect {
             refused: true,
             ..OrderEffect::with_message(
-                "this agent does not know what is ordered; update it".to_owned(),
+                "this agent does not know this order; update it".to_owned(),
             )
         },
     })

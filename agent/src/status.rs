@@ -440,7 +440,7 @@ impl Status {
             lines.push(format!("trouble: {trouble}"));
         }
         match &self.next[..] {
-            [] => lines.push("next: nothing is to be done".to_owned()),
+            [] => lines.push("next: no action needed".to_owned()),
             [one] => lines.push(format!("next: {one}")),
             many => {
                 let numbered = many.iter().enumerate();

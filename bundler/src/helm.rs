@@ -68,7 +68,7 @@ pub(crate) fn template(archive: &Path, release: &Release) -> Result<Vec<u8>, Str
         .spawn();
     let mut child = child.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("there is no `helm` here; install it, or name it in ${COMMAND}")
+            format!("`helm` was not found; install it, or name it in ${COMMAND}")
         }
         _ => format!("`helm` cannot be started: {error}"),
     })?;

@@ -129,7 +129,7 @@ impl ImageSource for Registries {
         Ok(self.brought(pulled.map_err(|error| {
             let mut error = failed(error);
             error.help.get_or_insert_with(|| {
-                "see that the chart's name and version are right, that its repository has it, and that it lets you in \
+                "see that the chart's name and version are right, that its repository has it, and that it accepts your credentials \
                  (`auths` in the file of `docker login`, `REGISTRY_AUTH_FILE`)"
                     .to_owned()
             });

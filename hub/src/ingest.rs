@@ -220,7 +220,7 @@ impl Intake {
         let (mut waiting, mut bytes) = (Vec::new(), 0);
         if self.malformed >= MAX_MALFORMED {
             let text = format!(
-                "what follows this line is not read: {} lines before it are no reports",
+                "what follows this line is not read: {} lines before it are not reports",
                 self.malformed
             );
             let line = RefusedLine {

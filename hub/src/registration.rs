@@ -84,7 +84,7 @@ pub enum EnrolError {
         site: String,
     },
     /// It shows the kit's token, as agents of before did.
-    #[error("the request shows its kit's token, which whoever carried it could have read")]
+    #[error("the request shows its kit's token, which anybody who transported it could have read")]
     TokenShown,
     /// Of another fleet.
     #[error("the request is of fleet `{found}`, this hub serves `{expected}`")]

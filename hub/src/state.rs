@@ -81,7 +81,7 @@ pub enum StateError {
     #[error(
         "{problem}; no acknowledgement is signed, the reports that came in are kept and will be \
          acknowledged\nhelp: set this machine's clock; if the fleet signed a wrong time, import a bundle \
-         that was signed after it was put right"
+         that was signed after it was corrected"
     )]
     Clock {
         /// By how much it is off.

@@ -271,7 +271,7 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     *changed.last_mut().unwrap() ^= 1;
     refused(&changed, 4, "the database is not the one that was written");
     refused(&good[..good.len() - 1], 4, "is damaged or was changed");
-    refused(b"{}\n", 2, "is no backup of a hub");
+    refused(b"{}\n", 2, "is not a backup of a hub");
     refused(
         &fs::read(hub.state().join("hub.db")).unwrap(),
         2,

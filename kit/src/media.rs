@@ -1,4 +1,4 @@
-//! Folders that a stranger may have prepared: sticks, watched folders, whatever travels.
+//! Untrusted folders: sticks, watched folders, whatever travels.
 //!
 //! What comes in: the path that a person or a configuration names, and relative names below it. What goes
 //! out: regular files, whole or not there, and bounded listings. Every part of a name is opened without

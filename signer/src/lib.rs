@@ -1,4 +1,4 @@
-//! Outhaul's trust: keys, signed metadata, envelopes, and the rules by which a site believes them.
+//! Outhaul's trust: keys, signed metadata, envelopes, and the rules by which a site verifies them.
 //!
 //! Two sides. The centre's: a [`Fleet`] folder signs what is published ([`publish`], [`ceremony`]).
 //! The site's: [`trust::verify`] decides over bytes alone what may be believed, with floors that

@@ -63,7 +63,7 @@ impl Ansible {
             .get_or_init(|| playbook::python(self.config.python.as_deref()));
         python.as_deref().ok_or_else(|| ApplyError::Program {
             program: "python3".into(),
-            problem: "no Python 3 that works was found".into(),
+            problem: "no working Python 3 was found".into(),
         })
     }
 

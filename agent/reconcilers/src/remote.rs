@@ -90,7 +90,7 @@ impl Remote {
             index: self.site.index(number)?,
             assignment: assignment
                 .parse()
-                .map_err(|_| self.gone("is not asked for a name that is none"))?,
+                .map_err(|_| self.gone("was asked for something that is not an assignment's name"))?,
         };
         let line = line::of(&request);
         let broken = |error: std::io::Error| self.gone(&format!("broke the connection: {error}"));
@@ -150,7 +150,7 @@ impl Remote {
                     silent_s += TICK.as_secs();
                     if silent_s >= self.silence_s {
                         return Err(self.gone(&format!(
-                            "has been silent for {silent_s} s, although work gives a sign of life every 2 s"
+                            "has been silent for {silent_s} s, although it sends a heartbeat every 2 s"
                         )));
                     }
                 }

@@ -87,7 +87,7 @@ pub fn next(event: &ClusterEvent) -> Option<String> {
              gitrepositories,kustomizations,applications --all-namespaces`"
         }
         ClusterState::Failing => {
-            "put right what its controller reports, at the centre or on the cluster"
+            "fix what its controller reports, at the centre or on the cluster"
         }
         ClusterState::Unreachable => {
             "see that the API server and the forge are reached from here, and `[kubernetes]` and `[observe]` in \

@@ -246,7 +246,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         ),
         (true, others) => (
             format!(
-                "there is no bundle in `{place}`: {others} other {}",
+                "no bundle found in `{place}`: {others} other {}",
                 if others == 1 { "file" } else { "files" }
             ),
             "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; a kit is taken by \

@@ -130,7 +130,7 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 format!(
-                    "put that right, run `outhaul-agent approve {number}` and import it again, or \
+                    "fix that, run `outhaul-agent approve {number}` and import it again, or \
                      import a newer bundle"
                 )
             }),
@@ -194,7 +194,7 @@ fn rolled_back(
                 advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
-                "nothing else is to be done; `rollback` may be tried again when that is put right"
+                "no other action needed; `rollback` may be tried again when that is fixed"
                     .into()
             }),
         });

@@ -152,7 +152,7 @@ impl Round {
         if self.decide.is_due() {
             let decided = decisions(agent);
             let problem = decided.as_ref().err().map(ToString::to_string);
-            // Tried again soon, because a person may have put it right; told once.
+            // Tried again soon, because a person may have fixed it; reported once.
             let known =
                 problem == self.unfinished && matches!(decided, Err(AgentError::Blocked { .. }));
             if known || !self.log_failure("what is unfinished", decided)? {
@@ -281,7 +281,7 @@ impl Round {
         first.map_or(Ok(0), Err)
     }
 
-    /// Whether it worked; a failure that time may mend is told and is no reason to end.
+    /// Whether it worked; a transient failure is reported and does not end the service.
     fn log_failure<T>(
         &self,
         what: &str,

@@ -74,7 +74,7 @@ pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentEr
 }
 
 /// What the centre is told of a source that was not taken: of a refusal itself, and of a lack of space, which only
-/// somebody on site can mend and the centre sees as a site that stays behind.
+/// somebody on site can fix and the centre sees as a site that stays behind.
 pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
     match error {
         AgentError::Refused {
@@ -83,7 +83,7 @@ pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
             message,
         } => Some(AgentError::refused(source_name, rule, message.clone())),
         AgentError::Space { .. } => Some(AgentError::refused(source, NO_SPACE, error.to_string())),
-        // Whoever fills the repository can mend it, and nobody on site.
+        // Whoever fills the repository can fix it, and nobody on site.
         AgentError::Incomplete { missing, .. } => {
             let message = format!("`{missing}` is not there; what came of the bundle is kept");
             Some(AgentError::refused(source, INCOMPLETE, message))

@@ -62,7 +62,7 @@ impl News {
             return format!("{}; nothing would be done", self.known());
         }
         let again = if self.recovered {
-            "; the memory of the highest versions would hold again"
+            "; the record of the highest accepted versions would be valid again"
         } else {
             ""
         };
@@ -79,7 +79,7 @@ impl News {
             return format!("{}; nothing was done", self.known());
         }
         let again = if self.recovered {
-            "; the memory of the highest versions holds again"
+            "; the record of the highest accepted versions is valid again"
         } else {
             ""
         };
@@ -124,7 +124,7 @@ struct SlipMetadata<'a> {
 
 impl SlipMetadata<'_> {
     fn nothing_behind<T>(&self) -> Result<T, AgentError> {
-        let message = "it is a slip and carries no bundle";
+        let message = "it is a slip, which has no bundle";
         Err(AgentError::refused(self.name, "metadata-only", message))
     }
 }
@@ -276,7 +276,7 @@ fn refuse_unless_newer(
     );
     if !newer_root && has <= had {
         let message = format!(
-            "the memory of the highest versions is damaged or was put back; a slip newer than \
+            "the record of the highest accepted versions is damaged or was replaced by an older copy; a slip newer than \
              timestamp version {had} is needed, this one has version {has}"
         );
         return Err(AgentError::refused(name, "rollback", message));
@@ -288,7 +288,7 @@ fn refuse_unless_newer(
     let known = trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
     if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {
         let message = format!(
-            "the memory of the highest versions is damaged or was put back; a slip signed after \
+            "the record of the highest accepted versions is damaged or was replaced by an older copy; a slip signed after \
              {known} is needed, this one was signed {}",
             accepted.signed_at
         );

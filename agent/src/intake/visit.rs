@@ -96,7 +96,7 @@ impl Reports {
                     _ => format!("{written}, newer ones were not"),
                 };
                 format!(
-                    "{which}: {problem}; put that right: the service tries again while it stays plugged in, or run \
+                    "{which}: {problem}; fix that: the service tries again while it stays plugged in, or run \
                      `outhaul-agent export`"
                 )
             }

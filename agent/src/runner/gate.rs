@@ -151,7 +151,7 @@ pub(crate) fn standing(
                 None => "no maintenance window is open".to_owned(),
             },
             (Obstacle::Clock, _) => format!(
-                "this site has maintenance windows, and nothing vouches for its clock: when it is time, {approve}"
+                "this site has maintenance windows, and its clock is not trusted: when it is time, {approve}"
             ),
         };
         all.push((obstacle, note));

@@ -30,7 +30,7 @@ pub fn html(status: &Status) -> String {
     );
     let _ = writeln!(page, "<h2>What to do next</h2>");
     if status.next.is_empty() {
-        let _ = writeln!(page, "<p>Nothing is to be done.</p>");
+        let _ = writeln!(page, "<p>No action needed.</p>");
     } else {
         list(&mut page, "ol", status.next.iter().cloned());
     }

@@ -209,7 +209,7 @@ fn what_stays_without_argo_cds_finalizer_is_said() {
     let told = offline.without_it(2);
     assert_eq!(offline.content().as_deref(), Some("one"));
     let words = "removed `hello`: `Application.argoproj.io argocd/hello`: it has no finalizer \
-                 `resources-finalizer.argocd.argoproj.io`: what Argo CD made of it stays";
+                 `resources-finalizer.argocd.argoproj.io`: the objects that Argo CD created are kept";
     assert!(told.contains(words), "{told}");
 }
 

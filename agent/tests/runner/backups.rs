@@ -102,7 +102,7 @@ fn a_restored_site_goes_on_with_its_keys_and_numbers_its_reports_anew() {
     let told = stdout(&machine.run(&["status"]));
     assert!(told.contains("restored from a backup"), "{told}");
 
-    // The content is there, and what was applied is put right on the new host.
+    // The content is there, and what was applied is corrected on the new host.
     assert_eq!(code(&machine.run(&["apply"])), 0);
     assert_eq!(machine.applied()["hello/manifest.yaml"], b"greeting: one\n");
     machine.take(&backed.centre.publish(&Draft::hello("three")));

@@ -105,7 +105,7 @@ fn what_is_no_time_in_the_future_is_refused_and_no_hold_begins() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     for (until, words) in [
-        ("friday", "`friday` is no time"),
+        ("friday", "`friday` is not a time"),
         ("2020-01-01T00:00:00Z", "is not in the future"),
         ("-2h", "is not in the future"),
         ("h", "is no time"),

@@ -344,7 +344,7 @@ fn a_plan_shows_the_slip_that_mends_floors_and_what_could_be_taken_then() {
     let told = plan(&slip);
     assert_told(&told, 0, &[]);
     assert!(
-        stdout(&told).contains("the memory of the highest versions would hold again"),
+        stdout(&told).contains("the record of the highest accepted versions would be valid again"),
         "{}",
         stdout(&told)
     );

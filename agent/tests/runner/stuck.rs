@@ -393,7 +393,7 @@ fn apply_puts_back_files_that_were_deleted_by_hand() {
     assert!(!file.exists(), "the stream says: report only");
     let status = stdout(&site.run(&["status"]));
     assert!(
-        status.contains("`outhaul-agent apply` puts it right now"),
+        status.contains("`outhaul-agent apply` corrects it now"),
         "{status}"
     );
     // Also under a hold: nothing new is installed by it.

@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
                     return fail(format!("`{owner}/{path}` and its blob differ in size"));
                 }
                 None if !carried.delta => {
-                    return fail(format!("nothing carries the content of `{owner}/{path}`"));
+                    return fail(format!("no blob contains the content of `{owner}/{path}`"));
                 }
                 Some(_) | None => {}
             }

@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
                     .related(&first, "first here")
                     .help(match key.as_str() {
                         "apiVersion" | "kind" => {
-                            "if another object begins here, write `---` in a line of its own before it"
+                            "if another object begins here, write `---` on a separate line before it"
                         }
                         _ => "keep one of the two",
                     }),

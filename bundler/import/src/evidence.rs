@@ -148,7 +148,7 @@ fn values(
         {
             found.insert(
                 5,
-                format!("`{key}`: list items without a name of their own were merged"),
+                format!("`{key}`: list items without a `name` were merged"),
             );
         } else if kalypso.is_container() {
             found.insert(7, format!("`{key}` was read as YAML 1.1"));

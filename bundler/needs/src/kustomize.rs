@@ -303,7 +303,7 @@ impl Walk<'_> {
                     Means::Broken,
                     at,
                     message,
-                    "mend it, so that `kustomize build` builds it",
+                    "fix it, so that `kustomize build` builds it",
                 );
                 None
             }

@@ -1,4 +1,4 @@
-//! Check: everything that is wrong or doubtful in a control plane, at once.
+//! Check: everything that is wrong or suspicious in a control plane, at once.
 //!
 //! What comes in: a [`ControlPlane`] and what the stages made of it. What goes out: findings with
 //! severity, place and a way out: what cannot be rendered, and what can but was probably meant otherwise.

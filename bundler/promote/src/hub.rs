@@ -143,7 +143,7 @@ impl HubConnection<'_> {
         if !rules.is_none_or(decided) {
             return Err(GateError::Answer {
                 hub: hub.to_owned(),
-                problem: "it did not decide the rules of the promotion policy: this hub is older than they are"
+                problem: "it did not apply the rules of the promotion policy: this hub is too old for them"
                     .to_owned(),
             });
         }

@@ -128,7 +128,7 @@ impl Client {
                 path: path.to_path_buf(),
                 problem: match error {
                     outhaul_http::HttpError::NoCertificate { .. } => {
-                        "there is none in it".to_owned()
+                        "it contains none".to_owned()
                     }
                     other => other.to_string(),
                 },

@@ -3,7 +3,7 @@
 //! What comes in: the `manifests` of each assignment: a repository, a branch, a path. What goes out:
 //! that folder's files, in a spool, pinned to one commit; or, where a rendered file tells Flux, Argo CD or Fleet
 //! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
-//! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can mend it.
+//! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -141,7 +141,7 @@ impl<'a> Manifests<'a> {
         let missing = imported.into_iter().find(|path| !there.contains(path))?;
         let folder = if path.is_empty() { "." } else { path };
         let message = format!(
-            "`{target}` runs the playbook `{missing}` of its manifests, and there is none in `{folder}` of `{repo}`"
+            "`{target}` runs the playbook `{missing}` of its manifests, and `{folder}` of `{repo}` does not have it"
         );
         let at = self.platform.control_plane.targets.get(target);
         let finding = playbooks::missing(message);

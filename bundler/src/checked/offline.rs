@@ -182,7 +182,7 @@ fn badly_asked(
         (Some(error), _) => (error.message, error.help.unwrap_or_default()),
         (None, Err(error)) => (error.to_string(), error.help()),
         (None, Ok(_)) if !is_exact(version) => (
-            format!("`{version}` is not one version, and a bundle carries one"),
+            format!("`{version}` is not one version, and a bundle contains one"),
             "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
              that there are"
                 .to_owned(),

@@ -139,7 +139,7 @@ fn trust(
     let Some(records) = &around.records else {
         return Err(Failure::say(
             failure::ENVIRONMENT,
-            "there is no home folder to record it in",
+            "no home folder to record it in",
         )
         .help(format!(
             "set HOME or XDG_STATE_HOME, or name the file in {VARIABLE}"

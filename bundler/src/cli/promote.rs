@@ -305,7 +305,7 @@ impl Args {
             failure = failure.because(sentence);
         }
         Err(failure.help(
-            "the promotion holds; do by hand what the hook is for, or promote another commit",
+            "the promotion holds; do what the hook is for by hand, or promote another commit",
         ))
     }
 }

@@ -261,7 +261,7 @@ pub(super) fn isolation_failure(
     if !stalled.is_empty() {
         let streams: Vec<String> = stalled.iter().map(|name| format!("`{name}`")).collect();
         failure = failure.because(&format!(
-            "nothing was written for {}: its sites keep what they have until what is missing can be had",
+            "nothing was written for {}: its sites keep what they have until what is missing is available",
             streams.join(", ")
         ));
         if !sound {
@@ -295,7 +295,7 @@ impl Args {
             (Some(folder), _) => self.verify(folder),
             (None, Some(folder)) if folder.is_file() => {
                 let message = format!(
-                    "`{}` is a file, and no folder to write into",
+                    "`{}` is a file, not a folder",
                     folder.display()
                 );
                 Err(Failure::say(failure::USAGE, message).help("name another folder with `--out`"))
@@ -363,7 +363,7 @@ impl Args {
                 request.environment
             );
             return Err(Failure::say(failure::USAGE, message)
-                .help("give each environment a folder of its own with `--out`"));
+                .help("give each environment its own folder with `--out`"));
         }
         let mut cache = std::mem::take(&mut before.cache);
         let mode = self.input.mode();

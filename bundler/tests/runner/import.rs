@@ -126,7 +126,7 @@ fn an_equal_installation_needs_no_switch() {
     let told = installed.import(&[]).ok().stdout;
     assert!(told.contains("  equal        drone/hello-test\n"), "{told}");
     assert!(told.contains("2 folders: 2 equal\n"), "{told}");
-    assert!(told.contains("takes over without a switch"), "{told}");
+    assert!(told.contains("takes over without an option"), "{told}");
 }
 
 #[test]

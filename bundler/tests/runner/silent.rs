@@ -283,7 +283,7 @@ fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
     );
     let seen = made.check(&[]);
     assert!(
-        seen.contains("the files of this template end in `.jsn`, which is no usual ending")
+        seen.contains("the files of this template end in `.jsn`, which is not a usual ending")
             && seen.contains("did you mean `json`?"),
         "{seen}"
     );

@@ -197,7 +197,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
         hub_key,
     } = line
     else {
-        return Err(problem("its first line is no header".to_owned()));
+        return Err(problem("its first line is not a header".to_owned()));
     };
     if format != FORMAT && format != FORMAT_1 {
         return Err(problem(format!(

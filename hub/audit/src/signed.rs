@@ -193,7 +193,7 @@ fn report(
         && report.fleet.as_str() == export.fleet;
     if !is_it {
         return Err(format!(
-            "what stands for {place} is report {} of site `{}` of fleet `{}`",
+            "{place} refers to report {} of site `{}` of fleet `{}`",
             report.number, report.site, report.fleet
         ));
     }

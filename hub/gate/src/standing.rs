@@ -187,7 +187,7 @@ fn assess(
     }
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
-            "has reports {first} to {last} missing, which may tell of a failure; the next export or \
+            "has reports {first} to {last} missing, which may report a failure; the next export or \
              connection brings them"
         );
         return (SiteStatus::Gap, text);

@@ -12,7 +12,7 @@ use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
-const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is mended, run \
+const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
                            `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`";
@@ -164,7 +164,7 @@ fn text(done: &Imported) {
     if is_refused("too-many") {
         print::talk(
             "help: `outhaul-hub site requests` lists who waits; `outhaul-hub site reject` makes room: a false request \
-             by its fingerprint, or with `--network` what strangers sent; then import again",
+             by its fingerprint, or with `--network` all that came over the network; then import again",
         );
     }
     if is_refused("other-key") {

@@ -24,7 +24,7 @@ use crate::store::{IngestRefusal, StoreError};
 const UNUSABLE: &str = "unusable-entry";
 /// The rule of a file of reports without a byte.
 pub(super) const EMPTY: &str = "empty-file";
-/// Rules about what a person can put right, on the stick or at this hub: these refusals are news until somebody did.
+/// Rules about what a person can fix, on the stick or at this hub: these refusals are shown as open until somebody did.
 const OPEN: [&str; 5] = ["too-many", "unknown-site", "other-key", EMPTY, UNUSABLE];
 /// Bytes of a file that make its digest, beside its size: all of a file of reports, and of a bundle more than a hub
 /// reads.
@@ -81,7 +81,7 @@ impl RefusedFile {
         Self::whole(&error.path, UNUSABLE, error.source.to_string(), false)
     }
 
-    /// What an import ends with for it. What was refused before and is unchanged is no news: whoever carries the stick
+    /// What an import ends with for it. What was refused before and is unchanged is no news: whoever transports the stick
     /// was told, and a file that nobody removes must not hide what a later visit brings.
     pub fn exit_code(&self) -> u8 {
         match (self.known, self.is_trust) {

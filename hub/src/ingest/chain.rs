@@ -27,7 +27,7 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
     ] {
         if !(0..=LAST_MS).contains(&ms) {
             return Some(format!(
-                "report {} has {ms} ms as {what}, which is no time between 1970 and 9999",
+                "report {} has {ms} ms as {what}, which is not between 1970 and 9999",
                 report.number
             ));
         }

@@ -105,7 +105,7 @@ fn name_of(name: Named) -> Result<String, Wrong> {
     let wrong = |_| {
         Wrong::new(
             StatusCode::BAD_REQUEST,
-            "the name in this address is no text",
+            "the name in this URL is not UTF-8 text",
         )
     };
     name.map(|Path(name)| name).map_err(wrong)

@@ -157,7 +157,7 @@ fn purpose(state: &SiteState, row: &SiteRow) -> Result<bool, String> {
             Ok(false)
         }
         BundleStatus::Current => Err(format!(
-            "runs the newest bundle, and no report of it is missing; last heard of {}",
+            "runs the newest bundle, and no report of it is missing; last contact {}",
             row.last_seen_ago
         )),
         BundleStatus::Unknown => Err(unknown(row)),

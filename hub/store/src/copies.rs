@@ -195,7 +195,7 @@ fn same_schema(found: &[Entry], known: &[Entry]) -> Result<(), StoreError> {
     let of = |(kind, name, ..): &Entry| format!("{kind} `{name}`");
     if let Some(foreign) = found.iter().rev().find(|one| !known.contains(one)) {
         return Err(unsound(format!(
-            "its {} is none that this program makes",
+            "its {} was not made by this program",
             of(foreign)
         )));
     }

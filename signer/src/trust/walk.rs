@@ -2,7 +2,7 @@
 //!
 //! What comes in: metadata trusted before, a source. What goes out:
 //! verified roles, and with [`Walk::trusted`] the bytes to keep, role by role as each was accepted.
-//! Signatures, thresholds, versions and pins are judged by the core of `sigstore-tuf`; here is the order
+//! Signatures, thresholds, versions and pins are verified by the core of `sigstore-tuf`; here is the order
 //! of the steps, what each may cost, and the words for a refusal. It never writes anything.
 
 use std::collections::{BTreeMap, BTreeSet};

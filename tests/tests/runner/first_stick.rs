@@ -319,7 +319,7 @@ fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
             "none of the packages is the agent's",
         ),
         (&["agent.deb"], 2, "has no name of a Debian package"),
-        (&["outhaul-agent_2_amd64.deb"], 2, "is no Debian package"),
+        (&["outhaul-agent_2_amd64.deb"], 2, "is not a Debian package"),
         (
             &[PACKAGE, "--package", "./outhaul-agent_1_amd64.deb"],
             2,

@@ -109,7 +109,7 @@ fn sources(of: &Value) -> Vec<[&str; 4]> {
         .collect()
 }
 
-/// The first error among the conditions, in Argo CD's words. Warnings are none.
+/// The first error among the conditions, as Argo CD's message. Warnings are none.
 fn error(status: &Value) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
     conditions.iter().find_map(|condition| {
@@ -203,11 +203,11 @@ pub fn remains_after(object: &Value) -> Option<String> {
             let finalizers = object["metadata"]["finalizers"].as_array();
             let mut finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
             (!finalizers.any(|one| one.starts_with(CASCADE)))
-                .then(|| format!("it has no finalizer `{CASCADE}`: what Argo CD made of it stays"))
+                .then(|| format!("it has no finalizer `{CASCADE}`: the objects that Argo CD created are kept"))
         }
         "ApplicationSet" => (object["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true)
             .then(|| {
-                "it says `preserveResourcesOnDeletion`: what Argo CD made of it stays".to_owned()
+                "it sets `preserveResourcesOnDeletion`: the objects that Argo CD created are kept".to_owned()
             }),
         _ => None,
     }

@@ -89,7 +89,7 @@ pub enum AccessError {
         problem: String,
     },
     /// Neither a kubeconfig nor a pod.
-    #[error("no kubeconfig is set, and this is no pod with a service account")]
+    #[error("no kubeconfig is set, and this is not a pod with a service account")]
     Nowhere,
 }
 

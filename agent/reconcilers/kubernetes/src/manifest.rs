@@ -150,7 +150,7 @@ fn take(
     let text = |value: &Value, what: &str| match value {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
         _ => Err(format!(
-            "{place}: it has no `{what}`, so it is no Kubernetes object"
+            "{place}: it has no `{what}`, so it is not a Kubernetes object"
         )),
     };
     let api = text(&value["apiVersion"], "apiVersion")?;

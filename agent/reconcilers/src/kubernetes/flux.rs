@@ -112,7 +112,7 @@ impl Controller for Flux {
     fn status_text(&self, key: &Key, found: &Value) -> String {
         match (flux::is_flux(key), flux::is_suspended(found)) {
             (false, _) => String::new(),
-            (true, true) => "the bundle says `suspend: true`: Flux leaves it alone".into(),
+            (true, true) => "the bundle sets `suspend: true`: Flux does not reconcile it".into(),
             (true, false) => flux::status_text(found),
         }
     }

@@ -78,7 +78,7 @@ pub enum StateError {
         beside: String,
     },
     /// The memory of the highest versions was tampered with or lost.
-    #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
+    #[error("{problem}; no bundle is accepted until that is fixed, what runs continues")]
     Floors {
         /// What contradicts what.
         problem: String,

@@ -17,7 +17,7 @@ pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "Acknowledgement",
-        "Says that a large removal is meant: lets through one list of assignments and no other.",
+        "Confirms one large removal: permits one list of assignments and no other.",
         LABELS,
         object(vec![
             must(

@@ -26,7 +26,7 @@ pub(super) fn described() -> KindSchema {
     let conflict = object(vec![
         may(
             "containers",
-            "The containers that may contradict each other about it.",
+            "The containers that may set it to different values.",
             containers,
         ),
         must("key", "The key.", text("LOG_LEVEL")),
@@ -41,13 +41,13 @@ pub(super) fn described() -> KindSchema {
         ),
         may(
             "arrays",
-            "What becomes of lists that two containers set.",
+            "How lists that two containers set are merged.",
             one_of(&ArrayRule::NAMES),
         ),
         may("arraysByKey", "The same for single keys.", by_key),
         may(
             "conflicts",
-            "What becomes of two containers that are equal and differ.",
+            "How a conflict between two equal containers is handled.",
             one_of(&Conflicts::NAMES),
         ),
         may(

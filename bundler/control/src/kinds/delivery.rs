@@ -71,7 +71,7 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "drift",
-                "What sites do about what somebody changed by hand: `report` it, which is the default, or `correct` it as well.",
+                "How sites handle changes by hand: `report` it, which is the default, or `correct` it as well.",
                 one_of(&Drift::ALL.map(Drift::as_str)),
             ),
             may(

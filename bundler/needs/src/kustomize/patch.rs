@@ -264,7 +264,7 @@ impl Walk<'_> {
         match kind {
             _ if !is_builtin => {
                 let message = format!(
-                    "`{kind}` is a program of its own, and what images it writes is not known here"
+                    "`{kind}` is a separate program, and the images that it writes are not known here"
                 );
                 let help = "commit what it makes, and name that in `resources:`: a site may not have the program, \
                             and its images do not travel";

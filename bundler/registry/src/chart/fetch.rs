@@ -187,7 +187,7 @@ impl<'a> Fetch<'a> {
                 "is redirected to another host, `{to}`, which is not asked unless it is named: `--allow-host {to}`"
             ),
             false => format!(
-                "is redirected to another host, `{to}`, which is not asked: nothing here vouches for what it would give"
+                "is redirected to another host, `{to}`, which is not asked: no digest or signature here would verify the answer"
             ),
         };
         self.wrong(&format!("`{what}`"), problem)

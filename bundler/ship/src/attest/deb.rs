@@ -54,7 +54,7 @@ pub enum DebError {
     #[error("its control archive cannot be read: {0}")]
     Io(#[from] io::Error),
     /// Not a package.
-    #[error("it is no Debian package: {problem}")]
+    #[error("it is not a Debian package: {problem}")]
     Malformed {
         /// What is wrong.
         problem: &'static str,

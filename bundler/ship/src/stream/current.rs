@@ -1,7 +1,7 @@
 //! What a run does when the content is the one that was signed last: the same bundle for another stick.
 //!
 //! What comes in: the bundle as it would be built now, the fleet's record of the last one, and where it is
-//! wanted. What goes out: the same bytes once more, or that they cannot be had any more: a bundle cannot
+//! wanted. What goes out: the same bytes once more, or that they are not available any more: a bundle cannot
 //! be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
 
 use std::fs::File;

@@ -188,7 +188,7 @@ impl Enrolment {
 fn enrolled_before(site: &Site) -> Failure {
     let stream = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
     let mut void = vec![format!(
-        "its kit of before ({}), on whatever stick that is",
+        "its previous kit ({}), on whatever stick that is",
         site.enrolment.short()
     )];
     if !site.public_keys.is_empty() {
@@ -198,7 +198,7 @@ fn enrolled_before(site: &Site) -> Failure {
         void.push(counted(site.orders.len(), "order to it", "orders to it"));
     }
     let message = format!(
-        "`{}` has a kit already, for {stream}; another one makes void: {}",
+        "`{}` has a kit already, for {stream}; another one invalidates: {}",
         site.site,
         void.join("; ")
     );

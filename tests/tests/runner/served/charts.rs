@@ -362,7 +362,7 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
             "1.2.3",
             "chart `other` is not in the index, which lists app",
         ),
-        ("app", "", "no version is named, and a bundle carries one"),
+        ("app", "", "no version is named, and a bundle contains one"),
         ("''", "1.2.3", "no chart is named"),
     ] {
         release(&fixture, &url, chart, version, "unused");

@@ -1,4 +1,4 @@
-//! What was shipped once cannot be had any more: it is taken from the bundle that the stream shipped last.
+//! What was shipped once is not available any more: it is taken from the bundle that the stream shipped last.
 //!
 //! What comes in: a centre without its cache, its registry, a commit or its lock. What must come out: the next bundle,
 //! with what the sites have; a move only when it was asked for; and of what cannot travel its own finding.

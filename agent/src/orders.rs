@@ -1,7 +1,7 @@
 //! Signed orders: what the centre tells this very site, read from the index of a verified bundle.
 //!
 //! What comes in: an index that the metadata vouches for. What goes out: a new key, another stream, a site
-//! that installs nothing new, or the news that its key is approved; each once, with a report in the
+//! that installs nothing new, or that its key is approved; each once, with a report in the
 //! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
 //! order stops what runs. A revocation acts as soon as metadata and index hold; every other order only
 //! when the whole bundle was verified. README.md has the table.
@@ -75,7 +75,7 @@ impl OrderEffect {
 /// whole. Floors and metadata stay as they were.
 ///
 /// # Errors
-/// [`AgentError`] of the memory; an order that was not recorded is done again.
+/// [`AgentError`] of the store; an order that was not recorded is done again.
 pub fn execute_revocation(
     agent: &mut Agent,
     index: &Index,
@@ -99,7 +99,7 @@ pub fn execute_revocation(
 /// else of the bundle is for this site any more.
 ///
 /// # Errors
-/// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
+/// [`AgentError`] of the store or the state folder; orders that were not recorded are done again.
 pub fn execute(
     agent: &mut Agent,
     index: &Index,
@@ -147,7 +147,7 @@ pub(crate) fn refuse_if_revoked(db: &Connection, name: &str) -> Result<(), Agent
 /// Where this site's enrolment stands.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn enrolment(agent: &Agent) -> Result<EnrolmentStatus, AgentError> {
     let db = agent.store.read();
     if state::meta::<u64>(db, key::REVOKED)?.is_some() {
@@ -202,7 +202,7 @@ pub(crate) fn rehearse(
     };
     Ok(PlannedOrder {
         number: order.number,
-        what: order.what.word(),
+        what: order.what.as_str(),
         message: change.message,
         refused: change.refused,
         ends: change.stream.is_some() || order.what == Instruction::Revoke,
@@ -362,7 +362,7 @@ fn record(
         })
         .map_err(AgentError::from)?;
     cut::here("order-committed");
-    tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
+    tracing::warn!(number, "order `{}`: {}", order.what.as_str(), change.message);
     agent.site = site;
     if change.next.is_some() {
         agent.key = keys::key_in_use(&agent.state_folder, agent.store.read())?;
@@ -375,7 +375,7 @@ fn order_report(order: &Order, change: &OrderEffect) -> report::ReportEvent {
     let Order {
         number, enrolment, ..
     } = *order;
-    let what = order.what.word().to_owned();
+    let what = order.what.as_str().to_owned();
     let message = change.message.clone();
     if change.refused {
         return ReportEvent::OrderRefused {

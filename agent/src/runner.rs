@@ -222,7 +222,7 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
 /// Whether the work under way may have changed something on this host.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
     let (number, pass) = match site.work {
         Work::Applying(number) => (number, format!("apply {number}")),

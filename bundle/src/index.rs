@@ -84,7 +84,7 @@ pub struct Index {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<Order>,
     /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a
-    /// bill of materials. They are carried like any content and are no part of what is applied.
+    /// bill of materials. They are carried like any content and are not part of what is applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attestations: Vec<File>,
     /// Every blob of the bundle, in the order in which it lies in the tar.

@@ -1,4 +1,4 @@
-//! The wire formats that cross the gap: the bundle that goes out, the report that comes home.
+//! The wire formats that cross the gap: the bundle that goes out, the report that comes back.
 //!
 //! A bundle is a plain, deterministic tar (`*.outhaul`). Its members, in this order:
 //!

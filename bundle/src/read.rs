@@ -1,4 +1,4 @@
-//! Reads a bundle as a stream: nothing is sought, nothing is believed, nothing is decompressed.
+//! Reads a bundle as a stream: nothing is sought, nothing is trusted, nothing is decompressed.
 //!
 //! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
 //! order: the metadata files, for whoever knows the keys; the index, once somebody vouches for its
@@ -88,7 +88,7 @@ impl<R: Read> BundleReader<R> {
     /// Returns it with its exact bytes.
     ///
     /// # Errors
-    /// [`ReadError`] when the next member is no index, another one, or one that contradicts itself.
+    /// [`ReadError`] when the next member is not an index, another one, or one that contradicts itself.
     pub fn read_index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
         self.step(Stage::Metadata, Stage::Index, |reader| {
             reader.index(expected)

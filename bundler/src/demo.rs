@@ -1,8 +1,8 @@
-//! `outhaul demo`: the whole loop, on an example, in a folder of its own.
+//! `outhaul demo`: the whole loop, on an example, in a separate folder.
 //!
 //! What comes in: a folder (a temporary one, unless it is to be kept) and the three programs. What goes
 //! out: the story of two rounds on standard output: what was scheduled where and why, what travelled,
-//! what each site verified and applied, what came home, why the gate opened. It types the commands
+//! what each site verified and applied, what came back, why the gate opened. It types the commands
 //! that a user would type, runs agent and hub as the separate programs that they are, needs no root and
 //! no network, and changes nothing outside its folder.
 

@@ -1,7 +1,7 @@
 //! `helm template`: what a chart makes of the values of a release.
 //!
 //! What comes in: the archive of a chart, and a release. What goes out: the manifests that helm prints, within a time and a
-//! size. It runs in a folder of its own, with no configuration, repository or plugin of the user, and asks no cluster: a chart that
+//! size. It runs in a separate folder, with no configuration, repository or plugin of the user, and asks no cluster: a chart that
 //! looks something up in one finds nothing. It changes nothing.
 
 use std::fs::File;

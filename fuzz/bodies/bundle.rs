@@ -115,7 +115,7 @@ pub fn orders(bytes: &[u8]) {
         assert!(order.number > 0);
         assert!(!matches!(order.what, Instruction::Move { first: 0, .. }));
         assert!(seen.insert((&order.site, order.enrolment, order.number)));
-        assert!(["approve", "move", "rekey", "revoke"].contains(&order.what.word()));
+        assert!(["approve", "move", "rekey", "revoke"].contains(&order.what.as_str()));
         let own = index.clone().for_site(&order.site);
         assert!(own.orders.contains(order));
     }

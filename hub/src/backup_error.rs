@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use outhaul_kit::text;
 
-/// Why a file is no backup, or is not restored.
+/// Why a file is not a backup, or is not restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {

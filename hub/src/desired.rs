@@ -62,7 +62,7 @@ pub enum DesiredError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Not believed.
+    /// Not accepted.
     #[error("{0}")]
     Trust(#[from] TrustError),
 }
@@ -180,7 +180,7 @@ fn verify<R: Read>(
     let accepted = match trust::verify(&trusted, &floors, metadata, &role, clock) {
         Err(error @ TrustError::Rollback { .. }) => {
             // A stick still has the bundles before the newest. Those that are on record, byte for
-            // byte, are known; nothing is believed or changed for it.
+            // byte, are known; nothing is trusted or changed for it.
             let known = known(session, reader, &role, number)?;
             return known.map(Verified::Known).ok_or(error.into());
         }

@@ -5,7 +5,7 @@
 //! that waits. Approval comes from a person who names the fingerprint (`site add`), from an order in a
 //! verified bundle, or from a kit that was announced before (`site expect`), once. A request that waits
 //! is never replaced and a conflict is never resolved here; a key that is on record is never replaced
-//! without being told so.
+//! without an explicit request.
 
 mod waiting;
 

@@ -137,7 +137,7 @@ impl Folder {
 /// Imports every path; with `write_acks`, folders get their acknowledgements.
 ///
 /// # Errors
-/// [`HubError`] when a path cannot be read or the store fails. Refused content is no error.
+/// [`HubError`] when a path cannot be read or the store fails. Refused content is not an error.
 pub fn import(
     hub: &mut Hub,
     paths: &[PathBuf],
@@ -462,7 +462,7 @@ fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
         .push(RefusedFile::whole(path, rule, reason, is_trust));
 }
 
-/// Files of the three kinds below a folder; what has such a name and is no regular file is refused.
+/// Files of the three kinds below a folder; what has such a name and is not a regular file is refused.
 fn search(media: Media, done: &mut Imported) -> Result<Folder, HubError> {
     let found = media.files(BOUNDS, |name| Sort::of(Path::new(name)).is_some())?;
     if found.incomplete {

@@ -1,4 +1,4 @@
-//! Ingest: signed reports in any order, any number of times, by any road, counted once each.
+//! Ingest: signed reports in any order, any number of times, by any transport, counted once each.
 //!
 //! What comes in: lines, one envelope each, from a file or a request. What goes out: rows in the store,
 //! what was refused with the reason, and how far each chain is complete. A report is taken when its
@@ -27,13 +27,13 @@ const LINES_AT_ONCE: usize = 2000;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// Rules about the key of a report: what they refuse counts when the report after it vouches for it.
 const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
-/// Rules of lines that are no reports.
+/// Rules of lines that are not reports.
 const MALFORMED: [&str; 2] = ["malformed", "oversized"];
 /// Refused lines listed one by one; the rest is counted.
 const MAX_LISTED: usize = 200;
 /// Lines of one batch that may be no reports at all; then the rest of it is not read.
 const MAX_MALFORMED: usize = 1000;
-/// Sites and rules of refused lines of one batch that are told apart; what is beyond is counted only.
+/// Sites and rules of refused lines of one batch that are distinguished; what is beyond is counted only.
 const MAX_GROUPS: usize = 1_000;
 /// Of these the ones that are recorded: a flood must not push out what came before it.
 const MAX_RECORDED: usize = 20;
@@ -127,7 +127,7 @@ pub struct Batch<'a> {
 /// Takes in every line of `lines`.
 ///
 /// # Errors
-/// [`IngestError`] when reading or the store fails. A refused line is no error.
+/// [`IngestError`] when reading or the store fails. A refused line is not an error.
 pub fn ingest(
     store: &mut Store,
     lines: impl BufRead,
@@ -172,7 +172,7 @@ pub struct Intake {
     at: u64,
     /// Lines with a bad signature that are still verified; `None` for any number.
     patience: Option<usize>,
-    /// Lines that were no reports.
+    /// Lines that were not reports.
     malformed: usize,
     done: Ingested,
     touched: BTreeSet<(String, String)>,
@@ -206,7 +206,7 @@ impl Intake {
         }
     }
 
-    /// The next lines, at most `most` and about a megabyte of them; `None` at the end, or when this is no file of
+    /// The next lines, at most `most` and about a megabyte of them; `None` at the end, or when this is not a file of
     /// reports.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub fn record(
     Ok(())
 }
 
-/// A request that came before the order by which it is believed.
+/// A request that came before the order by which it is trusted.
 fn accept_waiting(
     session: &Session<'_>,
     site: &str,
@@ -105,7 +105,7 @@ pub fn is_old(
     })
 }
 
-/// Whether a bundle said before that the key of this request is to be believed.
+/// Whether a bundle said before that the key of this request is to be trusted.
 ///
 /// # Errors
 /// [`EnrolError`] when the store fails or the request cannot be registered.

@@ -20,7 +20,7 @@ pub use views::{DecisionList, board, decisions, environments, problem, site, sit
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;
-/// Orders shown; those that nobody told of come first.
+/// Orders shown; those without a report come first.
 const MAX_ORDERS: usize = 100;
 /// Sites shown of one assignment.
 const MAX_SITES_OF_ASSIGNMENT: usize = 50;

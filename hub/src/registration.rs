@@ -2,7 +2,7 @@
 //!
 //! What comes in: a site's own request, signed by the very key that it is about and by the key of the kit that
 //! the site was given. What goes out: a registration, a new key for one, or why not. Who may approve is decided
-//! by `enrol` and `orders`; a key that is on record is never replaced without being told so.
+//! by `enrol` and `orders`; a key that is on record is never replaced without an explicit request.
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::Enrolled;
@@ -94,7 +94,7 @@ pub enum EnrolError {
         /// The request's.
         found: String,
     },
-    /// The key in it is none.
+    /// The key in it is not one.
     #[error("the request's key cannot be used")]
     Key(#[source] KeyError),
     /// The site follows another stream.

@@ -1,6 +1,6 @@
-//! The server: the page and the API over HTTP or HTTPS, until it is told to stop.
+//! The server: the page and the API over HTTP or HTTPS, until it is stopped.
 //!
-//! What comes in: an open hub and where to listen. What goes out: answers, and word to systemd when it is
+//! What comes in: an open hub and where to listen. What goes out: answers, and notifications to systemd when it is
 //! ready and that it lives. It stops on SIGTERM or SIGINT: no new connection is taken, running requests
 //! are finished, within a deadline. It holds the state's lock, so that there is one server.
 
@@ -50,7 +50,7 @@ pub struct ServerOptions {
     pub repository: Option<PathBuf>,
 }
 
-/// Serves until the process is told to stop. `ready` is called once with the address and the scheme
+/// Serves until the process is stopped. `ready` is called once with the address and the scheme
 /// when requests are answered.
 ///
 /// # Errors
@@ -104,7 +104,7 @@ fn service(router: &Router, peer: Peer) -> TowerToHyperService<Router> {
     TowerToHyperService::new(router.clone().layer(Extension(peer)))
 }
 
-/// As long as the store answers, systemd's watchdog is told so, twice per period.
+/// As long as the store answers, systemd's watchdog is informed, twice per period.
 async fn feed_watchdog(shared: Arc<Shared>) {
     let Some(period) = Watchdog::of_service().period() else {
         return;

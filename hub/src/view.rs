@@ -1,7 +1,7 @@
 //! What people and programs look at: desired beside actual, per site and per assignment.
 //!
 //! What comes in: one consistent reading of the store, and the time. What goes out: a [`Fleet`] of
-//! plain values for the page and the API. Three things are told apart and never merged: whether a
+//! plain values for the page and the API. Three things are distinguished and never merged: whether a
 //! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
@@ -129,7 +129,7 @@ pub struct Summary {
     pub failed: usize,
     /// Under way.
     pub in_progress: usize,
-    /// Wanted, but the site has not told of it.
+    /// Wanted, but the site has not reported about it.
     pub waiting: usize,
 }
 

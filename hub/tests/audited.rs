@@ -114,7 +114,7 @@ fn every_decision_is_recomputed_as_recorded_from_the_root_alone() {
     );
     let again = hub.run(&["audit", "export", hub.path("one.audit").to_str().unwrap()]);
     assert_eq!(code(&again), 1, "{}", stderr(&again));
-    // A later export continues the chain, and one of before is told from a rewritten one.
+    // A later export continues the chain, and an earlier one is distinguished from a rewritten one.
     assert_eq!(gate(&hub, "{}").0, 0);
     let later = exported(&hub, "three.audit").concat();
     let root = fs::read(centre.root()).unwrap();

@@ -90,7 +90,7 @@ fn a_folder_whose_database_is_gone_is_no_empty_folder() {
         !names.iter().any(|name| name.ends_with("restoring")),
         "{names:?}"
     );
-    // A set-up that was interrupted goes on, and is no lost hub.
+    // A set-up that was interrupted goes on, and is not a lost hub.
     let other = Hub::new();
     fs::create_dir(other.state()).unwrap();
     fs::write(other.state().join("hub.init"), b"").unwrap();
@@ -310,7 +310,7 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     fails(&tried, 4, &["has the digest", "help: "]);
     assert!(!hub.path("a").exists());
 
-    // The good one makes its parents, and leftovers of an interrupted restore are no hindrance.
+    // The good one makes its parents, and leftovers of an interrupted restore are no obstacle.
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join("hub.db.restoring"), b"half").unwrap();
     fs::write(deep.join("hub.db-wal"), b"of a database that is gone").unwrap();

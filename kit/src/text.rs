@@ -1,4 +1,4 @@
-//! Foreign text for people: what a stranger wrote must not control the terminal that shows it.
+//! Foreign text for people: what an untrusted party wrote must not control the terminal that shows it.
 //!
 //! What comes in: names of files, messages of other programs. What goes out: the same text, with control
 //! characters, line separators and changes of writing direction shown as `\u{…}`. It changes nothing
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::path::Path;
 
-/// The text with everything in it that a terminal or log would obey instead of show, escaped.
+/// The text with everything in it that a terminal or log would follow instead of show, escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() || is_invisible(c))
 }

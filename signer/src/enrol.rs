@@ -70,7 +70,7 @@ pub struct KitStream {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KitError {
-    /// The hub's key is no key.
+    /// The hub's key is not a key.
     #[error("the kit's hub key cannot be used")]
     HubKey {
         /// Why.
@@ -206,7 +206,7 @@ impl Kit {
         kit_key(&self.fleet, &self.site, &self.token)
     }
 
-    /// The kit's id: the id of the public half of [`Kit::key`], 64 hexadecimal digits. It is no secret.
+    /// The kit's id: the id of the public half of [`Kit::key`], 64 hexadecimal digits. It is not secret.
     pub fn id(&self) -> String {
         self.key().public().id()
     }

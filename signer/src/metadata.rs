@@ -2,7 +2,7 @@
 //!
 //! What comes in: typed values and signers. What goes out: the file's bytes; the signed part is encoded
 //! once, canonically, and these same bytes are signed and shipped. Reading back is for files that this
-//! module wrote itself: what others wrote is judged by [`crate::trust`] and never here.
+//! module wrote itself: what others wrote is verified by [`crate::trust`] and never here.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub mod protocol;
 
 use protocol::{FORMAT, HelperAnswer, HelperRequest, HelperVerb, MAX_ANSWER_BYTES, Remaining};
 
-/// How often somebody who waits for an answer gives a sign of life.
+/// How often somebody who waits for an answer gives a heartbeat.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The item that stands for what is not known yet.
@@ -114,7 +114,7 @@ impl Remote {
         }
     }
 
-    /// The answer, after as many signs of life as it takes.
+    /// The answer, after as many heartbeats as it takes.
     fn listen(
         &self,
         verb: HelperVerb,

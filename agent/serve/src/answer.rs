@@ -1,7 +1,7 @@
 //! Answers to requests, and the errors among them as the distribution specification has them.
 //!
 //! What comes in: what is to be said. What goes out: a whole HTTP response. Every answer says that it must not
-//! be taken for another type, and none has an encoding of its own.
+//! be taken for another type, and none has a separate encoding.
 
 use hyper::body::Bytes;
 use hyper::header::{

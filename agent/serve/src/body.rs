@@ -63,7 +63,7 @@ pub struct Source {
     pub hasher: Option<Hasher>,
     /// What the hash must be.
     pub digest: Digest,
-    /// Who is told what came of it.
+    /// Who is informed of the result.
     pub remember: Option<(Arc<Catalog>, Marks)>,
     /// What it is sent as.
     pub framing: Framing,

@@ -46,7 +46,7 @@ pub enum Ordered {
 
 impl Ordered {
     /// What was ordered, for the journal.
-    pub fn words(&self) -> String {
+    pub fn sentence(&self) -> String {
         match self {
             Self::Apply { number } => format!("apply bundle {number}"),
             Self::Approve { number, who } => {
@@ -156,7 +156,7 @@ fn approved(
     let site = runner::drive(agent)?;
     let row = generations::one(agent.store.read(), number)?;
     let state = site.state_of(number).or(row.map(|row| row.state));
-    let word = state.map_or("not active", State::word);
+    let word = state.map_or("not active", State::as_str);
     let note = runner::note_of(agent.store.read(), number)?;
     let still = match state {
         Some(State::Gated | State::Soaking) if !note.is_empty() => format!(": {note}"),

@@ -1,6 +1,6 @@
 //! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins anew.
 //!
-//! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
+//! What comes in: the site's state and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
 //! and may install again; what it accepted, reported and runs stays as it was. For another hub its reports are numbered
 //! anew, and what runs is reported again.
@@ -60,14 +60,14 @@ pub(super) fn enrol_again(
             outbox::renumber(db, &author, &site, "the agent: a new kit names another hub")?;
             events::repeat_state(db, &author)?;
         }
-        let told = ReportEvent::Decision {
+        let reported = ReportEvent::Decision {
             what: "enrol".to_owned(),
             who: "a new kit".to_owned(),
             number: None,
             assignment: None,
             reason: None,
         };
-        let report = outbox::queue(db, &author, told)?;
+        let report = outbox::queue(db, &author, reported)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
         for forgotten in [key::ORDERS, key::REVOKED, key::APPROVED, key::CARRIED] {

@@ -35,7 +35,7 @@ pub(super) struct Followed {
     pub bytes: Vec<u8>,
 }
 
-/// A bundle of the stream that this site was told to leave, when the order to move does not count any
+/// A bundle of the stream that this site was asked to leave, when the order to move does not count any
 /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
 pub(super) fn back_from_move(
     agent: &mut Agent,

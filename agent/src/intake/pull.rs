@@ -2,7 +2,7 @@
 //!
 //! What comes in: the URL that the site's owner set. What goes out: the same three steps as a file's. A
 //! blob whose download broke off, or was slow, goes on from its last byte; its digest is checked from the first to
-//! the last byte all the same. Nothing that the server says is believed for that it said it.
+//! the last byte all the same. Nothing that the server says is trusted for that it said it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};

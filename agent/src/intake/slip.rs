@@ -36,7 +36,7 @@ const TYPED: &str = "the typed slip";
     clippy::struct_excessive_bools,
     reason = "four independent facts of one slip, each said in a sentence of its own"
 )]
-pub struct News {
+pub struct SlipEffect {
     /// The file's name, or what stands for a typed one.
     pub name: String,
     /// Whether it told anything that this site did not know.
@@ -55,7 +55,7 @@ pub struct News {
     pub expired: bool,
 }
 
-impl News {
+impl SlipEffect {
     /// What believing it would do, in one sentence.
     pub fn plan(&self) -> String {
         if !self.fresh {
@@ -168,7 +168,7 @@ pub fn is_slip(name: &Path, file: &File) -> bool {
 ///
 /// # Errors
 /// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
-pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, AgentError> {
+pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<SlipEffect, AgentError> {
     let mut bytes = Vec::new();
     // One byte more than a slip may have is one that the reader refuses.
     file.take(MAX_TEXT_BYTES as u64 + 1)
@@ -183,20 +183,20 @@ pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, Ag
 /// Believes what a scanned or typed slip brings.
 ///
 /// # Errors
-/// A refusal (reported home), or [`AgentError`] of the memory; nothing was changed then.
-pub fn import_text(agent: &mut Agent, text: &str) -> Result<News, AgentError> {
-    let news = accept(agent, TYPED, Slip::from_text(text));
-    if let Err(error) = &news {
+/// A refusal (reported to the hub), or [`AgentError`] of the store; nothing was changed then.
+pub fn import_text(agent: &mut Agent, text: &str) -> Result<SlipEffect, AgentError> {
+    let effect = accept(agent, TYPED, Slip::from_text(text));
+    if let Err(error) = &effect {
         refusals::report_refusal(agent, error)?;
     }
-    news
+    effect
 }
 
 fn accept(
     agent: &mut Agent,
     name: &str,
     slip: Result<Slip, SlipError>,
-) -> Result<News, AgentError> {
+) -> Result<SlipEffect, AgentError> {
     let slip = slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
     check_claims(&agent.site, name, &slip)?;
     let db = agent.store.read();
@@ -222,7 +222,7 @@ fn accept(
         return Err(AgentError::refused(name, "mix-and-match", message));
     }
     let same = !doubtful && floors == accepted.versions && floors::trusted(db)? == accepted.trusted;
-    let news = News {
+    let effect = SlipEffect {
         name: name.to_owned(),
         fresh: !same,
         recovered: doubtful,
@@ -232,10 +232,10 @@ fn accept(
         expires: accepted.expires,
         expired: accepted.expired,
     };
-    if news.fresh {
+    if effect.fresh {
         store(agent, name, &offer)?;
     }
-    Ok(news)
+    Ok(effect)
 }
 
 /// Floors, metadata and time in one step, and the report of it.

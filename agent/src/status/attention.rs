@@ -44,7 +44,7 @@ pub struct Attention {
 /// What a person should do something about now.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let mut found = waiting(agent)?;
     match without_helper(agent) {
@@ -126,7 +126,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let numbers = active.into_iter().chain(site.earlier);
     Ok(numbers
         .filter_map(|number| {
-            // An index that cannot be read is told by what needs it.
+            // An index that cannot be read is reported by what needs it.
             let index = runner::index_of(agent, number).ok()?;
             let damages = intact::damages(&agent.state_folder, &index, Look::Changed);
             if damages.is_empty() {

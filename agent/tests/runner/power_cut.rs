@@ -45,11 +45,11 @@ fn end(site: &Site, last: &Output) -> End {
     End {
         code: last.status.code(),
         // Read from a stick: each number once, every link of the chain whole. That a bundle which just
-        // failed comes again is told, too; it is no part of what the cut changed.
+        // failed comes again is reported, too; it is not a part of what the cut changed.
         story: site
             .story()
             .into_iter()
-            .filter(|told| told != "refusal failed-before")
+            .filter(|printed| printed != "refusal failed-before")
             .collect(),
         states: states.collect(),
         applied: site.applied(),
@@ -262,7 +262,7 @@ fn a_cut_at_any_instant_of_a_rollback_changes_nothing_about_its_end() {
         // When the service started is the only thing that a cut may move.
         let end = |site: &Site, last: &Output| {
             let mut end = end(site, last);
-            end.story.retain(|told| told != "started");
+            end.story.retain(|printed| printed != "started");
             end
         };
         let expected = end(&whole, &whole.run(&["run", "--once"]));
@@ -291,7 +291,7 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    // The apply helper's, a cluster's and a hook's are passed where there is one, in tests of their own.
+    // The apply helper's, a cluster's and a hook's are passed where there is one, in their own tests.
     let own = names.filter(|name| {
         ["helper-", "object-", "hook-"]
             .iter()

@@ -40,16 +40,16 @@ pub fn stdout(output: &Output) -> String {
 
 /// Asserts an exit code and every one of these words on stderr.
 #[track_caller]
-pub fn assert_told(output: &Output, expected: i32, words: &[&str]) {
-    let told = stderr(output);
+pub fn assert_reports(output: &Output, expected: i32, words: &[&str]) {
+    let printed = stderr(output);
     assert_eq!(
         output.status.code(),
         Some(expected),
-        "{}{told}",
+        "{}{printed}",
         stdout(output)
     );
     for word in words {
-        assert!(told.contains(word), "`{word}` is not in: {told}");
+        assert!(printed.contains(word), "`{word}` is not in: {printed}");
     }
 }
 

@@ -18,7 +18,7 @@ use outhaul_tests::skipped;
 use serde_json::{Value, json};
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, Tree, assert_told, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
 use crate::split::{NOBODY, Split, as_user, give, no_other_user};
 
 fn draft(greeting: &str) -> Draft {
@@ -378,7 +378,7 @@ fn another_user_is_not_answered() {
     fs::set_permissions(other.folder.path(), open).unwrap();
     give(&other.state(), NOBODY - 1);
     let output = as_user(&other, NOBODY - 1, &["approve", "2"]);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["refuses this agent (peer)", "user 65533 asks"],

@@ -116,7 +116,7 @@ impl Day {
     ];
 
     /// `mon` to `sun`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Mon => "mon",
             Self::Tue => "tue",
@@ -320,7 +320,7 @@ impl Window {
 
     /// `mon, tue 08:00 to 17:00 UTC`.
     pub fn name(&self) -> String {
-        let days: Vec<&str> = self.days.iter().map(|day| day.word()).collect();
+        let days: Vec<&str> = self.days.iter().map(|day| day.as_str()).collect();
         let days = if days.is_empty() {
             "every day".to_owned()
         } else {

@@ -54,7 +54,7 @@ pub enum ReadError {
         /// Where the bundle ended.
         offset: u64,
     },
-    /// A block that is no header of a bundle.
+    /// A block that is not a header of a bundle.
     #[error("at byte {offset}: {problem}; the bundle is refused and what runs is untouched")]
     Header {
         /// Where the block lies.

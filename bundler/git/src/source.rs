@@ -292,7 +292,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
 /// Opens `dir` as the plain files that lie in it, even when it is a working copy.
 ///
 /// # Errors
-/// [`SourceError`] when it is no folder or cannot be read.
+/// [`SourceError`] when it is not a folder or cannot be read.
 pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
     if !dir.is_dir() {
         return Err(no_folder(dir));

@@ -55,7 +55,7 @@ impl Store {
     /// A copy of `url` in `cache`; nothing is fetched yet.
     ///
     /// # Errors
-    /// [`StoreError`] for what is no URL, and when there is no place for it.
+    /// [`StoreError`] for what is not a URL, and when there is no place for it.
     pub fn open(
         url: &str,
         cache: &Cache,

@@ -97,7 +97,7 @@ pub fn environments(
             name: file.path,
             text,
         });
-        // What does not read is told when the environment is loaded.
+        // What does not read is reported when the environment is loaded.
         for object in kinds::read_file(&file, &mut findings) {
             if let Object::Environment(one) = object {
                 found.push((one.name, one.control_plane.repo.value));

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a [`LoadRequest`], how to treat Kalypso's defects, and optionally the commits of an
 //! earlier snapshot to read again. What goes out: a [`Platform`] that holds what every stage gave, or
-//! the findings that kept the control plane from being read. A broken assignment is no error here: it
+//! the findings that kept the control plane from being read. A broken assignment is not an error here: it
 //! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
 //! With `--verbose` it says what it looked at and how long each stage took. It writes nothing outside the
 //! cache of fetched repositories.

@@ -96,7 +96,7 @@ pub enum DiffError {
         /// The repository.
         control_plane: String,
     },
-    /// A word that is no folder, without a repository.
+    /// A word that is not a folder, without a repository.
     #[error(
         "`{word}` is not a folder\nhelp: compare two folders, or revisions with `--control-plane URL|DIR`"
     )]
@@ -114,7 +114,7 @@ pub enum DiffError {
         /// The other.
         other: String,
     },
-    /// Which environment is meant cannot be told.
+    /// Which environment is meant cannot be known.
     #[error(
         "cannot infer the environment of `{before}` and `{after}`\nhelp: add `--environment NAME`: {known}"
     )]
@@ -205,7 +205,7 @@ pub fn load(
                 })
                 .ok()
         };
-        // Both sides are told, not only the first that fails.
+        // Both sides are reported, not only the first that fails.
         let (old, new) = (one(0, &before), one(1, &after));
         if let (Some(before), Some(after)) = (old, new) {
             let environment = environment.name;
@@ -433,7 +433,7 @@ impl DiffRequest {
     }
 }
 
-/// What a folder holds; `None` when it is none.
+/// What a folder holds; `None` when it is not one.
 fn folder(word: &str, folders: &dyn RenderedFolders) -> Option<SideSource> {
     let dir = PathBuf::from(word);
     if !dir.is_dir() {

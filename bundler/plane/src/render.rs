@@ -31,7 +31,7 @@ mod jinja;
 pub mod jinja_process;
 mod jinja_value;
 mod keys;
-mod memory;
+mod incremental;
 pub mod namespace;
 pub mod overlay;
 pub(crate) mod place;
@@ -40,7 +40,7 @@ pub mod trace;
 
 pub use disk::DiskCache;
 use engine::{Engines, Shared};
-pub use memory::{MemoryCache, Progress};
+pub use incremental::{MemoryCache, Progress};
 pub use overlay::RenderedOverlay;
 
 /// The code of findings about a config's key that a template cannot use.

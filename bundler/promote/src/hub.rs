@@ -112,7 +112,7 @@ impl HubConnection<'_> {
             hub: hub.to_owned(),
             problem: error.to_string(),
         };
-        // An age and a share have parameters of their own, which a hub of before knows.
+        // An age and a share have their own parameters, which an earlier hub knows.
         let rest = rules.map(|rules| GateRules {
             max_age_hours: None,
             quorum_percent: None,

@@ -442,7 +442,7 @@ fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<
     let same = |object: &Object| {
         matches!(object, Object::BaseRepo(read) if read.name == base.name
             && read.at.repo.value == base.at.repo.value
-            && read.commit.as_ref().is_some_and(|spot| spot.value == commit))
+            && read.commit.as_ref().is_some_and(|spanned| spanned.value == commit))
     };
     let before = kinds::read_file(file, &mut findings).len();
     let after = kinds::read_file(&changed, &mut findings);

@@ -35,7 +35,7 @@ pub enum HttpError {
         /// The URL.
         url: String,
     },
-    /// A URL that is none.
+    /// A URL that is not one.
     #[error("{0}\nhelp: write it as https://HOST/PATH")]
     Address(AddressError),
     /// The hub answered, but not with what was asked for.

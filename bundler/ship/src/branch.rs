@@ -67,7 +67,7 @@ impl Target {
     /// Where the environment of `plane` goes: where somebody said, or else to its only `GitOpsRepo`.
     ///
     /// # Errors
-    /// [`TargetError`] when it cannot be told where.
+    /// [`TargetError`] when it cannot be known where.
     pub fn of(plane: &ControlPlane, said: TargetChoice<'_>) -> Result<Self, TargetError> {
         let repos = &plane.gitops_repos;
         let at = match (said.to, said.gitops_repo, repos.len()) {

@@ -316,7 +316,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Serves an assignment's own repository to the reconciler that is told to fetch it. Then no file of it travels
+/// Serves an assignment's own repository to the reconciler that is asked to fetch it. Then no file of it travels
 /// besides: the content is in the pack.
 fn serve_own(
     name: &str,

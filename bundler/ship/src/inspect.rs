@@ -57,7 +57,7 @@ pub struct Trusted {
     pub expired: bool,
 }
 
-/// Why a file is no bundle to be believed.
+/// Why a file is not a bundle to be accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {

@@ -1,6 +1,6 @@
 //! What the centre knows of the fleet's sites: their enrolment, approved keys, and standing orders.
 //!
-//! What comes in: kits that were written, requests that came home, orders of people, reports that say
+//! What comes in: kits that were written, requests that came back, orders of people, reports that say
 //! that an order was carried out. What goes out: one record per site in the fleet's folder
 //! (`sites/<name>.json`), and the orders that the next bundle of a stream carries. It signs nothing: the
 //! bundle's metadata vouches for what is in the bundle.
@@ -33,7 +33,7 @@ pub struct Site {
     pub format: String,
     /// Its name.
     pub site: Name,
-    /// The stream that it follows, or was told to follow.
+    /// The stream that it follows, or was asked to follow.
     pub stream: Stream,
     /// The stream before the last order to move, until the site tells of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub enum SiteError {
         /// The id of the request's key.
         found: String,
     },
-    /// A request that is not believed.
+    /// A request that is not trusted.
     #[error("the request is refused: {problem}; nothing was changed")]
     Request {
         /// What was expected and found.

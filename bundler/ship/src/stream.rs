@@ -97,7 +97,7 @@ pub struct Request<'a> {
     pub scanners: &'a Programs,
 }
 
-/// Days until a bundle may no longer be installed, where nobody says otherwise.
+/// Days until a bundle may no longer be installed, by default.
 pub const EXPIRES_DAYS: u32 = 180;
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
@@ -149,7 +149,7 @@ pub fn produce(
         };
         match destination::planned(&mut stream) {
             Ok((mut last, plan)) => {
-                last.told()?;
+                last.reported()?;
                 ready.push((stream, last, plan));
             }
             Err(ProduceError::Removals { removals: more }) => removals.extend(more),

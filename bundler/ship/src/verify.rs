@@ -110,9 +110,9 @@ impl BlobSink for Decoding<'_> {
         };
         decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each).map_err(
             |error| {
-                let told = io::Error::other(error.to_string());
+                let reported = io::Error::other(error.to_string());
                 self.wrong = Some(error);
-                told
+                reported
             },
         )
     }

@@ -42,7 +42,7 @@ pub(super) struct LookedAt {
 }
 
 /// The same, with the images that were not asked for. When bundles are being made, images that would travel
-/// were judged already.
+/// were verified already.
 pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
     let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();
@@ -111,14 +111,14 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                 manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
             let is_certain = transport.is_some() || bundled.is_some();
             for gap in &found.followed.gaps {
-                let is_told = match gap.means {
+                let is_reported = match gap.means {
                     // That is an error, and said with what else is wrong with manifests.
                     Means::Broken => !is_built,
                     Means::Unreachable | Means::Nothing => true,
                     Means::Images => carries(&delivery),
                 };
-                if is_told {
-                    told(gap, is_certain, &mut gaps);
+                if is_reported {
+                    add_gap(gap, is_certain, &mut gaps);
                 }
             }
         }
@@ -227,7 +227,7 @@ fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Optio
 }
 
 /// Keeps what could not be followed, once, with whether it is certain for any cluster type.
-fn told(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
+fn add_gap(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
     match gaps.iter_mut().find(|(other, _)| other == gap) {
         Some((_, certain)) => *certain |= is_certain,
         None => gaps.push((gap.clone(), is_certain)),

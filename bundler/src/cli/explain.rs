@@ -170,9 +170,9 @@ impl Args {
     }
 }
 
-/// Prints it with short names for the sources, which are told once.
-fn print_with_legend(snapshot: &Snapshot, told: &str) {
-    let mut told = told.to_owned();
+/// Prints it with short names for the sources, which are reported once.
+fn print_with_legend(snapshot: &Snapshot, reported: &str) {
+    let mut reported = reported.to_owned();
     let mut legend = Vec::new();
     for source in [&snapshot.environment, &snapshot.base]
         .into_iter()
@@ -180,12 +180,12 @@ fn print_with_legend(snapshot: &Snapshot, told: &str) {
     {
         let commit = source.commit.get(..8).unwrap_or(&source.commit);
         let long = format!("{}@{commit}:", source.repo);
-        if !source.repo.is_empty() && told.contains(&long) {
-            told = told.replace(&long, &format!("{}:", source.name));
+        if !source.repo.is_empty() && reported.contains(&long) {
+            reported = reported.replace(&long, &format!("{}:", source.name));
             legend.push(format!("`{}:` is {}@{commit}", source.name, source.repo));
         }
     }
-    data(told.trim_end());
+    data(reported.trim_end());
     if !legend.is_empty() {
         say(&legend.join(", "));
     }

@@ -99,7 +99,7 @@ impl InputArgs {
     /// What to load, and from where.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is no folder.
+    /// [`Failure`] for a source that is not a folder.
     pub fn request(&self) -> Result<LoadRequest, Failure> {
         if self.environment.is_empty() {
             return Err(Failure::say(failure::USAGE, "no environment is named")
@@ -111,7 +111,7 @@ impl InputArgs {
     /// The same for another environment.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is no folder.
+    /// [`Failure`] for a source that is not a folder.
     pub fn request_for(&self, environment: &str) -> Result<LoadRequest, Failure> {
         let (sources, cache) = self.sources.parse()?;
         let from = match (&self.control_plane, &self.env_dir) {

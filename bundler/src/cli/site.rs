@@ -1,4 +1,4 @@
-//! `outhaul site`: who the fleet's sites are, and what single ones are told to do.
+//! `outhaul site`: who the fleet's sites are, and what single ones are asked to do.
 
 use std::path::PathBuf;
 
@@ -95,7 +95,7 @@ impl ListArgs {
         let sites = Sites::of(&fleet).all().map_err(site_failure)?;
         if self.recipients {
             // What is sealed for a revoked site's key would still be read with it.
-            let revoked = |site: &Site| site.orders.iter().any(|o| o.what.word() == "revoke");
+            let revoked = |site: &Site| site.orders.iter().any(|o| o.what.as_str() == "revoke");
             let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
             let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
             if readers.is_empty() {
@@ -115,7 +115,7 @@ impl ListArgs {
             let orders: Vec<_> = site
                 .orders
                 .iter()
-                .map(|order| format!("{} {}", order.number, order.what.word()))
+                .map(|order| format!("{} {}", order.number, order.what.as_str()))
                 .collect();
             let orders = match orders.len() {
                 0 => "no orders travel".to_owned(),

@@ -28,7 +28,7 @@ impl SourceArgs {
     /// What was typed, as values.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is none.
+    /// [`Failure`] for a source that is not one.
     pub fn parse(&self) -> Result<(SourceMap, Cache), Failure> {
         let usage = |error: SourceError| {
             let help = error.help();

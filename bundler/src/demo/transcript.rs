@@ -163,7 +163,7 @@ impl Transcript {
         }
     }
 
-    /// What came home.
+    /// What came back.
     pub fn hub(&self, site: &Value, transport: &str) {
         self.step(
             "hub",

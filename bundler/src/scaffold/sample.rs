@@ -27,7 +27,7 @@ fn pair(key: &str, value: &str) -> (String, String) {
 fn storage(plan: &ScaffoldPlan, reconciler: &str) -> &'static str {
     match reconciler {
         _ if reconciler.ends_with("-oci") => "oci",
-        // No cluster takes a playbook as a manifest, so that the two have folders of their own.
+        // No cluster takes a playbook as a manifest, so that the two have their own folders.
         "ansible" if has(plan, &OBJECTS) => PLAYBOOK,
         _ => "git",
     }

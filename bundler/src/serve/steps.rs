@@ -94,7 +94,7 @@ pub(super) fn chain_problem(error: &PromoteError) -> RoundProblem {
     }
 }
 
-/// Brings `one` to what its sources say now. What is done is told to `lines` as soon as it is.
+/// Brings `one` to what its sources say now. What is done is reported to `lines` as soon as it is.
 pub(super) fn bring(
     one: &EnvironmentConfig,
     request: &LoadRequest,
@@ -171,7 +171,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         let _ = writeln!(text, "{}", orders(bundle, &one.name));
         // An answer to a request for a signature ships what waits for it.
         let _ = writeln!(text, "{}", answers(bundle));
-        // Payloads travel in bundles, and are no part of the snapshot before they are collected.
+        // Payloads travel in bundles, and are not part of the snapshot before they are collected.
         let mut asked = BTreeSet::new();
         let all = plane.targets.values();
         for manifests in all.filter_map(|target| target.manifests.as_ref()) {
@@ -188,7 +188,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         for (repo, branch) in asked {
             let reference = branch.cloned().map_or(Reference::Head, Reference::Branch);
             let opened = source::open(repo, &reference, &request.sources, &request.cache);
-            // What cannot be read is told by the step that needs it.
+            // What cannot be read is reported by the step that needs it.
             let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
             let _ = writeln!(text, "{repo} {reference:?} {commit}");
         }
@@ -196,7 +196,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// The orders that the environment's bundles carry; a record that cannot be read is told when it is used.
+/// The orders that the environment's bundles carry; a record that cannot be read is reported when it is used.
 fn orders(config: &BundleConfig, environment: &str) -> String {
     let Ok(fleet) = Fleet::open(&config.fleet) else {
         return String::new();

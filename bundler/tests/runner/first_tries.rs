@@ -362,7 +362,7 @@ fn a_misspelt_stream_gets_the_name_that_was_meant() {
         assert!(seen.starts_with("exit code 2"), "{seen}");
         assert!(seen.contains(&format!("did you mean `{meant}`?")), "{seen}");
     }
-    // One that fits is written whole, and a size that is none is explained.
+    // One that fits is written whole, and a size that is not one is explained.
     let seen = fleet
         .fixture
         .run_only(&[&copy[..], &["--volume-size", "1M"]].concat());

@@ -134,7 +134,7 @@ fn the_tutorial_comes_out_as_its_story_says() {
     };
     let tutorial = Tutorial::new(&kalypso);
 
-    // 1: registered, and nothing selects it; who asks why is told so.
+    // 1: registered, and nothing selects it; who asks why is informed.
     tutorial.step("main", "1-onboard", "workloads");
     tutorial.promote("dev");
     assert_eq!(tutorial.assigned("dev"), set([]));

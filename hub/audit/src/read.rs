@@ -363,7 +363,7 @@ impl Export {
             let what = format!(
                 "entry {} ({} by {}) is not what its digest was made of",
                 act.id,
-                act.kind.word(),
+                act.kind.as_str(),
                 act.by
             );
             self.problem(at, what);

@@ -150,10 +150,10 @@ fn check(
     let (mut again, lines) = kept(&decision, &question.rules);
     // What the hub answered beside its content, as it is listed.
     let mut differences = Vec::new();
-    if decision.verdict.word() != recorded.verdict {
+    if decision.verdict.as_str() != recorded.verdict {
         differences.push(format!(
             "the verdict is {}, recorded is {}",
-            decision.verdict.word(),
+            decision.verdict.as_str(),
             recorded.verdict
         ));
     }

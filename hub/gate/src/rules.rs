@@ -417,7 +417,7 @@ fn plural(count: usize) -> &'static str {
 /// Names with each one's status, the first few.
 fn names<'a>(sites: impl Iterator<Item = &'a SiteStanding>) -> String {
     let all: Vec<String> = sites
-        .map(|site| format!("`{}` ({})", site.site, site.standing.word()))
+        .map(|site| format!("`{}` ({})", site.site, site.standing.as_str()))
         .collect();
     let more = all.len().saturating_sub(NAMED);
     let mut text = all[..all.len() - more].join(", ");

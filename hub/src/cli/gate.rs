@@ -136,7 +136,7 @@ fn refusal(decision: &Decision) -> String {
 fn text(decision: &Decision) {
     print::data(&format!(
         "{}: {} of {} sites of `{}` confirm base {}",
-        decision.verdict.word(),
+        decision.verdict.as_str(),
         decision.confirmed,
         decision.counted,
         decision.environment,

@@ -23,7 +23,7 @@ const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`)
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
 /// nothing to take in. A file that an earlier import refused and that did not change since is named again and changes
-/// no exit code: it was told then, and must not hide what a later stick brings.
+/// no exit code: it was reported then, and must not hide what a later stick brings.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \

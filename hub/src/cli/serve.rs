@@ -1,4 +1,4 @@
-//! `outhaul-hub serve`: the page and the API, until told to stop.
+//! `outhaul-hub serve`: the page and the API, until stopped.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

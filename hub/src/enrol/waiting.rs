@@ -1,8 +1,8 @@
 //! Requests that wait: kept side by side within bounds, and found again by name and fingerprint.
 //!
 //! What comes in: checked requests that nothing approves by itself. What goes out: rows that a person sees
-//! with their fingerprint before anything is approved. What comes over the network has bounds of its own,
-//! so that strangers can neither fill the store nor keep out what somebody brings in a file, or what a
+//! with their fingerprint before anything is approved. What comes over the network has its own bounds,
+//! so that untrusted parties can neither fill the store nor keep out what somebody brings in a file, or what a
 //! kit or an order lets in. It never replaces and never chooses.
 
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};

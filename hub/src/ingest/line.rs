@@ -49,7 +49,7 @@ impl LineRefusal {
     }
 }
 
-/// Why a report may be believed.
+/// Why a report may be accepted.
 #[derive(Debug, Clone)]
 enum Signed {
     /// The very payload is on record.

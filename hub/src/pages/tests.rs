@@ -66,9 +66,9 @@ pub(super) fn varied_store() -> Store {
         panic!("eight sites");
     };
     let hostile = "<script>alert('x')</script>";
-    let mut told = drifted.event(2, NEW, G::Active, C::Drifted);
-    told.assignments[0].message = format!("somebody changed {hostile}");
-    told.assignments[1].status = C::Compliant;
+    let mut reported = drifted.event(2, NEW, G::Active, C::Drifted);
+    reported.assignments[0].message = format!("somebody changed {hostile}");
+    reported.assignments[1].status = C::Compliant;
     let mut broken = failed.event(2, NEW, G::Failed, C::Failed);
     broken.message = "task `install package` failed: no space left on device".into();
     behind.started();
@@ -76,7 +76,7 @@ pub(super) fn varied_store() -> Store {
         (HOUR_MS, vec![ok.active(1, OLD), ok.active(2, NEW)]),
         (
             2 * HOUR_MS,
-            vec![drifted.say(ReportEvent::Observation(told))],
+            vec![drifted.say(ReportEvent::Observation(reported))],
         ),
         (
             3 * HOUR_MS,
@@ -179,7 +179,7 @@ fn ordered() -> Fleet {
             })
             .unwrap();
     }
-    let told = |site: &mut Site, number, what: &str, message: &str| {
+    let reported = |site: &mut Site, number, what: &str, message: &str| {
         let enrolment = site.enrolment(fake::TOKEN);
         site.say(ReportEvent::OrderDone {
             number,
@@ -203,10 +203,10 @@ fn ordered() -> Fleet {
         enrolment: refuses.enrolment(fake::TOKEN),
     };
     let lines = [
-        told(&mut done, 1, "approve", "the centre approved this site"),
+        reported(&mut done, 1, "approve", "the centre approved this site"),
         slip(&mut done, "dev-drone.slip", 3, 1),
         slip(&mut done, "the typed slip", 1, 2),
-        told(
+        reported(
             &mut done,
             2,
             "rekey",

@@ -1,4 +1,4 @@
-//! What all requests share: one writer, a pool of readers, a connection of its own for liveness, and lanes.
+//! What all requests share: one writer, a pool of readers, a separate connection for liveness, and lanes.
 //!
 //! What comes in: work on the store. What goes out: its result, worked out off the event loop. Readers wait
 //! neither for one another nor for the writer, and whether the store answers is never asked through a
@@ -252,7 +252,7 @@ impl Shared {
         .await
     }
 
-    /// Records a refusal, as long as there are few of them: strangers must not keep the store busy.
+    /// Records a refusal, as long as there are few of them: untrusted parties must not keep the store busy.
     pub(super) async fn refuse(
         self: &Arc<Self>,
         rule: &str,

@@ -41,7 +41,7 @@ pub struct NewReport<'a> {
     pub digest: &'a str,
     /// The signed envelope, as it came.
     pub envelope: &'a [u8],
-    /// By which road it came: `https` or a file's name.
+    /// By which transport it came: `https` or a file's name.
     pub via: &'a str,
     /// When, milliseconds since 1970.
     pub received_ms: i64,

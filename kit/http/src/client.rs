@@ -16,7 +16,7 @@ use crate::address::usable;
 use crate::authority::{self, Authority};
 use crate::error::HttpError;
 
-/// How long things may last; `None` is without a limit of its own.
+/// How long things may last; `None` is without its own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
     /// Until a connection stands.

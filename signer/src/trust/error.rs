@@ -1,4 +1,4 @@
-//! Why metadata is not believed: each refusal with what was expected, what was found and its rule.
+//! Why metadata is not trusted: each refusal with what was expected, what was found and its rule.
 //!
 //! What comes in: the facts of one failed check. What goes out: a message for the person at the machine
 //! and a stable word for reports. A refusal always means that nothing was changed.

@@ -232,8 +232,8 @@ fn stage() -> SystemFixture {
 }
 
 fn status(fixture: &SystemFixture) -> serde_json::Value {
-    let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
-    outhaul_tests::result(&told.stdout)
+    let reported = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
+    outhaul_tests::result(&reported.stdout)
 }
 
 /// What nothing hostile may change: what runs on site, what the hub and the centre know, what lies outside.

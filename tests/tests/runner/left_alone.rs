@@ -78,8 +78,8 @@ impl World {
     fn machine(&self, state: &str, kit: &str) -> (String, String) {
         fs::create_dir_all(self.path(state).parent().unwrap()).unwrap();
         let line = format!("--state {state} --output json enrol {kit}");
-        let told = outhaul_tests::result(&self.typed("outhaul-agent", &line).stdout);
-        let text = |key: &str| told[key].as_str().unwrap().to_owned();
+        let reported = outhaul_tests::result(&self.typed("outhaul-agent", &line).stdout);
+        let text = |key: &str| reported[key].as_str().unwrap().to_owned();
         (text("request"), text("fingerprint"))
     }
 

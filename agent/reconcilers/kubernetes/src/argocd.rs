@@ -82,14 +82,14 @@ fn application(object: &Value) -> Health {
 fn of_health(status: &Value) -> Health {
     let found = &status["health"];
     let state = found["status"].as_str().unwrap_or("Unknown");
-    let told = match found["message"].as_str() {
+    let reported = match found["message"].as_str() {
         Some(message) if !message.is_empty() => format!("{state}: {message}"),
         _ => format!("what it applied is {state}"),
     };
     match state {
         "Healthy" | "Suspended" => Health::Ready,
-        "Degraded" => Health::Failing(told),
-        _ => Health::Waiting(told),
+        "Degraded" => Health::Failing(reported),
+        _ => Health::Waiting(reported),
     }
 }
 
@@ -142,7 +142,7 @@ pub fn status_text(object: &Value) -> String {
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let sync = &status["sync"];
-    let mut told = text(&sync["status"]);
+    let mut reported = text(&sync["status"]);
     let revisions: Vec<String> = match sync["revisions"].as_array() {
         Some(all) => all.iter().map(text).collect(),
         None => vec![text(&sync["revision"])],
@@ -152,17 +152,17 @@ pub fn status_text(object: &Value) -> String {
         .filter(|one| !one.is_empty())
         .collect();
     if !revisions.is_empty() {
-        told += &format!(" to {}", revisions.join(", "));
+        reported += &format!(" to {}", revisions.join(", "));
     }
     for more in [
         &status["health"]["status"],
         &status["operationState"]["message"],
     ] {
         if let Some(more) = more.as_str().filter(|more| !more.is_empty()) {
-            told += &format!("; {more}");
+            reported += &format!("; {more}");
         }
     }
-    told
+    reported
 }
 
 /// `object` as Argo CD writes it back whole: without fields of its `spec` that are empty or `false`, which mean the

@@ -68,7 +68,7 @@ impl Client {
     /// A connection by `access`; nothing is asked yet. Each request may last `timeout`.
     ///
     /// # Errors
-    /// [`Trouble::Access`] for certificates that are none.
+    /// [`Trouble::Access`] for certificates that are not.
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
         let identity = match &access.identity {
             Identity::Certificate { chain, key } => Some(outhaul_http::Identity { chain, key }),

@@ -194,7 +194,7 @@ impl Cluster {
         })
     }
 
-    /// Sets one annotation, which is no part of what is applied: whoever sets it later is in nobody's way.
+    /// Sets one annotation, which is not a part of what is applied: whoever sets it later is in nobody's way.
     /// `false`: the object is not there any more.
     ///
     /// # Errors
@@ -401,7 +401,7 @@ fn resources(root: &str, list: &Value) -> Vec<Resource> {
                 .map(text)
                 .collect(),
         })
-        // A slash: a part of an object, such as its status. Anything else than a word is none of ours.
+        // A slash: a part of an object, such as its status. Anything else than a word is ignored.
         .filter(|resource| {
             let word = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
             !resource.plural.is_empty() && resource.plural.bytes().all(word)

@@ -34,7 +34,7 @@ pub fn is_flux(key: &Key) -> bool {
     KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
 }
 
-/// Whether Flux is told to leave `object` alone.
+/// Whether Flux is asked to leave `object` alone.
 pub fn is_suspended(object: &Value) -> bool {
     object["spec"]["suspend"] == true
 }

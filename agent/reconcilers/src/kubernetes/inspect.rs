@@ -37,7 +37,7 @@ pub struct InspectedObject {
     pub found: Option<Value>,
     /// How it came to be ours, as it stands now.
     pub origin: Ownership,
-    /// Whether fields are taken over from other managers.
+    /// Whether fields are adopted from other managers.
     pub force: bool,
     /// What this site changed in it, for people.
     pub note: String,

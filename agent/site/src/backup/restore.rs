@@ -220,7 +220,7 @@ fn unpack_one(file: &mut File, path: &Path, entry: &Entry, to: &Path) -> Result<
     let mut hasher = outhaul_bundle::digest::HashingWriter::new(&mut out);
     io::copy(&mut one, &mut hasher).map_err(|error| at("write", to)(error))?;
     let (_, found, _) = hasher.finish();
-    // It was compared a moment ago: a stick that gives two answers is no source.
+    // It was compared a moment ago: a stick that gives two answers is not a source.
     if found != entry.digest {
         let text = "it gives other bytes than when it was checked";
         return Err(at("read", path)(io::Error::other(text)).into());

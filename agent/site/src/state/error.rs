@@ -29,7 +29,7 @@ pub enum StateError {
         /// What it said.
         source: rusqlite::Error,
     },
-    /// The database file is no database any more.
+    /// The database file is not a database any more.
     #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
     Damaged {
         /// The file.

@@ -1,4 +1,4 @@
-//! Why a hub takes nothing of this site, as it is remembered and told.
+//! Why a hub takes nothing of this site, as it is remembered and reported.
 //!
 //! What comes in: the hub's rule and its words. What goes out: a value for the memory, a sentence, and what to do. It believes
 //! the hub for nothing else.

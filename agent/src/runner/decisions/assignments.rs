@@ -189,7 +189,7 @@ pub fn approve_alone(
 /// something has to be applied for it.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn approve_rest(agent: &mut Agent, number: u64, who: &str) -> Result<bool, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let mut all = held::all(agent)?;

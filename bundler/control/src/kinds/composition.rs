@@ -140,7 +140,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Compo
         );
         sound = false;
     }
-    // By name the later one always wins; anything else was chosen in order to be told.
+    // By name the later one always wins; anything else was chosen in order to be reported.
     let default = match rule {
         Precedence::Name => Conflicts::LaterWins,
         Precedence::Priority | Precedence::Specificity => Conflicts::Error,
@@ -244,7 +244,7 @@ fn allowed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Vec<AllowedConf
     Some(all)
 }
 
-/// What of a policy can only be told when every container is there.
+/// What of a policy can only be known when every container is there.
 pub fn check(plane: &ControlPlane, findings: &mut Diagnostics) {
     let Some(policy) = &plane.composition else {
         return;

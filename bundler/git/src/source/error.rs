@@ -49,7 +49,7 @@ pub enum SourceError {
         /// What the system said.
         error: std::io::Error,
     },
-    /// A URL that is none, or that may not be opened.
+    /// A URL that is not one, or that may not be opened.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The server, or what stands for it, cannot be reached.
@@ -108,7 +108,7 @@ pub enum SourceError {
         /// Its unit.
         unit: &'static str,
     },
-    /// A file or folder of a commit that is no file or folder, or not there.
+    /// A file or folder of a commit that is not a file or folder, or not there.
     #[error("`{what}` cannot be read from its repository: {message}")]
     Damaged {
         /// Which.

@@ -61,7 +61,7 @@ impl SourceMap {
     /// are spoken to in clear: texts of the form `HOST` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`SourceError::Address`] for a text that is no host.
+    /// [`SourceError::Address`] for a text that is not a host.
     pub fn allow_hosts<S: AsRef<str>>(&mut self, hosts: &[S]) -> Result<(), SourceError> {
         self.allowed = AllowedHosts::parse(hosts)?;
         Ok(())

@@ -1,6 +1,6 @@
 //! YAML text to tokens: libyaml's scanner, on demand.
 //!
-//! In: text. Out: one token at a time, with block structure as tokens of its own.
+//! In: text. Out: one token at a time, with block structure as its own tokens.
 //! On demand matters: an error behind the first document is not an error of it.
 //! What counts as an implicit key, and how far one may reach (one line, 1024 characters),
 //! is libyaml's, for it decides what Kalypso takes for text.

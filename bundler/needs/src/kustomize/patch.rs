@@ -33,7 +33,7 @@ const HARMLESS: [&str; 12] = [
 pub(super) struct Patch {
     file: Arc<SourceFile>,
     documents: Vec<Node>,
-    /// Where the text is written, when it is no file of its own.
+    /// Where the text is written, when it is not a separate file.
     at: Option<Location>,
     /// Whether it says what it patches, so that its own name is not it.
     is_targeted: bool,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the text of a manifest. What goes out: image references, each once, with their parts.
 //! It reads lines, not YAML: a manifest with a fault still tells its images. A value that a template
-//! has yet to fill in, or a map below `image:` as in Helm's values, is no reference and is left out.
+//! has yet to fill in, or a map below `image:` as in Helm's values, is not a reference and is left out.
 
 use std::collections::BTreeSet;
 

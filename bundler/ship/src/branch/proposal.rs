@@ -1,4 +1,4 @@
-//! A pull request instead of a push: the same commit, on a branch of its own.
+//! A pull request instead of a push: the same commit, on a separate branch.
 //!
 //! What comes in: what is desired, and a [`Forge`]. What goes out: one branch per environment and base,
 //! always under the same name, and one open pull request from it, updated at every run. A branch to
@@ -100,7 +100,7 @@ impl<E: Error + 'static> From<StoreError> for ProposeError<E> {
 
 impl Repository {
     /// Proposes `desired` for the target's branch. `since` tells what it changes of what an older
-    /// snapshot gave, or why that cannot be told; see `outhaul_load::since`.
+    /// snapshot gave, or why that cannot be known; see `outhaul_load::since`.
     ///
     /// # Errors
     /// [`ProposeError`]; the target's branch is never changed.
@@ -239,7 +239,7 @@ impl Repository {
     }
 }
 
-/// A pull request from a branch of our own.
+/// A pull request from our own branch.
 struct Proposal<'a, E> {
     repository: &'a Repository,
     desired: &'a Desired<'a>,

@@ -28,7 +28,7 @@ pub(super) fn read(
     let mut there = BranchFiles::default();
     let record = only(&|path| path == RECORD_PATH)?.files.pop();
     let owned: BTreeSet<String> = match &record {
-        // Its content is judged where the plan is made.
+        // Its content is verified where the plan is made.
         Some(file) => Record::parse(&file.bytes)
             .map(|record| record.files.into_keys().collect())
             .unwrap_or_default(),

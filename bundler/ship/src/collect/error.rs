@@ -160,7 +160,7 @@ pub enum CollectError {
         /// The repository.
         url: String,
     },
-    /// What a rendered file asks of a repository is no single commit.
+    /// What a rendered file asks of a repository is not a single commit.
     #[error(
         "`{assignment}`: `{revision}` of `{url}` is not a branch, tag or commit, and a bundle contains one commit\n\
          help: name a branch, a tag or a commit"

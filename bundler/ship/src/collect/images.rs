@@ -49,7 +49,7 @@ pub trait ImageSource: std::fmt::Debug {
         known: Option<Digest>,
     ) -> Result<Brought, ImageError>;
 
-    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is no chart.
+    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is not a chart.
     ///
     /// # Errors
     /// [`ImageError`] when it is one and cannot be read.

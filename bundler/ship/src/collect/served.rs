@@ -143,7 +143,7 @@ impl Serving {
             Ref::Named(name) => {
                 wanted.refs.entry(name).or_insert_with(|| opened.clone());
             }
-            // Several commits of one repository may be asked for: each is there, under a name of its own where the
+            // Several commits of one repository may be asked for: each is there, under a separate name where the
             // branch is another one.
             Ref::Commit(id, branch) => {
                 let is_free = |name: &String| {

@@ -127,7 +127,7 @@ fn the_record_names_the_commits_and_every_file() {
     );
 }
 
-/// What a program wrote that had a format of its own for a folder's record.
+/// What a program wrote that had a separate format for a folder's record.
 #[test]
 fn a_folder_with_a_record_of_before_goes_on() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record/golden");

@@ -1,4 +1,4 @@
-//! What comes home about sites: requests that a person approves, and reports of orders carried out.
+//! What comes back about sites: requests that a person approves, and reports of orders carried out.
 //!
 //! What comes in: envelopes of unknown origin. What goes out: changed records. A request is signed by
 //! the key that it is about, and by the key of the kit that the centre wrote or, by order, the key that it
@@ -227,16 +227,16 @@ impl Sites<'_> {
         let Some(at) = at.filter(|_| ours) else {
             return Ok(SettleLine::Other);
         };
-        let told = SettledRequest {
+        let reported = SettledRequest {
             site: site.site.to_string(),
             number,
             what,
             refused,
         };
         if envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
-            return Ok(SettleLine::UnknownKey(told));
+            return Ok(SettleLine::UnknownKey(reported));
         }
-        let refused = &told.refused;
+        let refused = &reported.refused;
         // A revocation stands for as long as the site's enrolment: each bundle repeats it, so that it holds
         // beyond the key that first signed it.
         let order = if site.orders[at].what == Instruction::Revoke && refused.is_none() {
@@ -255,7 +255,7 @@ impl Sites<'_> {
             }
         }
         self.write(&site)?;
-        Ok(SettleLine::Settled(told))
+        Ok(SettleLine::Settled(reported))
     }
 }
 

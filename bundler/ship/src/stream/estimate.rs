@@ -130,7 +130,7 @@ pub fn estimate(
         let sound = Sound::of(platform, fleet, name, &collector)?;
         let mut last = sound.last()?;
         let mut plan = plan::plan(&sound.wanted(), &mut last);
-        last.told()?;
+        last.take_error()?;
         if let Err(removal) = std::mem::replace(&mut plan.removal, Ok(())) {
             return Err(removal.into());
         }

@@ -58,7 +58,7 @@ impl<'a> Destination for ToStream<'a> {
         mut last: LastBundle<'a>,
         plan: Plan<()>,
     ) -> Result<Committed<Self::Done, ProduceError>, ProduceError> {
-        last.told()?;
+        last.take_error()?;
         let Self {
             sound,
             secret,
@@ -108,7 +108,7 @@ impl From<Removal> for ProduceError {
     }
 }
 
-/// What a stream loses, and why; what is broken is told as that.
+/// What a stream loses, and why; what is broken is reported as that.
 pub(super) fn removed(
     platform: &Platform,
     last: &impl Shipped,

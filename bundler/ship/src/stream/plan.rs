@@ -279,7 +279,7 @@ pub(super) struct LastBundle<'a> {
 
 impl LastBundle<'_> {
     /// What kept the last good content of one from being looked for.
-    pub(super) fn told(&mut self) -> Result<(), ProduceError> {
+    pub(super) fn take_error(&mut self) -> Result<(), ProduceError> {
         self.trouble.take().map_or(Ok(()), Err)
     }
 
@@ -347,7 +347,7 @@ impl Shipped for LastBundle<'_> {
     }
 
     fn is_stalled(&self) -> bool {
-        // What cannot be told stops everything, before anything is removed.
+        // What cannot be known stops everything, before anything is removed.
         self.stalled || self.trouble.is_some()
     }
 }

@@ -151,7 +151,7 @@ fn record(fleet: &Path, role: &str, number: u64) -> PathBuf {
     bundle.with_file_name(format!("{role}.{number}{ENDING}"))
 }
 
-/// What each of `earlier` has of `bundle`'s stream. The file of one is judged by `trust`: the fleet's root metadata and
+/// What each of `earlier` has of `bundle`'s stream. The file of one is verified by `trust`: the fleet's root metadata and
 /// the time.
 ///
 /// # Errors

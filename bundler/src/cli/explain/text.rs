@@ -6,8 +6,8 @@ use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
 use outhaul_plane::explain::key::SetBy;
 use outhaul_plane::explain::requested::{ContainerCandidate, Requested};
-use outhaul_plane::explain::site::SiteStory;
-use outhaul_plane::explain::{ConfigExplanation, Explanation, KeyStory, LayerAt, LayerRole};
+use outhaul_plane::explain::site::SiteExplanation;
+use outhaul_plane::explain::{ConfigExplanation, Explanation, KeyExplanation, LayerAt, LayerRole};
 use outhaul_plane::render::trace::How;
 use outhaul_plane::schedule::explain::PolicyVerdict;
 
@@ -96,7 +96,7 @@ fn values(config: &ConfigExplanation, about_a_key: bool, out: &mut String) {
     }
 }
 
-fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
+fn one_key(key: &KeyExplanation, asked: bool, out: &mut String) {
     match &key.value {
         Some(value) => drop(writeln!(out, "    {} = {value}", key.key)),
         None => drop(writeln!(
@@ -211,7 +211,7 @@ fn of_schema(name: Option<&str>) -> String {
     )
 }
 
-pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
+pub(super) fn site(story: &SiteExplanation, site: &Site, nearest: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "site `{}` ({})", story.site, story.at);
     let _ = writeln!(
@@ -256,7 +256,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
             let _ = writeln!(out, "    broken: {problem}");
         }
         for own in &assignment.own {
-            let told = |value: &Option<serde_json::Value>| {
+            let reported = |value: &Option<serde_json::Value>| {
                 value
                     .as_ref()
                     .map_or("not set".to_owned(), ToString::to_string)
@@ -266,7 +266,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
                 1 => ", as on one other site".into(),
                 others => format!(", as on {others} other sites"),
             };
-            let (here, there) = (told(&own.value), told(&own.elsewhere));
+            let (here, there) = (reported(&own.value), reported(&own.elsewhere));
             let _ = writeln!(out, "    {} = {here}{shared}; elsewhere {there}", own.key);
             layers(&own.layers, "      ", &mut out);
         }

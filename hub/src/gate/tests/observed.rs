@@ -62,8 +62,8 @@ fn nothing_but_synced_and_complete_confirms() {
                 .with([follows("b", commit, state)])
                 .ask(NEW, 100);
             assert_eq!(decision.verdict, Closed, "{state} {commit}");
-            let told = decision.reasons.join(" ");
-            assert!(told.contains(state), "{told}");
+            let reported = decision.reasons.join(" ");
+            assert!(reported.contains(state), "{reported}");
         }
     }
     let lacks = edit(follows("b", NEW, "active"), |_, running| {

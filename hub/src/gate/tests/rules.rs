@@ -156,7 +156,7 @@ fn closed_times_and_windows_close_and_say_when_they_open() {
         "windows",
     );
     assert!(!found.met && found.opens.unwrap().contains(&day(NOW + 16 * HOUR_MS)));
-    // What cannot be read is no open time.
+    // What cannot be read is not an open time.
     let unreadable = two().ask_with(NEW, window(&[], "8", "9"));
     assert_eq!(unreadable.verdict, GateVerdict::Closed);
 }

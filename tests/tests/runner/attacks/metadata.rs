@@ -365,7 +365,7 @@ pub fn fast_forward_beyond_the_bound() -> Play {
         .collect();
     let centre = &mut stage.centre;
     (centre.snapshot.version, centre.timestamp.version) = honest;
-    // Nothing of it was believed, so that no key has to be changed for the site to go on.
+    // Nothing of it was trusted, so that no key has to be changed for the site to go on.
     let next = stage.next("honest");
     stage.refuses_bytes(&[&first], &driven).then_takes(&next)
 }

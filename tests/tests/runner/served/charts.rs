@@ -41,7 +41,7 @@ fn file_server(folder: PathBuf) -> String {
             let head = format!(
                 "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
             );
-            // A client that left is none of its business.
+            // A client that left is ignored.
             drop(
                 stream
                     .write_all(head.as_bytes())

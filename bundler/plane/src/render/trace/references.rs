@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub enum Names {
     /// One key.
     Key(String),
-    /// All of it, or what cannot be told from the text.
+    /// All of it, or what cannot be known from the text.
     Whole,
 }
 

@@ -1,4 +1,4 @@
-//! Gather: opens every source that an environment depends on, and reads the objects in it.
+//! Loader: opens every source that an environment depends on, and reads the objects in it.
 //!
 //! What comes in: a [`LoadRequest`]. What goes out: objects, each with who brought it, and the commits
 //! that were read. Base repositories and workload registrations lead to further sources; each
@@ -81,7 +81,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The same, but plain sites are passed over.
+    /// The same, but plain sites are skipped.
     pub fn without_sites(request: &'a LoadRequest) -> Self {
         Self {
             read_file: kinds::read_file_without_sites,

@@ -99,7 +99,7 @@ fn a_first_bundle_that_cannot_go_on_is_given_up_by_a_rollback() {
     assert!(stdout(&done).contains(words), "{}", stdout(&done));
     let status = site.status();
     assert!(status.get("unfinished").is_none(), "{status}");
-    let printed = site.story();
+    let printed = site.event_log();
     assert_eq!(
         printed[printed.len() - 2..],
         ["decision rollback", "1 failed"],

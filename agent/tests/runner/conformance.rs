@@ -209,7 +209,7 @@ fn drift_is_reported(stage: &mut Stage<'_>) {
     assert_eq!(code(&stage.site.run(&["run", "--once"])), 0);
     stage.expect(1, &[("a", "spoilt"), ("b", "one")]);
     assert_eq!(stage.statuses(), ["drifted", "compliant"]);
-    assert!(stage.site.story().contains(&"1 observed".to_owned()));
+    assert!(stage.site.event_log().contains(&"1 observed".to_owned()));
 }
 
 fn drift_is_corrected(stage: &mut Stage<'_>) {
@@ -228,7 +228,7 @@ fn drift_is_corrected(stage: &mut Stage<'_>) {
     assert!(is_well(stage), "{:?}", stage.statuses());
     let observed = stage
         .site
-        .story()
+        .event_log()
         .into_iter()
         .filter(|printed| printed == "1 observed")
         .count();

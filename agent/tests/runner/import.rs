@@ -30,7 +30,7 @@ fn the_same_bundle_again_is_already_active_and_nothing_is_applied() {
     let site = Site::new(&centre, "drone-7");
     let bundle = centre.publish(&Draft::hello("hi"));
     site.take(&bundle);
-    let reports = site.story();
+    let reports = site.event_log();
     // Applying again would put it back.
     let file = site.state().join("applied/hello/manifest.yaml");
     fs::remove_file(&file).unwrap();
@@ -43,7 +43,7 @@ fn the_same_bundle_again_is_already_active_and_nothing_is_applied() {
         "{again}"
     );
     assert!(!file.exists());
-    assert_eq!(site.story(), reports);
+    assert_eq!(site.event_log(), reports);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn plan_says_what_would_change_and_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = (site.applied(), site.story());
+    let before = (site.applied(), site.event_log());
     let load = Load::new("hello").file("manifest.yaml", "greeting: new\n");
     let bundle = centre.publish(&Draft::new([load, Load::new("more").file("m.yaml", "m")]));
     let plan = site.ok(&["plan", bundle.to_str().unwrap()]);
@@ -134,7 +134,7 @@ fn plan_says_what_would_change_and_changes_nothing() {
         "{printed:?}"
     );
     assert_eq!(plan["assignments"][1]["action"], "add");
-    assert_eq!((site.applied(), site.story()), before);
+    assert_eq!((site.applied(), site.event_log()), before);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn without_enough_space_nothing_is_changed() {
     assert!(site.applied().is_empty());
     assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
     // The centre learns why this site stays behind.
-    assert_eq!(site.story(), ["started", "refusal no-space"]);
+    assert_eq!(site.event_log(), ["started", "refusal no-space"]);
     assert_eq!(site.status()["refusals"][0]["rule"], "no-space");
     // And with space it works, as if nothing had been.
     site.configure("");

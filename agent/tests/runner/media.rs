@@ -109,11 +109,11 @@ fn an_export_to_a_read_only_stick_fails_clearly_and_loses_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = site.story();
+    let before = site.event_log();
     stick.read_only();
     let output = site.run(&["export", stick.path().to_str().unwrap()]);
     assert_reports(&output, 3, &[stick.path().to_str().unwrap(), "help:"]);
-    assert_eq!(site.story(), before);
+    assert_eq!(site.event_log(), before);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn an_export_to_a_full_stick_fails_clearly_and_leaves_no_torn_file() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = site.story();
+    let before = site.event_log();
     let _ = fs::write(stick.path().join("photos"), vec![1; 1 << 20]);
     let output = site.run(&["export", stick.path().to_str().unwrap()]);
     let kept = "every report that the hub has not acknowledged is still here";
@@ -139,7 +139,7 @@ fn an_export_to_a_full_stick_fails_clearly_and_leaves_no_torn_file() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left, ["photos"], "no torn file and no empty folder");
-    assert_eq!(site.story(), before);
+    assert_eq!(site.event_log(), before);
 }
 
 #[test]

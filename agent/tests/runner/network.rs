@@ -78,7 +78,7 @@ fn a_download_that_broke_off_goes_on_from_its_last_byte() {
     assert_eq!(site.active(), None);
     assert!(site.applied().is_empty());
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started"],
         "a broken link is no refusal"
     );
@@ -108,7 +108,7 @@ fn a_blob_changed_on_the_server_is_refused_and_reported_once() {
     }
     assert!(site.applied().is_empty());
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started", "refusal digest", "started"]
     );
     fs::write(&blob, good).unwrap();
@@ -243,7 +243,7 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
     }
     assert_eq!(site.active(), None);
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started", "refusal incomplete", "started"]
     );
     fs::write(&blob, content).unwrap();

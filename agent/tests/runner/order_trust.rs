@@ -161,10 +161,10 @@ fn an_order_to_move_to_a_stream_that_nobody_delegates_is_refused() {
     let site = running(&centre);
     let nowhere = move_to(&centre, "nowhere", 90);
     site.take(&centre.publish(&Draft::hello("two").order("drone-7", 1, nowhere)));
-    let story = site.story();
+    let event_log = site.event_log();
     assert!(
-        story.contains(&"order move refused".to_owned()),
-        "{story:?}"
+        event_log.contains(&"order move refused".to_owned()),
+        "{event_log:?}"
     );
     centre.replace_stream_key();
     site.take(&centre.publish(&Draft::hello("three")));
@@ -199,10 +199,10 @@ fn orders_of_a_replaced_key_do_not_count() {
         (status["enrolment"].as_str(), status["orders_done"].as_u64()),
         (Some("approved"), Some(1))
     );
-    let story = site.story();
+    let event_log = site.event_log();
     assert!(
-        story.contains(&"order revoke refused".to_owned()),
-        "{story:?}"
+        event_log.contains(&"order revoke refused".to_owned()),
+        "{event_log:?}"
     );
 }
 

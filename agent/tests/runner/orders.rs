@@ -97,9 +97,9 @@ fn a_site_is_requested_until_the_approval_of_its_key_comes_with_a_bundle() {
     assert_eq!(site.status()["enrolment"], "approved");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
     assert!(
-        site.story().contains(&"order approve".to_owned()),
+        site.event_log().contains(&"order approve".to_owned()),
         "{:?}",
-        site.story()
+        site.event_log()
     );
 }
 
@@ -118,7 +118,7 @@ fn an_approval_of_another_key_under_the_site_s_name_is_reported_loudly() {
     assert_eq!(site.status()["enrolment"], "other-key-approved");
     let shown = stdout(&site.run(&["status"]));
     assert!(shown.contains("ANOTHER KEY"), "{shown}");
-    assert!(site.story().contains(&"order approve refused".to_owned()));
+    assert!(site.event_log().contains(&"order approve refused".to_owned()));
 }
 
 #[test]
@@ -155,13 +155,13 @@ fn a_revoked_site_goes_on_with_what_runs_and_takes_nothing_new() {
     );
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.applied(), applied);
-    let story = site.story();
+    let event_log = site.event_log();
     assert_eq!(
-        story.iter().filter(|printed| *printed == "order revoke").count(),
+        event_log.iter().filter(|printed| *printed == "order revoke").count(),
         1,
-        "{story:?}"
+        "{event_log:?}"
     );
-    assert_eq!(story.last().unwrap(), "refusal revoked");
+    assert_eq!(event_log.last().unwrap(), "refusal revoked");
 }
 
 #[test]
@@ -215,15 +215,15 @@ fn a_rekeyed_site_asks_with_both_keys_and_signs_with_the_new_one() {
     );
     assert_eq!(key_of(&site).hex(), new.id());
     // The order itself is reported under the old key, all after it under the new one.
-    let story = signed_story(&site, &[old, new]);
-    let at = story
+    let event_log = signed_story(&site, &[old, new]);
+    let at = event_log
         .iter()
         .position(|(_, kind)| kind == "order_done")
         .unwrap();
-    assert!(story[..=at].iter().all(|(by, _)| *by == 0), "{story:?}");
+    assert!(event_log[..=at].iter().all(|(by, _)| *by == 0), "{event_log:?}");
     assert!(
-        at + 1 < story.len() && story[at + 1..].iter().all(|(by, _)| *by == 1),
-        "{story:?}"
+        at + 1 < event_log.len() && event_log[at + 1..].iter().all(|(by, _)| *by == 1),
+        "{event_log:?}"
     );
     assert_eq!(site.active(), Some(2));
 }
@@ -253,7 +253,7 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
         4,
         &["this stick is for dev/drone, this site is dev/tractor"],
     );
-    assert!(site.story().contains(&"order move".to_owned()));
+    assert!(site.event_log().contains(&"order move".to_owned()));
     assert_eq!(site.active(), Some(2));
 }
 
@@ -358,8 +358,8 @@ fn end(site: &Site) -> (Value, Vec<String>, [usize; 4]) {
         named("identities", "site.age"),
         named("identities", "before-"),
     ];
-    let story = site.ok(&["status"])["reports_last"].to_string();
-    (status, vec![story], keys)
+    let event_log = site.ok(&["status"])["reports_last"].to_string();
+    (status, vec![event_log], keys)
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_bundle_that_removes_everything_waits_until_a_person_says_yes() {
     site.ok(&["approve", "2", "--who", "ann"]);
     assert_eq!(site.active(), Some(2));
     assert!(site.applied().is_empty());
-    let printed = site.story();
+    let printed = site.event_log();
     assert!(printed.contains(&"decision approve".to_owned()), "{printed:?}");
 }
 
@@ -169,13 +169,13 @@ fn approval_always_makes_every_bundle_wait() {
 fn a_hold_says_whose_hold_it_replaces_and_a_release_without_one_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let before = site.story().len();
+    let before = site.event_log().len();
     let printed = stdout(&site.run(&["hold", "--release"]));
     assert!(
         printed.contains("no hold is set; nothing was changed"),
         "{printed}"
     );
-    assert_eq!(site.story().len(), before);
+    assert_eq!(site.event_log().len(), before);
     site.ok(&["hold", "--why", "harvest", "--who", "ann"]);
     let printed = stdout(&site.run(&["hold", "--why", "repair", "--who", "bob"]));
     assert!(
@@ -242,7 +242,7 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     assert_reports(&site.import(&second), 1, &["not tried again"]);
     assert_eq!(site.active(), Some(1));
     site.take(&centre.publish(&Draft::hello("three")));
-    let printed = site.story();
+    let printed = site.event_log();
     assert!(printed.contains(&"decision rollback".to_owned()), "{printed:?}");
 }
 

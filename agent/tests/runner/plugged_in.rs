@@ -9,7 +9,7 @@ use outhaul_tests::skipped;
 use crate::centre::{Centre, Draft};
 use crate::media::Stick;
 use crate::service::Service;
-use crate::site::{Site, in_words, tree};
+use crate::site::{Site, described, tree};
 
 /// What `status` says of the one stick.
 fn said(site: &Site) -> String {
@@ -48,7 +48,7 @@ fn what_is_reported_later_gets_onto_a_stick_that_stays_and_each_report_once() {
     service.wait_for(&format!("; reports up to {} are on", first + 1));
     let reports = site.read_reports(stick.path());
     assert_eq!(reports.len() as u64, first + 1);
-    assert_eq!(in_words(&reports.last().unwrap().event), "decision hold");
+    assert_eq!(described(&reports.last().unwrap().event), "decision hold");
     // Only what is newer was written: each report is on the stick once.
     let lines: usize = tree(&stick.path().join("reports"))
         .values()

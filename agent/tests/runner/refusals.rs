@@ -79,7 +79,7 @@ fn a_flipped_bit_anywhere_is_refused_and_changes_nothing() {
         assert!(kept(&site) == before, "{what} left something on disk");
     }
     assert_eq!(site.active(), Some(1));
-    let printed = site.story();
+    let printed = site.event_log();
     let refusals = printed
         .iter()
         .filter(|line| line.starts_with("refusal"))
@@ -115,7 +115,7 @@ fn an_older_number_is_refused_as_rollback() {
     );
     assert!(kept(&site) == before);
     assert_eq!(site.active(), Some(2));
-    assert_eq!(site.story().last().unwrap(), "refusal rollback");
+    assert_eq!(site.event_log().last().unwrap(), "refusal rollback");
 }
 
 #[test]

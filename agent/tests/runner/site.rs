@@ -241,15 +241,15 @@ impl Site {
 
     /// Each report in a few words: `started`, `1 staged`, `refusal rollback`, `decision hold` …
     #[track_caller]
-    pub fn story(&self) -> Vec<String> {
+    pub fn event_log(&self) -> Vec<String> {
         self.reports()
             .iter()
-            .map(|report| in_words(&report.event))
+            .map(|report| described(&report.event))
             .collect()
     }
 }
 
-pub fn in_words(event: &ReportEvent) -> String {
+pub fn described(event: &ReportEvent) -> String {
     let state = |state: GenerationState| serde_json::to_value(state).unwrap();
     match event {
         ReportEvent::Started { .. } => "started".to_owned(),

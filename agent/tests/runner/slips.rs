@@ -82,7 +82,7 @@ fn a_slip_raises_floors_and_time_and_leaves_what_runs_alone() {
     assert!(lower_bound(&site).as_second() >= issued.as_second());
     assert_eq!(site.applied(), applied);
     assert_eq!(site.active(), Some(1));
-    assert_eq!(site.story().last().unwrap(), "slip 1");
+    assert_eq!(site.event_log().last().unwrap(), "slip 1");
     let reports = site.reports();
     let ReportEvent::FreshnessSlip {
         issued_ms,
@@ -102,9 +102,9 @@ fn the_same_slip_twice_is_no_event() {
     let site = running(&centre);
     let slip = centre.slip("drone");
     assert_eq!(slip_effect(&site, &slip)["fresh"], true);
-    let story = site.story();
+    let event_log = site.event_log();
     assert_eq!(slip_effect(&site, &slip)["fresh"], false);
-    assert_eq!(site.story(), story);
+    assert_eq!(site.event_log(), event_log);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn an_older_slip_is_refused() {
     let (older, newer) = (centre.slip("drone"), centre.slip("drone"));
     site.ok(&["import", newer.to_str().unwrap()]);
     assert_refused(&site, &older, &["timestamp"]);
-    assert_eq!(site.story().last().unwrap(), "refusal rollback");
+    assert_eq!(site.event_log().last().unwrap(), "refusal rollback");
 }
 
 #[test]

@@ -41,9 +41,9 @@ fn assert_ended_well(split: &Split, what: &str) {
     let attention = &split.site.status()["attention"];
     assert!(attention.is_null(), "{what}: {attention}");
     // One that was done twice would be reported twice.
-    let story = split.site.story();
-    let active = story.iter().filter(|printed| *printed == "3 active").count();
-    assert_eq!(active, 1, "{what}: {story:?}");
+    let event_log = split.site.event_log();
+    let active = event_log.iter().filter(|printed| *printed == "3 active").count();
+    assert_eq!(active, 1, "{what}: {event_log:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_reports, in_words, stderr, stdout};
+use crate::site::{Site, assert_reports, described, stderr, stdout};
 
 /// A site on which bundle 2 runs, which left out a file of bundle 1.
 fn site_with_two() -> (Centre, Site) {
@@ -178,7 +178,7 @@ fn rollback_after_a_hold_was_released_does_not_install_what_waited() {
     site.ok(&["hold", "--release"]);
     assert_eq!(site.ok(&["rollback", "--who", "ann"])["active"], 1);
     assert_eq!(site.applied()["hello/manifest.yaml"], b"one\n");
-    let printed: Vec<String> = site.story();
+    let printed: Vec<String> = site.event_log();
     assert!(!printed.contains(&"3 applying".to_owned()), "{printed:?}");
     // It waits for a person now, also for the service and for the same stick.
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
@@ -262,14 +262,14 @@ fn a_target_that_goes_wrong_while_applying_is_reported_as_failed_and_blocks_noth
     // The hub hears of it once, as a failure and not as work that goes on.
     let failed = |printed: &&String| *printed == "3 failed";
     assert_eq!(
-        site.story().iter().filter(failed).count(),
+        site.event_log().iter().filter(failed).count(),
         1,
         "{:?}",
-        site.story()
+        site.event_log()
     );
     // Looking for drift meanwhile says nothing of a bundle that is half replaced.
     assert_reports(&site.run(&["run", "--once"]), 3, &["a-file/below"]);
-    assert!(!site.story().contains(&"2 observed".to_owned()));
+    assert!(!site.event_log().contains(&"2 observed".to_owned()));
     let status = stdout(&site.run(&["status"]));
     assert!(
         status.contains("to do: ") && status.contains("a-file/below"),
@@ -323,9 +323,9 @@ fn a_folder_of_a_waiting_bundle_that_is_gone_blocks_no_newer_one() {
     again.take(&third);
     site.take(&centre.publish(&Draft::hello("four")));
     assert!(
-        site.story().contains(&"3 rejected".to_owned()),
+        site.event_log().contains(&"3 rejected".to_owned()),
         "{:?}",
-        site.story()
+        site.event_log()
     );
 }
 
@@ -408,7 +408,7 @@ fn apply_puts_back_files_that_were_deleted_by_hand() {
     assert_eq!(fs::read(&file).unwrap(), b"greeting: one\n");
     assert_eq!(site.applied()["hello/payload/notes.txt"], b"read me\n");
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
-    let printed = site.story();
+    let printed = site.event_log();
     let decided = printed
         .iter()
         .rposition(|printed| printed == "decision apply")
@@ -443,7 +443,7 @@ fn drift_is_corrected_where_the_stream_says_so() {
     held.ok(&["hold"]);
     assert_reports(&held.run(&["run", "--once"]), 0, &[]);
     assert!(!held.applied().contains_key("hello/manifest.yaml"));
-    assert_eq!(in_words(&last_report(&held)), "1 observed");
+    assert_eq!(described(&last_report(&held)), "1 observed");
 }
 
 #[test]

@@ -271,13 +271,13 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(2));
     // Reported once that it is looked at, and once that it runs.
-    let story = site.story();
-    let of_two = story.iter().filter(|line| line.starts_with("2 "));
+    let event_log = site.event_log();
+    let of_two = event_log.iter().filter(|line| line.starts_with("2 "));
     let of_two: Vec<_> = of_two.filter(|line| *line != "2 observed").collect();
     assert_eq!(
         of_two,
         ["2 staged", "2 applying", "2 soaking", "2 active"],
-        "{story:?}"
+        "{event_log:?}"
     );
     let status = site.status();
     let shown = status.to_string();

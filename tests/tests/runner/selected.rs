@@ -202,21 +202,21 @@ fn another_site_is_distinguished_in_a_difference_and_a_slip_of_the_pen_is_found(
     assert!(!fixture.path("before/bench/lamp-new").exists());
     outhaul(&fixture, 0, "render", &["--verify", "before"]);
 
-    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "bench"]);
+    let printed = outhaul(&fixture, 0, "explain", &["lamp-new", "bench"]);
     assert!(
-        story.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
-        "{story}"
+        printed.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
+        "{printed}"
     );
-    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "--site", "bench-2"]);
-    assert!(story.contains("not assigned"), "{story}");
+    let printed = outhaul(&fixture, 0, "explain", &["lamp-new", "--site", "bench-2"]);
+    assert!(printed.contains("not assigned"), "{printed}");
     assert!(
-        story.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
-        "{story}"
+        printed.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
+        "{printed}"
     );
-    let story = outhaul(&fixture, 0, "explain", &["--site", "bench-2"]);
+    let printed = outhaul(&fixture, 0, "explain", &["--site", "bench-2"]);
     assert!(
-        story.contains("`lamp-new` by `trial` is for other sites, not for this one"),
-        "{story}"
+        printed.contains("`lamp-new` by `trial` is for other sites, not for this one"),
+        "{printed}"
     );
 
     copy(&fixture.path("dev"), &fixture.path("dev-before"));

@@ -15,20 +15,14 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 #[expect(dead_code, reason = "the tests of the bundle use the rest")]
 #[path = "../../../bundle/tests/archive.rs"]
 mod archive;
-#[path = "attacks/bombs.rs"]
 mod bombs;
 #[expect(dead_code, reason = "the signer's own tests use the rest")]
 #[path = "../../../signer/tests/centre.rs"]
 mod centre;
-#[path = "attacks/contents.rs"]
 mod contents;
-#[path = "attacks/members.rs"]
 mod members;
-#[path = "attacks/metadata.rs"]
 mod metadata;
-#[path = "attacks/stage.rs"]
 mod stage;
-#[path = "attacks/tough.rs"]
 mod tough;
 
 use stage::{Act, Play, SITE};

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::system::SystemFixture;
 
-#[path = "envelopes/table.rs"]
 mod table;
 
 use table::TABLE;

@@ -14,13 +14,9 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
 use super::system::SystemFixture;
 
-#[path = "hostile/answers.rs"]
 mod answers;
-#[path = "hostile/media.rs"]
 mod media;
-#[path = "hostile/peers.rs"]
 mod peers;
-#[path = "hostile/trees.rs"]
 mod trees;
 
 /// Writable memory of the agent in KiB, the small program on small machines.

@@ -13,13 +13,9 @@ use outhaul_tests::{Ran, program, run_compared};
 
 use super::system::SystemFixture;
 
-#[path = "left_alone/approvals.rs"]
 mod approvals;
-#[path = "left_alone/centre.rs"]
 mod centre;
-#[path = "left_alone/hub.rs"]
 mod hub;
-#[path = "left_alone/site.rs"]
 mod site;
 
 /// A line that is typed: program, arguments, exit code, and what must be said.

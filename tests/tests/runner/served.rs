@@ -14,11 +14,8 @@ use outhaul_tests::{available_or_skip, isolated_or_skip, program, run_script};
 use super::cluster::{SITE, follow_the_example};
 use super::system::SystemFixture;
 
-#[path = "served/charts.rs"]
 mod charts;
-#[path = "served/damage.rs"]
 mod damage;
-#[path = "served/lost.rs"]
 mod lost;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";

@@ -2,7 +2,6 @@
 //!
 //! The files below `cases` hold a tree, and after it what `kustomize build` of version 5.7.1 wrote for its path.
 //! The other trees are of a kind that Kustomize refuses, fetches for, or builds with what a reconciler adds.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -16,7 +16,7 @@ mod rules;
 
 pub use rules::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, RuleVerdict,
-    SOAK_HOURS, Window, time_ms,
+    SOAK_HOURS, PromotionWindow, time_ms,
 };
 
 /// Where the answers are, below the hub's address.

@@ -15,7 +15,7 @@ pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, che
 
 use crate::orders;
 use crate::registration::{is_revoked, known_key, refuse_key_of_other};
-use crate::store::{Origin, Registration, Session};
+use crate::store::{RequestOrigin, Registration, Session};
 
 /// Approves a request because a person says so: never a second key for a kit that was used.
 ///
@@ -60,7 +60,7 @@ fn refuse_used_kit(session: &Session<'_>, checked: &CheckedRequest) -> Result<()
 pub fn receive(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
@@ -101,7 +101,7 @@ fn wait_or_refuse(
     checked: &CheckedRequest,
     known: Option<&Registration>,
     refusal: EnrolError,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let vouched = match known {

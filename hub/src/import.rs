@@ -22,7 +22,7 @@ use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::{Hub, StateError};
-use crate::store::{Origin, StoreError};
+use crate::store::{RequestOrigin, StoreError};
 
 mod refused;
 
@@ -386,7 +386,7 @@ fn import_request(
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
         let result = hub
             .store
-            .write(|session| enrol::receive(session, &checked, Origin::FILE, now_ms))?;
+            .write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, now_ms))?;
         Ok(ImportedRequest {
             site: checked.request.site.to_string(),
             fingerprint: checked.key.id(),

@@ -39,7 +39,7 @@ mod values;
 mod wait;
 
 use argocd::ArgoCd;
-use controller::{Controller, PlainManifests};
+use controller::{ManifestController, PlainManifests};
 use flux::Flux;
 use inspect::InspectedObject;
 use objects::DesiredObjects;
@@ -53,7 +53,7 @@ pub const KIND: &str = "kubernetes";
 #[derive(Debug)]
 pub struct Kubernetes {
     config: KubernetesConfig,
-    controller: Box<dyn Controller>,
+    controller: Box<dyn ManifestController>,
     site: Rc<dyn ReconcilerContext>,
 }
 

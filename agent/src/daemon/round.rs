@@ -17,7 +17,7 @@ use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
 use crate::following;
-use crate::intake::pull::Repository;
+use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::report;
@@ -332,7 +332,7 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let config = agent.config.repository.clone();
     let limits = agent.limits;
     let Some(mut source) =
-        Repository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
+        BundleRepository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
     else {
         return Ok(());
     };

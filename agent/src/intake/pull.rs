@@ -92,7 +92,7 @@ impl Partial {
 
 /// A repository that is being read.
 #[derive(Debug)]
-pub struct Repository {
+pub struct BundleRepository {
     name: String,
     role: String,
     client: Box<dyn Server>,
@@ -101,7 +101,7 @@ pub struct Repository {
     max_issued_age_h: Option<u64>,
 }
 
-impl Repository {
+impl BundleRepository {
     /// The repository that `agent.toml` names; `None` when it names none.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Repository {
     }
 }
 
-impl MetadataSource for Repository {
+impl MetadataSource for BundleRepository {
     fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
         self.heartbeat.beat();
         self.client
@@ -220,7 +220,7 @@ impl MetadataSource for Repository {
     }
 }
 
-impl BundleSource for Repository {
+impl BundleSource for BundleRepository {
     fn name(&self) -> &str {
         &self.name
     }

@@ -30,7 +30,7 @@ pub use map::SourceMap;
 
 /// What of a repository is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reference {
+pub enum GitReference {
     /// What the repository itself calls its default branch.
     Head,
     /// The newest commit of a branch.
@@ -47,7 +47,7 @@ pub enum Reference {
     },
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for GitReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Head => f.write_str("its default branch"),
@@ -157,7 +157,7 @@ enum Storage {
 /// [`SourceError`] when it may not be opened, cannot be reached or has no such reference.
 pub fn open(
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
@@ -173,7 +173,7 @@ pub fn open(
 /// [`SourceError`] when it cannot be reached or has no such reference.
 pub fn open_given(
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
@@ -251,7 +251,7 @@ pub fn local_folder(url: &str) -> Option<&Path> {
 fn fetch(
     remote: &git::Remote,
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     let (repository, commit) = git::fetch(remote, reference, &cache.repository(url))?;
@@ -267,7 +267,7 @@ fn fetch(
 ///
 /// # Errors
 /// [`SourceError`] when it cannot be read or has no such reference.
-pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opened, SourceError> {
+pub fn open_folder(dir: &Path, url: &str, reference: &GitReference) -> Result<Opened, SourceError> {
     if git::is_repository(dir) {
         let repository = git::Repository::at(dir);
         let commit = repository.resolve(url, reference)?;
@@ -283,7 +283,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
         url,
         match reference {
             // A plain folder stands for the commit that it is said to be.
-            Reference::Commit { id, .. } => Some(id),
+            GitReference::Commit { id, .. } => Some(id),
             _ => None,
         },
     )

@@ -23,7 +23,7 @@ use outhaul_control::model::{
 use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
-    self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
+    self, Opened, GitReference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
 };
 
 mod files;
@@ -50,9 +50,9 @@ pub(super) struct Loader<'a> {
     sources: SourceMap,
     everything: RawObjects,
     findings: Diagnostics,
-    opened: BTreeMap<(String, Reference), Opened>,
+    opened: BTreeMap<(String, GitReference), Opened>,
     /// Where the environments are listed.
-    listed: Option<(Reference, Opened)>,
+    listed: Option<(GitReference, Opened)>,
     queue: VecDeque<Next>,
     seen: BTreeSet<(&'static str, String)>,
     /// Files of environments and bases that were read: one may be reached in several ways.
@@ -183,7 +183,7 @@ impl<'a> Loader<'a> {
         if let Some(dir) = source::local_folder(url) {
             self.sources.insert_default(&at.repo.value, dir);
         }
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let name = &self.request.environment;
         let reference = self.sources.pinned(name, &at.repo.value, reference);
         let Some(opened) = self.open(at, reference, &at.branch_at) else {
@@ -200,15 +200,15 @@ impl<'a> Loader<'a> {
 
     fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
         self.sources.insert_given(url);
-        let open = |reference: &Reference| {
+        let open = |reference: &GitReference| {
             source::open_given(url, reference, &self.sources, &self.request.cache)
         };
-        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
+        let reference = GitReference::Branch(branch.unwrap_or(MAIN).into());
         let mut reference = self.sources.pinned(ENVIRONMENTS, "", reference);
         let mut opened = open(&reference);
         // Not every repository calls it `main`.
         if branch.is_none() && matches!(opened, Err(SourceError::NoSuchReference { .. })) {
-            reference = Reference::Head;
+            reference = GitReference::Head;
             opened = open(&reference);
         }
         match opened {
@@ -226,11 +226,11 @@ impl<'a> Loader<'a> {
     fn base_repo(&mut self, base: &BaseRepo) {
         let near = Some(base.at.branch.clone());
         let reference = match &base.commit {
-            Some(commit) => Reference::Commit {
+            Some(commit) => GitReference::Commit {
                 id: commit.value.clone(),
                 near,
             },
-            None => Reference::Branch(base.at.branch.clone()),
+            None => GitReference::Branch(base.at.branch.clone()),
         };
         let name = match base.name.as_str() {
             MAIN => MAIN.to_owned(),
@@ -242,7 +242,7 @@ impl<'a> Loader<'a> {
             reference
         };
         let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
-        if matches!(reference, Reference::Branch(_)) {
+        if matches!(reference, GitReference::Branch(_)) {
             self.findings.push(unread::unpinned(base));
         }
         let at = base
@@ -286,7 +286,7 @@ impl<'a> Loader<'a> {
 
     fn read_registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let reference = self
             .sources
             .pinned(&registration.name, &at.repo.value, reference);
@@ -306,7 +306,7 @@ impl<'a> Loader<'a> {
     fn open(
         &mut self,
         place: &RepositoryPath,
-        reference: Reference,
+        reference: GitReference,
         reference_at: &Location,
     ) -> Option<Opened> {
         let url = &place.repo.value;

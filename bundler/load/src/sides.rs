@@ -17,7 +17,7 @@ use crate::{LoadRequest, Origin};
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Environment;
 use outhaul_git::source::git::{self, Repository};
-use outhaul_git::source::{self, Reference, SourceError, TreeLimits};
+use outhaul_git::source::{self, GitReference, SourceError, TreeLimits};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_plane::compose::Mode;
 
@@ -259,16 +259,16 @@ impl DiffRequest {
     /// A branch, a tag, a commit; and whatever else git knows when the repository lies here.
     fn open(&self, url: &str, word: &str) -> Result<source::Opened, SourceError> {
         let open =
-            |reference: Reference| source::open_given(url, &reference, &self.sources, &self.cache);
-        let commit = |id: String| Reference::Commit { id, near: None };
+            |reference: GitReference| source::open_given(url, &reference, &self.sources, &self.cache);
+        let commit = |id: String| GitReference::Commit { id, near: None };
         if let Some(repository) = self.repository() {
             return open(commit(repository.revision(url, word)?));
         }
         if git::is_commit_id(word) {
             return open(commit(word.to_owned()));
         }
-        match open(Reference::Branch(word.to_owned())) {
-            Err(SourceError::NoSuchReference { .. }) => open(Reference::Tag(word.to_owned())),
+        match open(GitReference::Branch(word.to_owned())) {
+            Err(SourceError::NoSuchReference { .. }) => open(GitReference::Tag(word.to_owned())),
             opened => opened,
         }
     }
@@ -276,7 +276,7 @@ impl DiffRequest {
     /// The control plane's repository, when it lies on this machine.
     fn repository(&self) -> Option<Repository> {
         let url = self.control_plane.as_ref()?;
-        let folder = self.sources.resolve(url, &Reference::Head);
+        let folder = self.sources.resolve(url, &GitReference::Head);
         let folder = folder.or_else(|| source::local_folder(url))?;
         git::is_repository(folder).then(|| Repository::at(folder))
     }

@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
 use outhaul_git::source::git::Packed;
-use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, Opened, GitReference, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
@@ -284,7 +284,7 @@ impl<'a> Collector<'a> {
         let key = (source::normal_url(repo), branch.clone(), pin.cloned());
         let (sources, cache) = (self.sources, self.cache);
         let found = self.opened.entry(key).or_insert_with(|| {
-            let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
+            let reference = branch.clone().map_or(GitReference::Head, GitReference::Branch);
             let named = match pin {
                 None => format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
                 Some(_) => format!("{KEPT}{name}"),
@@ -293,7 +293,7 @@ impl<'a> Collector<'a> {
                 None => sources.pinned(&named, repo, reference),
                 // A folder cannot be brought back: it is read as it is, and must be as it was.
                 Some(pin) if pin.starts_with("sha256:") => reference,
-                Some(pin) => Reference::Commit {
+                Some(pin) => GitReference::Commit {
                     id: pin.clone(),
                     near: branch.clone(),
                 },

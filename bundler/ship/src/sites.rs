@@ -28,7 +28,7 @@ const MAX_RECORD_BYTES: u64 = 1024 * 1024;
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Site {
+pub struct SiteRecord {
     /// Always [`FORMAT`].
     pub format: String,
     /// Its name.
@@ -156,7 +156,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.
-    pub fn all(&self) -> Result<Vec<Site>, SiteError> {
+    pub fn all(&self) -> Result<Vec<SiteRecord>, SiteError> {
         let mut paths = Vec::new();
         let Ok(entries) = std::fs::read_dir(&self.folder) else {
             return Ok(Vec::new());
@@ -185,7 +185,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError::Unknown`], or a record that cannot be read.
-    pub fn one(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn one(&self, name: &str) -> Result<SiteRecord, SiteError> {
         if let Some(site) = self.find(name)? {
             return Ok(site);
         }
@@ -200,7 +200,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.
-    pub fn find(&self, name: &str) -> Result<Option<Site>, SiteError> {
+    pub fn find(&self, name: &str) -> Result<Option<SiteRecord>, SiteError> {
         let Ok(name) = name.parse::<Name>() else {
             return Ok(None);
         };
@@ -214,15 +214,15 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn enrolled(&self, site: &Name, stream: Stream, kit: Digest) -> Result<Site, SiteError> {
+    pub fn enrolled(&self, site: &Name, stream: Stream, kit: Digest) -> Result<SiteRecord, SiteError> {
         let record = Self::fresh(site, stream, kit);
         self.write(&record)?;
         Ok(record)
     }
 
     /// The record of a site before anybody approved or ordered anything.
-    fn fresh(site: &Name, stream: Stream, kit: Digest) -> Site {
-        Site {
+    fn fresh(site: &Name, stream: Stream, kit: Digest) -> SiteRecord {
+        SiteRecord {
             format: FORMAT.to_owned(),
             site: site.clone(),
             roles: BTreeSet::from([stream.role.clone()]),
@@ -241,7 +241,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn rekey(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn rekey(&self, name: &str) -> Result<SiteRecord, SiteError> {
         let site = self.one(name)?;
         if site.public_keys.is_empty() {
             let site = site.site.to_string();
@@ -254,7 +254,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn revoke(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn revoke(&self, name: &str) -> Result<SiteRecord, SiteError> {
         self.order(self.one(name)?, Instruction::Revoke)
     }
 
@@ -263,7 +263,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn relocate(&self, name: &str, to: Stream) -> Result<Site, SiteError> {
+    pub fn relocate(&self, name: &str, to: Stream) -> Result<SiteRecord, SiteError> {
         let mut site = self.one(name)?;
         let mut first = 1;
         for role in &site.roles {
@@ -275,7 +275,7 @@ impl<'a> Sites<'a> {
         self.order(site, Instruction::Move { to, first })
     }
 
-    fn order(&self, mut site: Site, what: Instruction) -> Result<Site, SiteError> {
+    fn order(&self, mut site: SiteRecord, what: Instruction) -> Result<SiteRecord, SiteError> {
         site.last_order += 1;
         site.orders.push(Order {
             site: site.site.clone(),
@@ -306,7 +306,7 @@ impl<'a> Sites<'a> {
         self.folder.join(format!("{site}.json"))
     }
 
-    fn write(&self, site: &Site) -> Result<(), SiteError> {
+    fn write(&self, site: &SiteRecord) -> Result<(), SiteError> {
         durable::create_folder(&self.folder)?;
         let mut bytes = serde_json::to_vec_pretty(site).unwrap_or_default();
         bytes.push(b'\n');
@@ -314,12 +314,12 @@ impl<'a> Sites<'a> {
     }
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Site, SiteError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<SiteRecord, SiteError> {
     let wrong = |problem: String| SiteError::Record {
         path: path.to_owned(),
         problem,
     };
-    let site: Site = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    let site: SiteRecord = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
     if site.format != FORMAT {
         return Err(wrong(format!(
             "its format is `{}`, not `{FORMAT}`",

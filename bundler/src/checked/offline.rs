@@ -18,7 +18,7 @@ use outhaul_needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
-use outhaul_registry::Reference;
+use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
 use outhaul_ship::manifests;
 
@@ -203,7 +203,7 @@ fn badly_asked(
 
 /// What is wrong with the name of an image that would travel, as far as that needs no network.
 fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Option<Diagnostic> {
-    let problem = match image.parse::<Reference>() {
+    let problem = match image.parse::<ImageReference>() {
         Err(error) => (
             error.to_string(),
             "write it as a container runtime takes it".to_owned(),

@@ -4,7 +4,7 @@
 //! branch that stands for an application's own repository, so that everything renders before there is
 //! any other repository. It is pure.
 
-use super::object::{self, Target};
+use super::object::{self, NewTarget};
 use super::{Files, ScaffoldPlan};
 use outhaul_control::model::composition::Precedence;
 use outhaul_plane::builtin;
@@ -196,7 +196,7 @@ fn application(plan: &ScaffoldPlan) -> Files {
                     pair("path", &format!("manifests/{name}")),
                 ],
             };
-            targets.push(Target {
+            targets.push(NewTarget {
                 name,
                 environment: environment.clone(),
                 labels: vec![pair(STORAGE, kind)],

@@ -19,7 +19,7 @@ use super::state::{Known, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
-use outhaul_git::source::{self, Reference};
+use outhaul_git::source::{self, GitReference};
 use outhaul_kit::counted::assignments;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
@@ -36,7 +36,7 @@ use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::sites::Sites;
-use outhaul_ship::stream::{self, ProduceError, Request};
+use outhaul_ship::stream::{self, ProduceError, BundleRequest};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -186,7 +186,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         }
         let request = &loaded.request;
         for (repo, branch) in asked {
-            let reference = branch.cloned().map_or(Reference::Head, Reference::Branch);
+            let reference = branch.cloned().map_or(GitReference::Head, GitReference::Branch);
             let opened = source::open(repo, &reference, &request.sources, &request.cache);
             // What cannot be read is reported by the step that needs it.
             let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
@@ -234,7 +234,7 @@ fn bundle(
         .refuse_implausible_clock(now)
         .map_err(|error| RoundProblem::of(&error))?;
     let images = Registries::of_user(&platform.cache);
-    let request = Request {
+    let request = BundleRequest {
         cluster_types: &[],
         out: &config.out,
         publish: config.publish.as_deref(),

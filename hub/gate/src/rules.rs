@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, GateRules, PartRule, RuleVerdict, SiteStanding, SiteStatus, Window,
+    ApprovalRule, ClosedTime, GateRules, PartRule, RuleVerdict, SiteStanding, SiteStatus, PromotionWindow,
 };
 
 use super::{Facts, GateQuestion};
@@ -391,7 +391,7 @@ fn describe(time: &ClosedTime) -> String {
 }
 
 fn windows(now_ms: i64, rules: &GateRules) -> RuleVerdict {
-    let names: Vec<String> = rules.windows.iter().map(Window::name).collect();
+    let names: Vec<String> = rules.windows.iter().map(PromotionWindow::name).collect();
     let open = |at_ms: i64| rules.windows.iter().any(|window| window.holds(at_ms));
     let now = time::rfc3339(now_ms);
     verdict(

@@ -6,7 +6,7 @@
 //! kit or an order lets in. It never replaces and never chooses.
 
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};
-use crate::store::{Origin, PendingRequest, Session};
+use crate::store::{RequestOrigin, PendingRequest, Session};
 
 /// Most requests from files that wait.
 const MAX_FROM_FILES: i64 = 10_000;
@@ -55,7 +55,7 @@ pub fn select(waiting: Vec<PendingRequest>, fingerprint: &str, kit: &str) -> Sel
 pub(super) fn expected(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Option<Enrolled>, EnrolError> {
     let site = checked.request.site.as_str();
@@ -83,7 +83,7 @@ pub(super) fn expected(
 pub(super) fn keep(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
@@ -119,11 +119,11 @@ pub(super) fn keep(
 
 fn refuse_too_many(
     session: &Session<'_>,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     site: &str,
 ) -> Result<(), EnrolError> {
     let counts = session.waiting_requests(origin, site)?;
-    let network = origin.lane != Origin::FILE.lane;
+    let network = origin.lane != RequestOrigin::FILE.lane;
     let lane = if network {
         (counts.lane, MAX_FROM_NETWORK, "from the network")
     } else {

@@ -10,13 +10,13 @@ use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::orders;
-use crate::store::{Act, ActKind, Carrier, Origin, Signed, Store};
+use crate::store::{Act, ActKind, Carrier, RequestOrigin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
-use crate::view::{Fleet, Reading};
+use crate::view::{FleetView, Reading};
 
 pub(super) const NOW: i64 = 1_795_000_000_000;
 
-fn view(store: &mut Store) -> Fleet {
+fn view(store: &mut Store) -> FleetView {
     store
         .read(|session| Reading::take(session, NOW))
         .unwrap()
@@ -24,7 +24,7 @@ fn view(store: &mut Store) -> Fleet {
 }
 
 /// A fleet in which every state occurs.
-fn varied() -> Fleet {
+fn varied() -> FleetView {
     view(&mut varied_store())
 }
 
@@ -114,7 +114,7 @@ pub(super) fn varied_store() -> Store {
 }
 
 /// The page without its style sheet and empty lines.
-fn body(fleet: &Fleet) -> String {
+fn body(fleet: &FleetView) -> String {
     main_of(&render(fleet).unwrap())
 }
 
@@ -133,7 +133,7 @@ fn every_state_has_its_words() {
 }
 
 /// Sites with orders in every state, and with slips.
-fn ordered() -> Fleet {
+fn ordered() -> FleetView {
     let mut store = Store::in_memory().unwrap();
     let [mut done, mut waits, mut refuses, gone] =
         ["drone-done", "drone-waits", "drone-refuses", "drone-gone"]
@@ -258,7 +258,7 @@ fn two_requests_for_one_site_show_as_a_conflict_with_their_fingerprints() {
     ];
     for site in &both {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
-        let origin = Origin {
+        let origin = RequestOrigin {
             lane: "network",
             peer: "10.0.0.9",
         };

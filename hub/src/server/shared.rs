@@ -20,7 +20,7 @@ use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::{IngestRefusal, NETWORK, Store};
 use crate::time;
-use crate::view::{Fleet, Reading};
+use crate::view::{FleetView, Reading};
 
 /// Connections that answer questions.
 pub(super) const READERS: usize = 8;
@@ -242,7 +242,7 @@ impl Shared {
     /// Everything that is shown, turned into `T` off the event loop as well.
     pub(super) async fn fleet<T: Send + 'static>(
         self: &Arc<Self>,
-        shown: impl FnOnce(Fleet) -> Result<T, HubError> + Send + 'static,
+        shown: impl FnOnce(FleetView) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
         let now_ms = time::now_ms();
         self.look(move |store, fleet| {

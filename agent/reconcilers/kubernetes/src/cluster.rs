@@ -13,7 +13,7 @@ use outhaul_http::Method;
 use serde_json::{Value, json};
 
 use crate::FIELD_MANAGER;
-use crate::client::{Client, Trouble};
+use crate::client::{ApiClient, Trouble};
 use crate::config::Access;
 use crate::manifest::Key;
 use crate::status::Reason;
@@ -76,7 +76,7 @@ type Kinds = Rc<Vec<Resource>>;
 /// An API server, and what kinds it has.
 #[derive(Debug)]
 pub struct Cluster {
-    client: Client,
+    client: ApiClient,
     kinds: RefCell<BTreeMap<String, Option<Kinds>>>,
 }
 
@@ -87,7 +87,7 @@ impl Cluster {
     /// [`Trouble::Access`]
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
         Ok(Self {
-            client: Client::new(access, timeout)?,
+            client: ApiClient::new(access, timeout)?,
             kinds: RefCell::default(),
         })
     }

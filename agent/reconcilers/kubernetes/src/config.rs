@@ -28,12 +28,12 @@ pub struct Access {
     /// Certificates of the authority to believe, PEM.
     pub authority: Vec<u8>,
     /// How it proves who it is.
-    pub identity: Identity,
+    pub identity: ApiCredentials,
 }
 
 /// How this program proves who it is.
 #[derive(Clone)]
-pub enum Identity {
+pub enum ApiCredentials {
     /// Nothing at all.
     Nobody,
     /// A token.
@@ -58,7 +58,7 @@ impl fmt::Debug for Access {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ApiCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nobody => "nobody",
@@ -155,7 +155,7 @@ impl Access {
         Ok(Self {
             server: format!("https://{host}:{port}"),
             authority: read(&folder.join("ca.crt"))?.to_vec(),
-            identity: Identity::TokenFile(folder.join("token")),
+            identity: ApiCredentials::TokenFile(folder.join("token")),
         })
     }
 }
@@ -256,14 +256,14 @@ fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<A
         data(&user, "client-certificate")?,
         data(&user, "client-key")?,
     ) {
-        (Some(chain), Some(key)) => Identity::Certificate {
+        (Some(chain), Some(key)) => ApiCredentials::Certificate {
             chain: chain.to_vec(),
             key,
         },
         (None, None) => match (token("tokenFile"), token("token")) {
-            (Some(path), _) => Identity::TokenFile(folder.join(path)),
-            (None, Some(token)) => Identity::Token(Zeroizing::new(token.to_owned())),
-            (None, None) => Identity::Nobody,
+            (Some(path), _) => ApiCredentials::TokenFile(folder.join(path)),
+            (None, Some(token)) => ApiCredentials::Token(Zeroizing::new(token.to_owned())),
+            (None, None) => ApiCredentials::Nobody,
         },
         _ => {
             return Err("its user has a client certificate or a key, and needs both"
@@ -309,7 +309,7 @@ mod tests {
             "{shown}"
         );
         let user = "client-certificate-data: Q0VSVA==, client-key: key.pem";
-        let Identity::Certificate { chain, key } =
+        let ApiCredentials::Certificate { chain, key } =
             access(CONFIG, user, Some("here")).unwrap().identity
         else {
             unreachable!("it has a certificate");

@@ -8,7 +8,7 @@
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, health};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::original;
 use crate::error::ApplyError;
@@ -35,7 +35,7 @@ impl ArgoCd {
     }
 }
 
-impl Controller for ArgoCd {
+impl ManifestController for ArgoCd {
     fn kind(&self) -> &'static str {
         KIND
     }

@@ -7,7 +7,7 @@
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, flux};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::original;
 use crate::error::ApplyError;
@@ -36,7 +36,7 @@ impl Flux {
     }
 }
 
-impl Controller for Flux {
+impl ManifestController for Flux {
     fn kind(&self) -> &'static str {
         KIND
     }

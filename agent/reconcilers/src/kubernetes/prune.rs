@@ -13,7 +13,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, argocd, flux, order};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::ownership::{Ownership, OwnershipRecord, owner_of, uid_of};
 use crate::error::ApplyError;
@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy)]
 pub struct PruneOptions<'a> {
     /// Whose objects are waited for until they are gone.
-    pub controller: &'a dyn Controller,
+    pub controller: &'a dyn ManifestController,
     /// How long.
     pub patience: Duration,
     /// Whether the whole assignment is gone.

@@ -15,7 +15,7 @@ use outhaul_signer::SigningKey;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::format::{Entry, Header, Named};
+use super::format::{BackupEntry, Header, Named};
 use super::{BackupError, checked};
 use crate::durable::{self, at};
 use crate::keys;
@@ -128,7 +128,7 @@ fn put_in(
     state_folder: &StateFolder,
     file: &mut File,
     path: &Path,
-    checked: &checked::Checked,
+    checked: &checked::CheckedBackup,
     options: &Options<'_>,
 ) -> Result<Done, BackupError> {
     let (root, header) = (state_folder.root(), &checked.header);
@@ -194,7 +194,7 @@ fn remove(path: &Path) -> Result<(), BackupError> {
 fn unpack(
     file: &mut File,
     path: &Path,
-    checked: &checked::Checked,
+    checked: &checked::CheckedBackup,
     beside: &Path,
 ) -> Result<(), BackupError> {
     let failed = |error: io::Error| BackupError::from(at("read", path)(error));
@@ -209,7 +209,7 @@ fn unpack(
     Ok(())
 }
 
-fn unpack_one(file: &mut File, path: &Path, entry: &Entry, to: &Path) -> Result<(), BackupError> {
+fn unpack_one(file: &mut File, path: &Path, entry: &BackupEntry, to: &Path) -> Result<(), BackupError> {
     // What is the site's own is for its user alone; content keeps who may run it.
     let mode = match Named::is_content(&entry.path) {
         true => (entry.mode & 0o755) | 0o600,

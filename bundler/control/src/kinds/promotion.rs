@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
-    QUORUM_PERCENT, SOAK_HOURS, Window,
+    QUORUM_PERCENT, SOAK_HOURS, PromotionWindow,
 };
 use outhaul_bundle::name::Name;
 
@@ -270,7 +270,7 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
                 None => unknown = Some(format!("`{}` is not one of `mon` to `sun`", word.value)),
             }
         }
-        let window = Window {
+        let window = PromotionWindow {
             days,
             from: from?.value,
             until: until?.value,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Reference, SourceError, git, normal_url};
+use super::{GitReference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
 use outhaul_kit::suggest::nearest;
 
@@ -95,17 +95,17 @@ impl SourceMap {
     }
 
     /// `reference`, or the commit that `name` is pinned to.
-    pub fn pinned(&self, name: &str, url: &str, reference: Reference) -> Reference {
+    pub fn pinned(&self, name: &str, url: &str, reference: GitReference) -> GitReference {
         let Some(id) = self.pins.get(&(name.to_owned(), normal_url(url))) else {
             return reference;
         };
         let near = match reference {
-            Reference::Branch(branch) => Some(branch),
-            Reference::Commit { near, .. } => near,
-            Reference::Head | Reference::Tag(_) => None,
+            GitReference::Branch(branch) => Some(branch),
+            GitReference::Commit { near, .. } => near,
+            GitReference::Head | GitReference::Tag(_) => None,
         };
         let id = id.clone();
-        Reference::Commit { id, near }
+        GitReference::Commit { id, near }
     }
 
     /// The URL with a folder here that `url`, which has none, was most likely to be.
@@ -123,12 +123,12 @@ impl SourceMap {
     }
 
     /// The folder that stands for `url` at `reference`.
-    pub fn resolve(&self, url: &str, reference: &Reference) -> Option<&Path> {
+    pub fn resolve(&self, url: &str, reference: &GitReference) -> Option<&Path> {
         let url = normal_url(url);
         let branch = match reference {
-            Reference::Branch(name) | Reference::Tag(name) => Some(name.clone()),
-            Reference::Commit { near, .. } => near.clone(),
-            Reference::Head => None,
+            GitReference::Branch(name) | GitReference::Tag(name) => Some(name.clone()),
+            GitReference::Commit { near, .. } => near.clone(),
+            GitReference::Head => None,
         };
         let exact = self.entries.get(&(url.clone(), branch));
         exact

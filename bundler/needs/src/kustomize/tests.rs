@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use outhaul_control::diagnostic::Diagnostic;
-use outhaul_git::source::{Reference, open_folder};
+use outhaul_git::source::{GitReference, open_folder};
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn followed_in(path: &str, files: &[(&str, &str)], builds: &[Build]) -> Followed
     for (name, _) in files {
         fs::remove_file(dir.path().join(name)).unwrap();
     }
-    let opened = open_folder(dir.path(), URL, &Reference::Branch("main".into())).unwrap();
+    let opened = open_folder(dir.path(), URL, &GitReference::Branch("main".into())).unwrap();
     follow(&opened, path, builds).unwrap()
 }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use outhaul_git::source::{self, SourceError, TreeLimits};
-use outhaul_git::store::Store;
+use outhaul_git::store::BranchStore;
 
 use super::plan::{self, BranchFiles};
 use super::{Desired, PublishError, RECORD_PATH};
@@ -15,7 +15,7 @@ use crate::record::Record;
 
 /// What `commit` holds below `root`, as far as it matters for `desired`.
 pub(super) fn read(
-    store: &Store,
+    store: &BranchStore,
     commit: &str,
     root: &str,
     desired: &Desired<'_>,

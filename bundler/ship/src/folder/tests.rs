@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::index::{Snapshot, Source};
 
-use super::write::Content;
+use super::write::TreeContent;
 use super::*;
 use crate::isolation::Kept;
 
@@ -19,7 +19,7 @@ fn write(
     kept: BTreeMap<String, Kept>,
 ) -> Result<FolderChanges, OutputError> {
     let before = remembered(out, true)?;
-    let content = |bytes: &Vec<u8>| Content::Bytes(Cow::Owned(bytes.clone()));
+    let content = |bytes: &Vec<u8>| TreeContent::Bytes(Cow::Owned(bytes.clone()));
     let tree = tree
         .iter()
         .map(|(path, bytes)| (path.clone(), content(bytes)));

@@ -13,7 +13,7 @@ use outhaul_bundle::{Digest, Instruction};
 use outhaul_signer::enrol::proven_kit;
 use outhaul_signer::{Envelope, PublicKey};
 
-use super::{Site, SiteError, Sites};
+use super::{SiteRecord, SiteError, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
 #[derive(Debug)]
 pub struct EnrolmentCandidate {
     /// The site's record as it is.
-    pub site: Site,
+    pub site: SiteRecord,
     /// The key that the request is about.
     pub key: PublicKey,
     /// What would be sealed for it (`age1…`); empty for nothing.
@@ -148,7 +148,7 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn approve(&self, candidate: EnrolmentCandidate) -> Result<Site, SiteError> {
+    pub fn approve(&self, candidate: EnrolmentCandidate) -> Result<SiteRecord, SiteError> {
         let EnrolmentCandidate {
             mut site,
             key,
@@ -173,7 +173,7 @@ impl Sites<'_> {
     }
 
     /// A site that was enrolled before there were records: the kit that it proves is its kit.
-    fn unrecorded(&self, request: &EnrolmentRequest, kit: Digest) -> Result<Site, SiteError> {
+    fn unrecorded(&self, request: &EnrolmentRequest, kit: Digest) -> Result<SiteRecord, SiteError> {
         let Stream {
             role,
             environment,
@@ -262,7 +262,7 @@ impl Sites<'_> {
 /// Whether the kit was used for this very key already; an error when it was for another one, or for
 /// another key to seal for.
 fn unused_or_same(
-    site: &Site,
+    site: &SiteRecord,
     key: &PublicKey,
     request: &EnrolmentRequest,
 ) -> Result<bool, SiteError> {

@@ -54,7 +54,7 @@ impl SitesFixture {
         Digest::from_hex(&key.public().id()).unwrap()
     }
 
-    fn approve(&self, request: &Envelope) -> Result<(Site, PublicKey), SiteError> {
+    fn approve(&self, request: &Envelope) -> Result<(SiteRecord, PublicKey), SiteError> {
         let candidate = self.sites().candidate(&request.to_json())?;
         let key = candidate.key.clone();
         candidate.named(&key.id()).unwrap();

@@ -15,7 +15,7 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::shelf::{self, StoredBundle};
-use super::{Built, ProduceError, Produced, Request, StreamContents, file_of, publish, remember};
+use super::{Built, ProduceError, Produced, BundleRequest, StreamContents, file_of, publish, remember};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.
@@ -34,7 +34,7 @@ pub(super) enum Current {
 /// has another one each time, so that its digest before is on record.
 pub(super) fn again(
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     environment: &str,
     latest: &Latest,

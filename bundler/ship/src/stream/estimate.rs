@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::carried::LastPayloads;
 use super::earlier::EarlierBundles;
 use super::plan::{Sound, StreamContents};
-use super::{ProduceError, Request, delivery_rules};
+use super::{ProduceError, BundleRequest, delivery_rules};
 use crate::assemble::Spool;
 use crate::collect::{Collector, Payloads};
 use crate::isolation::Isolation;
@@ -112,7 +112,7 @@ pub struct RepositoryShare {
 pub fn estimate(
     platform: &Platform,
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
 ) -> Result<Estimates, ProduceError> {
     let rendering = &platform.rendering;
     super::known(platform, request)?;

@@ -13,7 +13,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{ProduceError, Produced, Request, delivery_rules, stream};
+use super::{ProduceError, Produced, BundleRequest, delivery_rules, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
@@ -23,7 +23,7 @@ use crate::plan::{DesiredContent, Plan, Shipped};
 pub(super) struct ToStream<'a> {
     pub(super) sound: Sound<'a>,
     pub(super) secret: &'a Secret,
-    pub(super) request: &'a Request<'a>,
+    pub(super) request: &'a BundleRequest<'a>,
     pub(super) recipients: BTreeSet<Name>,
 }
 

@@ -19,7 +19,7 @@ use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Format, print_json, say};
 use outhaul_kit::counted::counted;
-use outhaul_ship::sites::{Site, Sites};
+use outhaul_ship::sites::{SiteRecord, Sites};
 
 /// Largest file of certificates, in bytes.
 const MAX_CA_BYTES: u64 = 256 * 1024;
@@ -185,7 +185,7 @@ impl Enrolment {
 }
 
 /// What a second kit would make void.
-fn enrolled_before(site: &Site) -> Failure {
+fn enrolled_before(site: &SiteRecord) -> Failure {
     let stream = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
     let mut void = vec![format!(
         "its previous kit ({}), on whatever stick that is",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, Day, PartRule, RuleVerdict, Window};
+use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, Day, PartRule, RuleVerdict, PromotionWindow};
 use proptest::prelude::*;
 
 use super::*;
@@ -137,7 +137,7 @@ fn closed_times_and_windows_close_and_say_when_they_open() {
     );
     // 1,000 hours after 1970 began it was a Wednesday, 16:00.
     let window = |days: &[Day], from: &str, until: &str| GateRules {
-        windows: vec![Window {
+        windows: vec![PromotionWindow {
             days: days.iter().copied().collect::<BTreeSet<_>>(),
             from: from.into(),
             until: until.into(),
@@ -389,7 +389,7 @@ fn any_rules() -> impl Strategy<Value = GateRules> {
                 needed,
                 by: ["alice"].map(str::to_owned).into(),
             }),
-            windows: Vec::from_iter(window.then(|| Window {
+            windows: Vec::from_iter(window.then(|| PromotionWindow {
                 days: BTreeSet::new(),
                 from: "00:00".into(),
                 until: "12:00".into(),

@@ -27,7 +27,7 @@ use round::Round;
 /// How often folders are looked at and decisions of people are picked up.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long work that was asked to end may give no sign of life.
+/// How long work that was asked to end may send no heartbeat.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Works until stopped; with `once`, until everything that is due was done.
@@ -63,7 +63,7 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
 enum Ended {
     /// By itself, or because it was asked to.
     Worked,
-    /// It was asked to end and gave no sign of life any more.
+    /// It was asked to end and sent no heartbeat any more.
     Hangs,
 }
 

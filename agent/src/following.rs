@@ -254,7 +254,7 @@ fn followed(
             || folder
                 .strip_prefix(path)
                 .is_some_and(|rest| rest.starts_with('/'));
-        path == folder || (below && (one.below || gathers(path, base, record)))
+        path == folder || (below && (one.below || covers(path, base, record)))
     };
     let all: Vec<&&Follower> = applies.iter().filter(covers).collect();
     let Some(worst) = all.iter().max_by_key(|one| one.status) else {
@@ -287,7 +287,7 @@ fn followed(
 }
 
 /// Whether a `kustomization.yaml` in `path` collects what lies below it.
-fn gathers(path: &str, base: &str, record: &Record) -> bool {
+fn covers(path: &str, base: &str, record: &Record) -> bool {
     let inside = match (base, path.strip_prefix(base)) {
         ("", _) => path,
         (_, Some(rest)) => rest.trim_start_matches('/'),

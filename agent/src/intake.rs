@@ -1,4 +1,4 @@
-//! Taking a bundle in: from bytes that nobody vouches for to a staged generation, or a refusal.
+//! Taking a bundle in: from bytes that nobody has verified to a staged generation, or a refusal.
 //!
 //! What comes in: a [`BundleSource`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
 //! goes out: an [`ImportOutcome`]. In this order: metadata against what the site trusts; number; index;
@@ -55,7 +55,7 @@ pub trait BundleSource {
     /// [`AgentError`] of the stick or the link.
     fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError>;
 
-    /// The index that the metadata vouches for.
+    /// The index that the metadata lists.
     ///
     /// # Errors
     /// [`AgentError`], a refusal included.
@@ -437,7 +437,7 @@ fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentErr
     Ok(changes)
 }
 
-/// The index that an offer's metadata vouches for.
+/// The index that an offer's metadata lists.
 fn expected(offer: &Offer) -> Content {
     Content {
         digest: offer.index,

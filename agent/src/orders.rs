@@ -1,6 +1,6 @@
 //! Signed orders: what the centre tells this very site, read from the index of a verified bundle.
 //!
-//! What comes in: an index that the metadata vouches for. What goes out: a new key, another stream, a site
+//! What comes in: an index that the metadata lists. What goes out: a new key, another stream, a site
 //! that installs nothing new, or that its key is approved; each once, with a report in the
 //! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
 //! order stops what runs. A revocation acts as soon as metadata and index hold; every other order only
@@ -173,7 +173,7 @@ pub fn enrolment(agent: &Agent) -> Result<EnrolmentStatus, AgentError> {
 }
 
 /// Whether sticks bring the request home: until the hub knows this site's key, and until the centre, too,
-/// does. The centre seals for it, and believes no report of a key that it does not know.
+/// does. The centre seals for it, and accepts no report of a key that it does not know.
 pub(crate) fn request_travels(agent: &Agent) -> Result<bool, AgentError> {
     let db = agent.store.read();
     let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
@@ -300,7 +300,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
     })
 }
 
-/// The order's result, the trust that vouches for it and the report, in one transaction.
+/// The order's result, the trust by which it was verified and the report, in one transaction.
 fn record(
     agent: &mut Agent,
     order: &Order,

@@ -117,7 +117,7 @@ pub enum ReportEvent {
     },
     /// A freshness slip was trusted: floors rose and time came, nothing was installed.
     FreshnessSlip {
-        /// File name, or what stands for a typed one.
+        /// File name, or the name of a typed one.
         source: String,
         /// The signed time that it brought, milliseconds since 1970.
         issued_ms: i64,

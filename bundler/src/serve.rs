@@ -90,7 +90,7 @@ pub enum ServeError {
         /// Why.
         source: KeyError,
     },
-    /// What stands for a repository cannot be used.
+    /// The local folder of a repository cannot be used.
     #[error("`sources` cannot be used")]
     Source(#[from] SourceError),
     /// What chooses for policies cannot be used.

@@ -30,7 +30,7 @@ impl BlobSink for Void {
     fn discard(&mut self, _: &Blob) {}
 }
 
-/// Reads a bundle to its end; its index is taken at its word, as if metadata vouched for it.
+/// Reads a bundle to its end; its index is taken at its word, as if metadata listed it.
 pub fn bundle(bytes: &[u8]) {
     let mut first = BundleReader::new(bytes, Limits::default());
     if first.read_metadata().is_err() {

@@ -94,7 +94,7 @@ pub fn receive(
     }
 }
 
-/// A new key that the present one vouches for waits for its order or for a person, and so does one that
+/// A new key that the present one signed waits for its order or for a person, and so does one that
 /// proves the very kit of the registered one, because somebody should know; any other is refused.
 fn wait_or_refuse(
     session: &Session<'_>,
@@ -104,13 +104,13 @@ fn wait_or_refuse(
     origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
-    let vouched = match known {
+    let confirmed = match known {
         Some(known) if known.revoked_ms.is_none() && checked.request.order.is_some() => {
             orders::signed_by_present_key(session, checked, known)?
         }
         _ => false,
     };
-    if vouched || refuse_used_kit(session, checked).is_err() {
+    if confirmed || refuse_used_kit(session, checked).is_err() {
         return waiting::keep(session, checked, origin, now_ms);
     }
     Err(refusal)

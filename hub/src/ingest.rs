@@ -25,7 +25,7 @@ use line::{LineRefusal, SIGNATURE, SignedReport, Taken, check_line, record_repor
 const LINES_AT_ONCE: usize = 2000;
 /// The same in bytes.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
-/// Rules about the key of a report: what they refuse counts when the report after it vouches for it.
+/// Rules about the key of a report: what they refuse counts when the report after it confirms it.
 const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
 /// Rules of lines that are not reports.
 const MALFORMED: [&str; 2] = ["malformed", "oversized"];
@@ -317,7 +317,7 @@ impl Intake {
             changed.extend(new_of(&outcome));
             self.count(batch, number, outcome);
         }
-        // What another key signed may be vouched for by the report after it: the newest first.
+        // What another key signed may be confirmed by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
             let outcome = record_report(session, batch, &report)?;
@@ -424,7 +424,7 @@ fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
     Some(taken.site.clone())
 }
 
-/// Turns refusals into reports to be recorded where the report after them vouches for them: one of the same
+/// Turns refusals into reports to be recorded where the report after them confirms them: one of the same
 /// lines that a key signed, or one on record.
 fn take_covered(
     session: &Session<'_>,

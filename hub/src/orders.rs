@@ -124,7 +124,7 @@ pub fn receive(
         Ok(key) => session.approval(site, &asked, Some(&key))?,
         Err(_) => None,
     };
-    let believed = match (request.order, known) {
+    let trusted = match (request.order, known) {
         (Some(number), Some(known)) if known.revoked_ms.is_none() => {
             is_later(session, &known.site, &asked, approved)?
                 || ordered(session, checked, known, number)?
@@ -133,7 +133,7 @@ pub fn receive(
         (None, None) => approved.is_some(),
         (Some(_), _) => false,
     };
-    if !believed || is_revoked(session, checked)? {
+    if !trusted || is_revoked(session, checked)? {
         return Ok(None);
     }
     registration::approve(session, checked, true, now_ms).map(Some)

@@ -159,7 +159,7 @@ impl EnrolError {
 pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     let malformed = |problem: String| EnrolError::Malformed { problem };
     let envelope = Envelope::from_json(bytes).map_err(|error| malformed(error.to_string()))?;
-    // The key is inside: read it unverified, then let it vouch for the very bytes it came in.
+    // The key is inside: read it unverified, then verify with it the very bytes it came in.
     let payload = envelope.unverified_payload();
     let shows_token = |value: serde_json::Value| value.get("token").is_some();
     if serde_json::from_slice(payload).is_ok_and(shows_token) {

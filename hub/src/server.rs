@@ -70,7 +70,7 @@ pub fn serve(
     let shared = Arc::new(Shared::new(hub, state)?);
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
-        // What sites believe of it is in its signatures, so that no more is needed than files.
+        // What sites accept of it is in its signatures, so that no more is needed than files.
         router = router.nest_service("/repository", ServeDir::new(folder));
     }
     let is_tls = tls.is_some();

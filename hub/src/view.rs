@@ -2,7 +2,7 @@
 //!
 //! What comes in: one consistent reading of the store, and the time. What goes out: a [`FleetView`] of
 //! plain values for the page and the API. Three things are distinguished and never merged: whether a
-//! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
+//! site reports, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
 mod board;
@@ -105,11 +105,11 @@ pub struct FleetView {
 pub struct Summary {
     /// Sites that are registered and not revoked.
     pub sites: usize,
-    /// Heard of within the last three days.
+    /// Last contact within the last three days.
     pub fresh: usize,
-    /// Heard of, but longer ago.
+    /// Last contact longer ago.
     pub stale: usize,
-    /// Never heard of.
+    /// No contact yet.
     pub never: usize,
     /// Running the newest bundle that is for them, by their own report.
     pub current: usize,

@@ -23,13 +23,13 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
 /// A JSON document with the same meaning, in which nothing controls a terminal: JSON itself escapes only
 /// what is below the space.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
-    if !text.chars().any(obeyed) {
+    let acted_on = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
+    if !text.chars().any(acted_on) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if obeyed(c) {
+        if acted_on(c) {
             // All of them are in the first plane.
             plain.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
@@ -63,13 +63,13 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(&obeyed) {
+fn escaped(text: &str, acted_on: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&acted_on) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if obeyed(c) {
+        if acted_on(c) {
             plain.extend(c.escape_unicode());
         } else {
             plain.push(c);

@@ -2,7 +2,7 @@
 //!
 //! What comes in: what the centre knows of a new site, or bytes of a stick. What goes out: JSON text, or
 //! a [`Kit`] of which the root metadata was checked to be signed by its own keys. The kit is the one moment of
-//! trust on first use: after it no file of this kind changes what a site believes. A request proves
+//! trust on first use: after it no file of this kind changes what a site accepts. A request proves
 //! that its site has the kit ([`proven_kit`]) without showing the kit's token.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub struct Kit {
     /// The hub's public key, SPKI PEM; empty when there is no hub yet.
     #[serde(default)]
     pub hub_key: String,
-    /// The certificate authority that vouches for the hub and the repository over HTTPS, PEM; empty for
+    /// The certificate authority of the hub and the repository over HTTPS, PEM; empty for
     /// the authorities of the system.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hub_ca: String,

@@ -148,7 +148,7 @@ pub struct Targets {
     pub delegations: Option<Delegations>,
 }
 
-/// One file that targets metadata vouches for.
+/// One file that targets metadata lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFile {
     /// Size in bytes.
@@ -187,7 +187,7 @@ pub struct DelegatedRole {
     pub threshold: usize,
     /// Whether the search ends at it.
     pub terminating: bool,
-    /// The names that it may vouch for.
+    /// The names that it may list.
     pub paths: Vec<String>,
 }
 

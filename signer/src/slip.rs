@@ -147,12 +147,12 @@ impl Slip {
         Ok(slip)
     }
 
-    /// The fleet that the slip names. A hint: nothing vouches for it.
+    /// The fleet that the slip names. An unverified hint.
     pub fn fleet(&self) -> &str {
         &self.fleet
     }
 
-    /// The stream's role that the slip names. A hint: nothing vouches for it.
+    /// The stream's role that the slip names. An unverified hint.
     pub fn role(&self) -> &str {
         &self.role
     }

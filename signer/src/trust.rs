@@ -1,4 +1,4 @@
-//! What a site may believe: metadata of a fleet, checked against what the site accepted before.
+//! What a site may accept: metadata of a fleet, checked against what the site accepted before.
 //!
 //! What comes in: the metadata accepted last, the floors (highest versions ever accepted), a source of
 //! bytes (a bundle's members or a folder behind HTTPS), the site's role, and what is known of the time.
@@ -127,7 +127,7 @@ fn restarted(now: TimePolicy, restarts: bool, signed_at: Timestamp) -> TimePolic
     }
 }
 
-/// Checks what `source` offers for the stream `role` against what the site believes.
+/// Checks what `source` offers for the stream `role` against what the site accepted.
 ///
 /// The same metadata again is accepted again. `floors` may hold more than `trusted` remembers: a store
 /// that was rolled back or replaced is caught by them. A floor falls only when a newer root (or, for

@@ -226,7 +226,7 @@ fn items(desired: &Desired) -> Vec<Item> {
         .collect()
 }
 
-/// The playbooks of an assignment that an earlier memory of this agent must have run, as items of the inventory:
+/// The playbooks of an assignment that an earlier state folder of this agent must have run, as items of the inventory:
 /// what is kept for its removal shows it, or that it is in the `oldest` bundle that was kept to go back to.
 pub fn known_again(site: &dyn ReconcilerContext, desired: &Desired, oldest: bool) -> Vec<Item> {
     if !oldest && !site.kept(desired.assignment.name.as_str()).is_dir() {

@@ -94,7 +94,7 @@ impl Folder {
     }
 
     /// The files of an assignment that are in the target, as items of the inventory: first those with exactly
-    /// the content that it wants, which an earlier memory of this agent must have written, then those with
+    /// the content that it wants, which an earlier state folder of this agent must have written, then those with
     /// another one.
     pub fn known_again(&self, desired: &Desired) -> (Vec<Item>, Vec<Item>) {
         let (Ok(wanted), Ok(Some(target))) = (self.opened(desired), self.open_target(false)) else {

@@ -258,7 +258,7 @@ impl Kubernetes {
         Item::intent(self.kind(), desired, key, mark.to_text())
     }
 
-    /// What an earlier memory of this site would have recorded of an assignment. The objects themselves say
+    /// What an earlier state folder of this site would have recorded of an assignment. The objects themselves say
     /// whether they are still this site's, when they are to go.
     pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
         let Ok(mut all) = self.read(desired) else {

@@ -1,6 +1,6 @@
 //! What is sealed for this site: the keys that open it.
 //!
-//! What comes in: the folder with the site's secret keys, and files that the index vouches for. What
+//! What comes in: the folder with the site's secret keys, and files that the index lists. What
 //! goes out: opened blobs for unpacking, and texts with their values for the reconcilers, in memory that is
 //! wiped. Where opened values may be is the reconcilers' rule; none is written here.
 

@@ -95,7 +95,7 @@ pub mod key {
     pub const REFUSED: &str = "refused";
     /// The number of the last order that was carried out.
     pub const ORDERS: &str = "orders";
-    /// [`orders::executed::ExecutedOrders`]: orders, with the keys that vouched for them.
+    /// [`orders::executed::ExecutedOrders`]: orders, with the keys that signed them.
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";

@@ -33,7 +33,7 @@ pub(super) fn enrol_again(
         return Ok((site, key));
     }
     site.enrolment = Some(enrolment);
-    // A hub with another key never heard of this site: it would wait for ever for reports that are gone.
+    // A hub with another key does not know this site: it would wait for ever for reports that are gone.
     let other_hub = site.hub_key != kit.hub_key;
     if other_hub {
         site.epoch = state::new_epoch()?;

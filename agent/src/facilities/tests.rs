@@ -52,7 +52,7 @@ impl std::fmt::Debug for FakeHub {
 }
 
 impl FakeHost {
-    /// A machine that was just started, at `wall` by a clock that nothing vouches for.
+    /// A machine that was just started, at `wall` by a clock that is not trusted.
     fn at(wall: &str, free_bytes: u64) -> Self {
         Self {
             clocks: Mutex::new(Clocks {

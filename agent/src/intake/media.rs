@@ -271,9 +271,9 @@ fn take_newest(
                 .push(format!("`{name}`: bundle {number} {is}"));
             continue;
         }
-        let admitted = open_bundle(agent, media, &path)
+        let accepted = open_bundle(agent, media, &path)
             .and_then(|mut source| intake::try_accept(agent, &mut source));
-        match admitted {
+        match accepted {
             Ok(outcome) => {
                 findings.outcome = Some(outcome);
                 findings.taken = Some(media.path().join(path));

@@ -37,7 +37,7 @@ const TYPED: &str = "the typed slip";
     reason = "four independent facts of one slip, each said in a sentence of its own"
 )]
 pub struct SlipEffect {
-    /// The file's name, or what stands for a typed one.
+    /// The file's name, or the name of a typed one.
     pub name: String,
     /// Whether it told anything that this site did not know.
     pub fresh: bool,
@@ -51,12 +51,12 @@ pub struct SlipEffect {
     pub signed_at: Timestamp,
     /// The earliest date in it.
     pub expires: Timestamp,
-    /// Whether that date has passed: what it vouches for may not be installed any more.
+    /// Whether that date has passed: what it lists may not be installed any more.
     pub expired: bool,
 }
 
 impl SlipEffect {
-    /// What believing it would do, in one sentence.
+    /// What accepting it would do, in one sentence.
     pub fn plan(&self) -> String {
         if !self.fresh {
             return format!("{}; nothing would be done", self.known());
@@ -351,7 +351,7 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 }
 
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
-/// newer metadata vouches for: a stick written before a slip, or a stream that was signed earlier than the
+/// newer metadata lists: a stick written before a slip, or a stream that was signed earlier than the
 /// one that ordered this site to move to it. Judged by the newer metadata.
 pub(super) fn matches_trusted_target(
     trusted: &TrustedMetadata,

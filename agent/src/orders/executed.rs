@@ -1,4 +1,4 @@
-//! Orders that were carried out, each with the keys that vouched for it, and those that no longer count.
+//! Orders that were carried out, each with the keys that signed it, and those that no longer count.
 //!
 //! What comes in: an order as it is recorded, and the metadata and index of a newer bundle. What goes out:
 //! the orders whose key the fleet took away since and that the newer bundle does not repeat. They are

@@ -23,7 +23,7 @@ pub const CLOCKS: [&str; 5] = [
     "2099-01-01 00:00:00",
 ];
 
-/// Nothing vouches for the clock, whatever time service this machine has.
+/// The clock is not trusted, whatever time service this machine has.
 const NOBODY_SET_IT: &str = "[clock]\nsynchronized = \"/nothing/is/here\"\n";
 
 /// The agent with the wall clock at `clock`; the clock since boot stays right, as on real hardware.

@@ -139,7 +139,7 @@ fn a_damaged_bundle_changes_nothing_but_by_a_revocation() {
             }
             let printed = stderr(&output);
             assert!([3, 4].contains(&code(&output)), "{name}: {printed}");
-            // The row of a refused copy is the memory of the refusal.
+            // The row of a refused copy is the record of the refusal.
             let changed: Vec<_> = changed
                 .into_iter()
                 .filter(|line| !line.starts_with("generation: ") && !line.starts_with("result: "))

@@ -316,7 +316,7 @@ fn a_moved_site_goes_on_with_its_helper_after_it_was_set_up_again() {
     let moved = site.import(&centre.publish(&moves));
     assert_reports(&moved, 0, &["order `move`"]);
     let next = centre.publish(&one("tractor").cluster_type("tractor"));
-    // The helper believes no order: it says what to do, the work waits, and what runs stays.
+    // The helper executes no order: it says what to do, the work waits, and what runs stays.
     let before = split.applied();
     let printed = [
         "bundle 2 is for dev/tractor, the apply helper was set up for dev/drone",
@@ -449,7 +449,7 @@ fn the_half_without_rights_installs_and_can_itself_write_nothing_that_runs() {
     assert_eq!(fs::metadata(split.folder()).unwrap().mode() & 0o777, 0o700);
 
     // Taken over, it writes wherever its user may, which is its own folder and what is open to all: a
-    // file outside, what runs, and the helper's memory are none of that.
+    // file outside, what runs, and the helper's state are none of that.
     let outside = site.folder.path().join("outside");
     fs::write(&outside, "precious").unwrap();
     let runs = tree(&split.folder());

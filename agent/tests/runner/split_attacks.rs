@@ -80,7 +80,7 @@ pub fn ask(split: &Split, request: &Value) -> Value {
     send(split, format!("{request}\n").as_bytes())
 }
 
-/// All that the helper has, but for the memory of the clock.
+/// All that the helper has, but for the record of the clock.
 fn whole(split: &Split) -> Tree {
     let mut all = tree(&split.folder());
     all.retain(|name, _| !name.starts_with("agent.db") && name != "lock");

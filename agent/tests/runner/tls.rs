@@ -74,7 +74,7 @@ fn in_front_of(behind: &Server, cert: &Path, key: &Path) -> (String, Arc<Mutex<V
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-            // A client that does not believe the certificate goes away: its own business.
+            // A client that does not trust the certificate goes away: its own business.
             let _ = relay(
                 rustls::StreamOwned::new(connection, stream),
                 &address,

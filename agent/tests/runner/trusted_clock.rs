@@ -1,7 +1,7 @@
 //! A clock that something trustworthy has set, right or wrong: it refuses more than the lower bound of
 //! time does, old copies over the network above all, and it never bricks or downgrades a site.
 //!
-//! As in `clocks`, the real agent runs under `faketime`. The file that vouches for the clock is named in
+//! As in `clocks`, the real agent runs under `faketime`. The file that says that the clock is trusted is named in
 //! `agent.toml`, so that no test depends on whether this machine has a time service.
 
 use std::fs;
@@ -16,7 +16,7 @@ use outhaul_tests::Checked as _;
 /// Clocks after every date of a bundle that is signed today.
 const LATE: [&str; 2] = ["+730d", "2099-01-01 00:00:00"];
 
-/// A site whose clock is vouched for, or is not, until the next call.
+/// A site whose clock is trusted, or is not, until the next call.
 fn configured(site: &Site, trusted: bool, repository: Option<&Server>) {
     let mark = site.folder.path().join("clock-is-set");
     if trusted {

@@ -14,7 +14,7 @@ use crate::centre::{Centre, Draft};
 use crate::clocks::{faketime_is_missing, greeting, reboot, under};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
-/// A site on which bundle 1 runs, with `settings`; something vouches for its clock.
+/// A site on which bundle 1 runs, with `settings`; its clock is trusted.
 fn site(settings: &str) -> (Centre, Site) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
@@ -203,7 +203,7 @@ fn what_is_new_waits_for_a_maintenance_window_and_a_wrong_clock_for_a_person() {
     round_at(&site, &date("saturday", "21:00"));
     assert_eq!(site.active(), Some(1));
     let printed = stdout(&site.run(&["status"]));
-    assert!(printed.contains("nothing vouches for its clock"), "{printed}");
+    assert!(printed.contains("its clock is not trusted"), "{printed}");
     let other = site.copy();
     other.ok(&["approve", "2"]);
     assert_eq!(other.active(), Some(2));
@@ -263,7 +263,7 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     assert_eq!(applied["soaking"], 2, "{applied}");
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(1), "the clock jumped");
-    // The time in which the machine was off proves no health, whatever vouches for the wall clock.
+    // The time in which the machine was off proves no health, whether the wall clock is trusted or not.
     looked_at(&site, 0);
     round_at(&site, "+70m");
     assert_eq!(site.state_of(2), "soaking");

@@ -1,7 +1,7 @@
 //! Where files come from: a folder, or a repository at one commit.
 //!
 //! What comes in: a repository's URL as the control plane has it, a branch, tag or commit, and a
-//! [`SourceMap`] that says which URLs stand for folders or mirrors here. What goes out: an [`Opened`]
+//! [`SourceMap`] that says which URLs are mapped to folders or mirrors here. What goes out: an [`Opened`]
 //! source pinned to one commit, from which trees of files are read, bounded. A repository is never
 //! checked out, a working copy is never touched, and the network is used only for what no mapping
 //! covers. A URL that a control plane or a workload wrote opens no folder and no host of this machine;
@@ -282,7 +282,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &GitReference) -> Result<Op
         dir,
         url,
         match reference {
-            // A plain folder stands for the commit that it is said to be.
+            // A plain folder counts as the commit that it is said to be.
             GitReference::Commit { id, .. } => Some(id),
             _ => None,
         },

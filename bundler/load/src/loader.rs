@@ -136,7 +136,7 @@ impl<'a> Loader<'a> {
         self.environment = Some(source_of("", &opened));
         self.read(&opened, ".", &ObjectOrigin::Environment, None);
         let Some(dir) = base else { return };
-        // The folder stands for the base repository `main`, which still says where in it to look.
+        // The folder takes the place of the base repository `main`, which still says where in it to look.
         let declared = self
             .queue
             .iter()
@@ -179,7 +179,7 @@ impl<'a> Loader<'a> {
             return;
         };
         let at = &environment.control_plane;
-        // A local control plane stands for the URL that its environments name.
+        // A local control plane takes the place of the URL that its environments name.
         if let Some(dir) = source::local_folder(url) {
             self.sources.insert_default(&at.repo.value, dir);
         }

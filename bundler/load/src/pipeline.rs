@@ -56,7 +56,7 @@ pub struct Platform {
     pub reused: BTreeSet<String>,
     /// How many assignments were rendered.
     pub rendered: usize,
-    /// What stands for repositories here, with the pins of the snapshot that was asked for.
+    /// The local folders of repositories, with the pins of the snapshot that was asked for.
     pub sources: SourceMap,
     /// Where other repositories are fetched to.
     pub cache: Cache,
@@ -159,7 +159,7 @@ fn load_by(
     }
     let (control_plane, snapshot) = stage("read the control plane", || load(&request))?;
     detail(|| looked_at(&snapshot));
-    // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
+    // A local control plane takes the place of its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
         request.sources.insert_given(url);
         if let Some(folder) = source::local_folder(url) {

@@ -35,7 +35,7 @@ pub struct DiffRequest {
     pub branch: Option<String>,
     /// Only these environments; empty for all that the words can mean.
     pub environments: Vec<String>,
-    /// What stands for the base repository when the words are an environment's folders: for both
+    /// What takes the place of the base repository when the words are an environment's folders: for both
     /// sides, or one each.
     pub base_dirs: Vec<PathBuf>,
     /// The commits that those are.

@@ -41,7 +41,7 @@ impl Chain<'_> {
         }
         for reference in wanted {
             match source::open(&at.repo.value, &reference, &sources, self.cache) {
-                // A plain folder stands for any commit; a promotion needs one that exists.
+                // A plain folder counts as any commit; a promotion needs one that exists.
                 Ok(opened) if opened.repository_folder().is_some() => return Ok(opened.commit),
                 Ok(_) => {
                     return Err(no_commit("a plain folder has no commits"));

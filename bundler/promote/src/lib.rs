@@ -283,7 +283,7 @@ impl<'a> Chain<'a> {
         link.advance(commit, &message)
     }
 
-    /// What stands for repositories when `link`'s base is read.
+    /// The local folders of repositories when `link`'s base is read.
     fn base_sources(&self, link: &Link) -> SourceMap {
         let mut sources = self.sources.clone();
         let at = &link.base.at;

@@ -143,7 +143,7 @@ fn evidence(
     })
 }
 
-/// The chain that the base of two folders lists: in the folder that stands for it, or in its repository.
+/// The chain that the base of two folders lists: in the folder that it is mapped to, or in its repository.
 fn order_beside(
     request: &LoadRequest,
     plane: &ControlPlane,

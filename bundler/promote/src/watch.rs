@@ -24,7 +24,7 @@ use outhaul_git::source::{Cache, SourceMap};
 pub struct Watch<'a> {
     /// The control plane's repository, a URL or folder.
     pub control_plane: &'a str,
-    /// What stands for repositories here.
+    /// The local folders of repositories.
     pub sources: SourceMap,
     /// Where others are fetched to.
     pub cache: &'a Cache,

@@ -295,7 +295,7 @@ pub struct PlatformRepository {
     store: BranchStore,
 }
 
-/// What git is given for the platform repository `url`: the folder that stands for it, or the URL, which
+/// What git is given for the platform repository `url`: the folder that it is mapped to, or the URL, which
 /// may be on this machine only when it was `typed` by who runs outhaul.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! What comes in: kits that were written, requests that came back, orders of people, reports that say
 //! that an order was carried out. What goes out: one record per site in the fleet's folder
 //! (`sites/<name>.json`), and the orders that the next bundle of a stream carries. It signs nothing: the
-//! bundle's metadata vouches for what is in the bundle.
+//! bundle's metadata covers what is in the bundle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

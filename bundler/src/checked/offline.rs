@@ -346,7 +346,7 @@ type Payload = ((String, String, String), Vec<String>);
 #[derive(Debug, Default)]
 struct OfPayload {
     followed: Followed,
-    /// Whether a plain folder stands for their repository.
+    /// Whether their repository is mapped to a plain folder.
     is_plain: bool,
 }
 

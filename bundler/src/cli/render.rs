@@ -53,7 +53,7 @@ pub struct Args {
     output: Format,
 }
 
-/// Where a control plane is, and what stands for its repositories here.
+/// Where a control plane is, and the local folders of its repositories.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
     /// The environment

@@ -18,7 +18,7 @@ use crate::error::AuditError;
 use crate::outcome::Problem;
 use crate::read::{ClaimedReport, Export, Metadata};
 
-/// Metadata that holds, and what it vouches for.
+/// Metadata that holds, and what it lists.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// When the hub accepted it.

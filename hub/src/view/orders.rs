@@ -42,7 +42,7 @@ pub struct SlipRow {
     pub brought_time: String,
     /// The newest bundle number that it tells of.
     pub bundle: u64,
-    /// Its file's name, or what stands for a typed one.
+    /// Its file's name, or the name of a typed one.
     pub source: String,
     /// When the hub received the report of it, RFC 3339.
     pub told_at: String,

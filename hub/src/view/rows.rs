@@ -12,7 +12,7 @@ use crate::gate::DEFAULT_MAX_AGE_HOURS;
 use crate::store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 use crate::time::{self, HOUR_MS};
 
-/// Whether a site is heard of.
+/// Whether a site reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {
@@ -84,7 +84,7 @@ pub struct SiteRow {
     pub role: String,
     /// First digits of its key's id.
     pub key: String,
-    /// Whether it is heard of.
+    /// Whether it reports.
     pub connection: Connection,
     /// When the hub received its newest report, RFC 3339.
     pub last_seen: Option<String>,

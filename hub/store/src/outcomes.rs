@@ -56,7 +56,7 @@ pub struct ReportedOutcome {
 /// The last freshness slip that a site took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenSlip {
-    /// Its file's name, or what stands for a typed one.
+    /// Its file's name, or the name of a typed one.
     pub source: String,
     /// The signed time that it brought, milliseconds since 1970.
     pub issued_ms: i64,

@@ -269,7 +269,7 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// What a cluster shows by itself: it stands for a bundle only by the base commit.
+    /// What a cluster shows by itself: it counts as a bundle only by the base commit.
     fn add_cluster(&self, report: &Report, event: &ClusterEvent) -> Result<(), StoreError> {
         let (site, epoch) = (report.site.as_str(), report.epoch.as_str());
         let number = to_sql(report.number);

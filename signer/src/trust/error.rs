@@ -69,7 +69,7 @@ pub enum TrustError {
         /// What is wrong.
         problem: String,
     },
-    /// A file that the metadata vouches for is not there.
+    /// A file that the metadata lists is not there.
     #[error("`{file}` is missing")]
     Missing {
         /// The file.
@@ -161,7 +161,7 @@ impl TrustError {
         }
     }
 
-    /// Whether trying again later may help: the road failed, not what came over it.
+    /// Whether trying again later may help: the transport failed, not what came over it.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Source { .. })
     }

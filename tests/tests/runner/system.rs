@@ -189,7 +189,7 @@ impl SystemFixture {
         )
     }
 
-    /// `outhaul COMMAND --environment … --control-plane …`, with what stands for repositories.
+    /// `outhaul COMMAND --environment … --control-plane …`, with the local folders of repositories.
     pub fn plane(&self, code: i32, command: &str, environment: &str, arguments: &[&str]) -> Ran {
         let at = [
             command,

@@ -25,7 +25,7 @@ const IN_POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 pub struct Access {
     /// The server's URL, without a slash at its end.
     pub server: String,
-    /// Certificates of the authority to believe, PEM.
+    /// Certificates of the authority to trust, PEM.
     pub authority: Vec<u8>,
     /// How it proves who it is.
     pub identity: ApiCredentials,

@@ -14,7 +14,7 @@ pub enum BackupError {
     /// A file or the disk.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The memory of this site.
+    /// The state of this site.
     #[error("{0}")]
     State(Box<StateError>),
     /// More files than a backup holds.

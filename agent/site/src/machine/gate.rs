@@ -55,7 +55,7 @@ pub enum WindowState {
     Open,
     /// Outside of all of them.
     Shut,
-    /// Nothing vouches for this machine's clock.
+    /// This machine's clock is not trusted.
     Unknown,
 }
 

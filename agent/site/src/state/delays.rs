@@ -226,7 +226,7 @@ mod tests {
                 .sentence("press")
                 .contains("batch; until 2026-11-23T20:00:00Z")
         );
-        // A wall clock that nothing vouches for ends nothing, forwards or backwards.
+        // A wall clock that is not trusted ends nothing, forwards or backwards.
         for wall in ["2036-01-01T00:00:00Z", "1999-01-01T00:00:00Z"] {
             let (two, changes) = look(
                 &one,

@@ -1,6 +1,6 @@
 //! `Acknowledgement` (our group): that a large removal is meant.
 //!
-//! What comes in: the object's fields. What goes out: an [`Acknowledgement`]. Its code stands for one
+//! What comes in: the object's fields. What goes out: an [`Acknowledgement`]. Its code is of one
 //! list of assignments, so that it cannot let another removal through.
 
 use super::super::diagnostic::Diagnostic;

@@ -52,7 +52,7 @@ pub enum SourceError {
     /// A URL that is not one, or that may not be opened.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The server, or what stands for it, cannot be reached.
+    /// The server, or what it is mapped to, cannot be reached.
     #[error("cannot reach repository `{url}`: {message}")]
     Unreachable {
         /// The URL.

@@ -1,7 +1,7 @@
 //! Which repositories stand here as folders, and which hosts are open to what teams write.
 //!
 //! What comes in: what was typed or configured by who runs outhaul, and the commits of a snapshot to
-//! read again. What goes out: for a URL the folder that stands for it, the commit that it is pinned to,
+//! read again. What goes out: for a URL the folder that it is mapped to, the commit that it is pinned to,
 //! or the server that it may be fetched from. Nothing of a control plane or a workload adds a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::{GitReference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
 use outhaul_kit::suggest::nearest;
 
-/// Which URLs stand for local folders, working copies or mirrors.
+/// Which URLs are mapped to local folders, working copies or mirrors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap {
     entries: BTreeMap<(String, Option<String>), PathBuf>,
@@ -68,7 +68,7 @@ impl SourceMap {
     }
 
     /// Says that `url` was typed by who runs outhaul: where a control plane names it again, it may be
-    /// on this machine. That a folder stands for it is not said with it.
+    /// on this machine. That it is mapped to a folder is not said with it.
     pub fn insert_given(&mut self, url: &str) {
         self.given.insert(normal_url(url));
     }
@@ -117,12 +117,12 @@ impl SourceMap {
         })
     }
 
-    /// Every folder that stands for a repository.
+    /// Every folder that a repository is mapped to.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.entries.values().map(PathBuf::as_path)
     }
 
-    /// The folder that stands for `url` at `reference`.
+    /// The folder that `url` is mapped to at `reference`.
     pub fn resolve(&self, url: &str, reference: &GitReference) -> Option<&Path> {
         let url = normal_url(url);
         let branch = match reference {

@@ -95,7 +95,7 @@ pub(super) const MAX_DEPTH: usize = 150;
 /// Nesting of blocks or of brackets.
 const MAX_NESTING: usize = MAX_DEPTH * 2;
 
-/// What stands behind the end of the text.
+/// What comes after the end of the text.
 const END: char = '\0';
 
 fn is_break(c: char) -> bool {

@@ -149,7 +149,7 @@ pub enum CollectError {
         /// What it is.
         what: &'static str,
     },
-    /// A plain folder stands for a repository that is to be fetched.
+    /// A repository is mapped to a plain folder that is to be fetched.
     #[error(
         "`{assignment}`: `{url}` is mapped to a plain folder, which has no commit that a site could fetch\n\
          help: map the repository to a clone: `--source {url}=DIR`"

@@ -258,7 +258,7 @@ fn find(
     })
 }
 
-/// What the bundle in a file has, once the fleet's own keys vouch for it.
+/// What the bundle in a file has, once the fleet's own keys verify it.
 fn of_file(
     (root, now): (&[u8], Timestamp),
     bundle: &KeptBundle,

@@ -38,7 +38,7 @@ fn an_older_commit_an_unknown_one_and_none_confirm_nothing() {
             "{decision:?}"
         );
     }
-    // What a thief's key signed stands for nothing.
+    // What a thief's key signed counts for nothing.
     let mut world = World::new().with([follows("b", NEW, "active")]);
     for bundle in world.bundles.iter_mut().filter(|one| one.number > 1) {
         bundle.taken_back = true;

@@ -197,7 +197,7 @@ pub fn replay_after_the_store_was_torn() -> Play {
 
 pub fn freeze() -> Play {
     let mut stage = Stage::new();
-    // Signed in time for a site that had not heard of anything later.
+    // Signed in time for a site that does not know anything later.
     let withheld = stage.next("withheld");
     stage.centre.timestamp.issued = at("2027-05-01T00:00:00Z");
     let later = stage.next("later");

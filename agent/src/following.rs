@@ -222,7 +222,10 @@ fn with_record(
     for name in names.iter().take(MAX_ASSIGNMENTS) {
         let Ok(parsed) = name.parse::<Name>() else {
             event.state = ClusterState::Failing;
-            let text = format!("the record names `{}`, which is not a valid name", shortened(name));
+            let text = format!(
+                "the record names `{}`, which is not a valid name",
+                shortened(name)
+            );
             event.message = join(&event.message, &text);
             continue;
         };

@@ -8,7 +8,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use outhaul_http::{Response, Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request};
+use outhaul_http::{
+    Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request, Response,
+};
 
 use crate::error::AgentError;
 use crate::facilities::{Server, Span};
@@ -160,7 +162,7 @@ fn unusable(error: HttpError) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    use super::{ServerClient, Server as _};
+    use super::{Server as _, ServerClient};
 
     #[test]
     fn a_url_is_checked_before_its_authority_is_read() {

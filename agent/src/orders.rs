@@ -293,9 +293,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
         }
         _ => OrderEffect {
             refused: true,
-            ..OrderEffect::with_message(
-                "this agent does not know this order; update it".to_owned(),
-            )
+            ..OrderEffect::with_message("this agent does not know this order; update it".to_owned())
         },
     })
 }
@@ -362,7 +360,12 @@ fn record(
         })
         .map_err(AgentError::from)?;
     cut::here("order-committed");
-    tracing::warn!(number, "order `{}`: {}", order.what.as_str(), change.message);
+    tracing::warn!(
+        number,
+        "order `{}`: {}",
+        order.what.as_str(),
+        change.message
+    );
     agent.site = site;
     if change.next.is_some() {
         agent.key = keys::key_in_use(&agent.state_folder, agent.store.read())?;

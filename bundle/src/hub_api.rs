@@ -15,8 +15,8 @@ use serde_json::Value;
 mod rules;
 
 pub use rules::{
-    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, RuleVerdict,
-    SOAK_HOURS, PromotionWindow, time_ms,
+    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
+    RuleVerdict, SOAK_HOURS, time_ms,
 };
 
 /// Where the answers are, below the hub's address.

@@ -16,7 +16,7 @@ use outhaul_remote::forge::{self, Access, ForgeError, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
-    self, Desired, PublishError, PlatformRepository, BranchTarget, TargetChoice, TargetError,
+    self, BranchTarget, Desired, PlatformRepository, PublishError, TargetChoice, TargetError,
 };
 use outhaul_ship::overriding::Override;
 use zeroize::Zeroizing;

@@ -12,8 +12,8 @@ use outhaul_needs::Release;
 use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::{
-    ChartReference, RegistryClient, Credentials, Hosts, ImageCache, Pulled, ImageReference, RegistryError, look,
-    pull, pull_chart,
+    ChartReference, Credentials, Hosts, ImageCache, ImageReference, Pulled, RegistryClient,
+    RegistryError, look, pull, pull_chart,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 

@@ -85,7 +85,12 @@ pub struct WrittenHubBackup {
 ///
 /// # Errors
 /// [`HubError`] when the state cannot be read or the file not written; no part of it is left then.
-pub fn write(hub: &mut Hub, folder: &Path, to: &Path, now_ms: i64) -> Result<WrittenHubBackup, HubError> {
+pub fn write(
+    hub: &mut Hub,
+    folder: &Path,
+    to: &Path,
+    now_ms: i64,
+) -> Result<WrittenHubBackup, HubError> {
     if to.exists() {
         return Err(HubError::Refused {
             problem: format!("`{}` exists already", text::path(to)),

@@ -15,7 +15,7 @@ pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, che
 
 use crate::orders;
 use crate::registration::{is_revoked, known_key, refuse_key_of_other};
-use crate::store::{RequestOrigin, Registration, Session};
+use crate::store::{Registration, RequestOrigin, Session};
 
 /// Approves a request because a person says so: never a second key for a kit that was used.
 ///

@@ -88,9 +88,9 @@ impl Remote {
             verb,
             number,
             index: self.site.index(number)?,
-            assignment: assignment
-                .parse()
-                .map_err(|_| self.gone("was asked for something that is not an assignment's name"))?,
+            assignment: assignment.parse().map_err(|_| {
+                self.gone("was asked for something that is not an assignment's name")
+            })?,
         };
         let line = line::of(&request);
         let broken = |error: std::io::Error| self.gone(&format!("broke the connection: {error}"));

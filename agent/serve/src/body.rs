@@ -16,7 +16,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use outhaul_kit::media::Marks;
 use tokio::task::JoinHandle;
 
-use crate::catalog::{Catalog, BlobCheck};
+use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
 use crate::git::pktline;
 

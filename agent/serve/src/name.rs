@@ -160,7 +160,10 @@ mod tests {
     #[test]
     fn names_that_mean_the_same_image_have_one_spelling() {
         let nginx = ImageName::new("docker.io", "library/nginx").unwrap();
-        assert_eq!(ImageName::new("index.docker.io", "nginx"), Some(nginx.clone()));
+        assert_eq!(
+            ImageName::new("index.docker.io", "nginx"),
+            Some(nginx.clone())
+        );
         assert_eq!(ImageName::prefixed("docker.io/nginx"), Some(nginx.clone()));
         let tagged = ImageName::reference("docker.io/library/nginx:1.27@sha256:00");
         assert_eq!(tagged, Some((nginx, Some("1.27".to_owned()))));
@@ -169,7 +172,11 @@ mod tests {
         assert_eq!(tag, None);
         for prefixed in ["registry.corp:5000/a/b", "registry.corp_5000/a/b"] {
             assert!(is_requested(prefixed));
-            assert_eq!(ImageName::prefixed(prefixed), Some(image.clone()), "{prefixed}");
+            assert_eq!(
+                ImageName::prefixed(prefixed),
+                Some(image.clone()),
+                "{prefixed}"
+            );
         }
         let local = ImageName::prefixed("localhost_5000/a").unwrap();
         assert_eq!(local.to_string(), "localhost:5000/a");

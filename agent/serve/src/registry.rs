@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
 use crate::body::{self, BodyContent, FileBody, Framing, PIECE, Source};
-use crate::catalog::{Catalog, BlobCheck};
+use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{MAX_MANIFEST, ImageRepository, Stored, blob_path};
+use crate::layout::{ImageRepository, MAX_MANIFEST, Stored, blob_path};
 use crate::name::ImageName;
 use crate::range::{self, Wanted};
 use crate::route::What;
@@ -328,7 +328,9 @@ fn whole(
     file.read_to_end(&mut bytes)
         .map_err(|error| damaged(digest, &error.to_string()))?;
     match Digest::of(&bytes) == *digest {
-        true => Ok(BodyContent::Bytes((!bytes.is_empty()).then(|| bytes.into()))),
+        true => Ok(BodyContent::Bytes(
+            (!bytes.is_empty()).then(|| bytes.into()),
+        )),
         false => Err(damaged(digest, MISMATCH)),
     }
 }

@@ -86,9 +86,7 @@ pub fn next(event: &ClusterEvent) -> Option<String> {
             "compare `[observe]` in agent.toml with what the cluster follows: `kubectl get \
              gitrepositories,kustomizations,applications --all-namespaces`"
         }
-        ClusterState::Failing => {
-            "fix what its controller reports, at the centre or on the cluster"
-        }
+        ClusterState::Failing => "fix what its controller reports, at the centre or on the cluster",
         ClusterState::Unreachable => {
             "see that the API server and the forge are reached from here, and `[kubernetes]` and `[observe]` in \
              agent.toml"

@@ -189,7 +189,9 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
 }
 
 fn slips(slips: &[SlipEffect], answer: &mut CommandResult) {
-    let lines = slips.iter().map(|effect| format!("slip {}", effect.sentence()));
+    let lines = slips
+        .iter()
+        .map(|effect| format!("slip {}", effect.sentence()));
     answer.text = lines.collect::<Vec<_>>().join("\n");
     answer.value = serde_json::json!({ "slips": slips_json(slips) });
 }

@@ -194,8 +194,7 @@ fn rolled_back(
                 advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
-                "no other action needed; `rollback` may be tried again when that is fixed"
-                    .into()
+                "no other action needed; `rollback` may be tried again when that is fixed".into()
             }),
         });
     }

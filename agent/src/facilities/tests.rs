@@ -344,7 +344,11 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
         .hub()
         .will_answer(move |body| acknowledged(&key, body, now_ms));
     assert!(send(&mut site.agent).unwrap().of_site.is_none());
-    assert!(!reported(&site).contains("takes no report"), "{}", reported(&site));
+    assert!(
+        !reported(&site).contains("takes no report"),
+        "{}",
+        reported(&site)
+    );
 }
 
 /// Who asked for later, and what is reported of it, look by look.

@@ -104,7 +104,8 @@ pub(super) fn report_incomplete(
     source: &str,
     bundle: &IncompleteBundle,
 ) -> Result<(), AgentError> {
-    let reported: Option<(Digest, Vec<usize>)> = state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
+    let reported: Option<(Digest, Vec<usize>)> =
+        state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
     let now = (bundle.index, bundle.missing.clone());
     if reported.as_ref() == Some(&now) {
         return Ok(());

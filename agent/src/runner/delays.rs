@@ -7,7 +7,7 @@
 use jiff::SignedDuration;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
-use outhaul_site::state::delays::{self, Asked, Delay, Delays, DelayChange};
+use outhaul_site::state::delays::{self, Asked, Delay, DelayChange, Delays};
 use serde::Deserialize;
 
 use crate::agent::Agent;
@@ -105,7 +105,11 @@ fn asked(agent: &Agent) -> Vec<Asked> {
     let mut all = Vec::new();
     if let Some(folder) = &config.folder {
         match agent.facilities.files(folder) {
-            Ok(files) => all.extend(files.into_iter().map(|(who, text)| parse_request(who, &text))),
+            Ok(files) => all.extend(
+                files
+                    .into_iter()
+                    .map(|(who, text)| parse_request(who, &text)),
+            ),
             Err(error) => all.push(parse_request("delay.folder".to_owned(), &error.to_string())),
         }
     }
@@ -152,7 +156,12 @@ fn parse_request(who: String, text: &str) -> Asked {
     }
 }
 
-fn event(change: &DelayChange, before: &Delays, now: &Delays, at_deadline: AtDeadline) -> ReportEvent {
+fn event(
+    change: &DelayChange,
+    before: &Delays,
+    now: &Delays,
+    at_deadline: AtDeadline,
+) -> ReportEvent {
     let (what, who, of) = match change {
         DelayChange::Asks(who) => ("delay", who, now.get(who)),
         DelayChange::Passed(who) => ("delay-over", who, now.get(who)),
@@ -161,7 +170,9 @@ fn event(change: &DelayChange, before: &Delays, now: &Delays, at_deadline: AtDea
     let reason = match (change, of) {
         (_, None) => String::new(),
         (DelayChange::Asks(_), Some(delay)) => format!("{}; until {}", delay.why, delay.at()),
-        (DelayChange::Gone(_), Some(delay)) => format!("it no longer asks for later: {}", delay.why),
+        (DelayChange::Gone(_), Some(delay)) => {
+            format!("it no longer asks for later: {}", delay.why)
+        }
         (DelayChange::Passed(_), Some(delay)) => {
             let then = match at_deadline {
                 AtDeadline::Go => "what waits is applied",

@@ -180,7 +180,10 @@ fn status_leaves_out_what_is_no_news_and_json_has_it() {
     let other = tempfile::tempdir().unwrap();
     site.run(&["import", other.path().to_str().unwrap()]);
     let printed = status_text(&site);
-    assert!(printed.contains("bundle 3 is superseded, on disk"), "{printed}");
+    assert!(
+        printed.contains("bundle 3 is superseded, on disk"),
+        "{printed}"
+    );
     for old in ["bundle 1 is", "bundle 2 is", "refused: ", "dev.outhaul"] {
         assert!(!printed.contains(old), "`{old}` is in: {printed}");
     }

@@ -54,7 +54,9 @@ fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentRe
         .into_iter()
         .rev()
         .filter_map(|report| match report.event {
-            ReportEvent::Generation(printed) if (printed.number, printed.state) == (number, state) => {
+            ReportEvent::Generation(printed)
+                if (printed.number, printed.state) == (number, state) =>
+            {
                 Some(printed)
             }
             _ => None,
@@ -323,7 +325,10 @@ fn what_no_playbook_takes_back_is_called_forward_only_before_it_happens() {
     let rolled = site.run(&["rollback", "--who", "ann"]);
     assert_eq!(code(&rolled), 0, "{}", stderr(&rolled));
     let printed = stderr(&rolled);
-    assert!(printed.starts_with("warning: forward only: hello"), "{printed}");
+    assert!(
+        printed.starts_with("warning: forward only: hello"),
+        "{printed}"
+    );
 }
 
 #[test]

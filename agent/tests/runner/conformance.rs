@@ -249,7 +249,10 @@ fn failing(stage: &mut Stage<'_>) {
     // At once, or after what it was given to had a look at it.
     let printed = stdout(&refused);
     let words = ["`a` failed: ", "`a` is not healthy: "];
-    assert!(words.iter().any(|words| printed.contains(words)), "{printed}");
+    assert!(
+        words.iter().any(|words| printed.contains(words)),
+        "{printed}"
+    );
     stage.expect(1, &[("a", "one")]);
     assert_eq!(stage.site.state_of(2), "reverted");
     assert_eq!(stage.statuses(), ["compliant"]);

@@ -155,7 +155,8 @@ pub fn newest(site: &Site, number: u64) -> Vec<StepResult> {
         ReportEvent::Generation(printed) | ReportEvent::Observation(printed) => Some(printed),
         _ => None,
     });
-    let mut found = found.filter(|printed| printed.number == number && !printed.assignments.is_empty());
+    let mut found =
+        found.filter(|printed| printed.number == number && !printed.assignments.is_empty());
     found.next().unwrap().assignments.remove(0).steps
 }
 
@@ -212,7 +213,10 @@ fn kalypsos_template_is_fetched_from_the_mirror_followed_rolled_back_and_pruned(
     site.take(&centre.publish(&second));
     assert_eq!(offline.content().as_deref(), Some("two"));
     let printed = offline.steps(2);
-    assert!(said(&printed, "Kustomization").ends_with(&tip), "{printed:?}");
+    assert!(
+        said(&printed, "Kustomization").ends_with(&tip),
+        "{printed:?}"
+    );
     site.ok(&["rollback", "--who", "ann"]);
     assert_eq!(offline.content().as_deref(), Some("one"));
 

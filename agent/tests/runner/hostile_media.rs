@@ -251,7 +251,11 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
     }
     fixture.good_bundle();
     let printed = fixture.on_stick("import");
-    assert_reports(&printed, 0, &["it holds more than", "name the folder or file"]);
+    assert_reports(
+        &printed,
+        0,
+        &["it holds more than", "name the folder or file"],
+    );
     assert_eq!(fixture.site.active(), Some(2));
     // Each is named here; the hub gets the first ones, and of the rest the number by rule.
     let printed = stderr(&printed);

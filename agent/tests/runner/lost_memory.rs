@@ -64,7 +64,11 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
         let status = site.run(&["status"]);
         assert_reports(&status, 3, &[]);
         let printed = stdout(&status);
-        assert!(printed.contains("bundles on disk: 1, 2"), "{}: {printed}", loss.0);
+        assert!(
+            printed.contains("bundles on disk: 1, 2"),
+            "{}: {printed}",
+            loss.0
+        );
         assert_eq!(site.applied(), before, "{}", loss.0);
 
         let _ = fs::rename(database(&site), site.state().join("damaged.db"));

@@ -33,10 +33,12 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
 /// Status and message of an assignment in the last report about a bundle.
 fn reported(site: &Site, name: &str) -> (ComplianceStatus, String) {
     let printed = site.reports().into_iter().rev().find_map(|report| {
-        let (ReportEvent::Generation(printed) | ReportEvent::Observation(printed)) = report.event else {
+        let (ReportEvent::Generation(printed) | ReportEvent::Observation(printed)) = report.event
+        else {
             return None;
         };
-        printed.assignments
+        printed
+            .assignments
             .into_iter()
             .find(|result| result.name.as_str() == name)
     });
@@ -244,7 +246,9 @@ fn a_rollback_goes_further_back_than_one_where_more_is_kept() {
         .into_iter()
         .rev()
         .find_map(|report| match report.event {
-            ReportEvent::Generation(printed) => printed.reverted_from.map(|from| (printed.number, from)),
+            ReportEvent::Generation(printed) => {
+                printed.reverted_from.map(|from| (printed.number, from))
+            }
             _ => None,
         });
     let (to, from) = reverted.unwrap();

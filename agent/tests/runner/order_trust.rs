@@ -131,7 +131,10 @@ fn a_damaged_bundle_changes_nothing_but_by_a_revocation() {
             if name == "revoke" {
                 assert_eq!(code(&output), 0, "{}", stderr(&output));
                 let printed = stdout(&output);
-                assert!(printed.contains("installs nothing new any more"), "{printed}");
+                assert!(
+                    printed.contains("installs nothing new any more"),
+                    "{printed}"
+                );
                 let of_orders = changed.iter().all(|line| line.starts_with("meta: "));
                 assert!(of_orders && changed.len() == 3, "{changed:#?}");
                 assert_eq!(site.status()["enrolment"], "revoked");

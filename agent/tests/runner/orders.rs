@@ -118,7 +118,10 @@ fn an_approval_of_another_key_under_the_site_s_name_is_reported_loudly() {
     assert_eq!(site.status()["enrolment"], "other-key-approved");
     let shown = stdout(&site.run(&["status"]));
     assert!(shown.contains("ANOTHER KEY"), "{shown}");
-    assert!(site.event_log().contains(&"order approve refused".to_owned()));
+    assert!(
+        site.event_log()
+            .contains(&"order approve refused".to_owned())
+    );
 }
 
 #[test]
@@ -157,7 +160,10 @@ fn a_revoked_site_goes_on_with_what_runs_and_takes_nothing_new() {
     assert_eq!(site.applied(), applied);
     let event_log = site.event_log();
     assert_eq!(
-        event_log.iter().filter(|printed| *printed == "order revoke").count(),
+        event_log
+            .iter()
+            .filter(|printed| *printed == "order revoke")
+            .count(),
         1,
         "{event_log:?}"
     );
@@ -220,7 +226,10 @@ fn a_rekeyed_site_asks_with_both_keys_and_signs_with_the_new_one() {
         .iter()
         .position(|(_, kind)| kind == "order_done")
         .unwrap();
-    assert!(event_log[..=at].iter().all(|(by, _)| *by == 0), "{event_log:?}");
+    assert!(
+        event_log[..=at].iter().all(|(by, _)| *by == 0),
+        "{event_log:?}"
+    );
     assert!(
         at + 1 < event_log.len() && event_log[at + 1..].iter().all(|(by, _)| *by == 1),
         "{event_log:?}"

@@ -121,7 +121,10 @@ fn a_bundle_that_removes_everything_waits_until_a_person_says_yes() {
     assert_eq!(site.active(), Some(2));
     assert!(site.applied().is_empty());
     let printed = site.event_log();
-    assert!(printed.contains(&"decision approve".to_owned()), "{printed:?}");
+    assert!(
+        printed.contains(&"decision approve".to_owned()),
+        "{printed:?}"
+    );
 }
 
 #[test]
@@ -243,7 +246,10 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     assert_eq!(site.active(), Some(1));
     site.take(&centre.publish(&Draft::hello("three")));
     let printed = site.event_log();
-    assert!(printed.contains(&"decision rollback".to_owned()), "{printed:?}");
+    assert!(
+        printed.contains(&"decision rollback".to_owned()),
+        "{printed:?}"
+    );
 }
 
 #[test]

@@ -99,7 +99,10 @@ fn drift_is_found_and_reported_by_a_timer() {
 /// Reports about bundle 2 and what came after, in words.
 fn after_two(site: &Site) -> Vec<String> {
     let printed = site.event_log();
-    let at = printed.iter().position(|printed| printed == "2 applying").unwrap();
+    let at = printed
+        .iter()
+        .position(|printed| printed == "2 applying")
+        .unwrap();
     printed[at..].to_vec()
 }
 

@@ -94,7 +94,10 @@ fn a_damaged_database_and_a_lost_key_are_distinguished_and_status_answers() {
     assert_reports(&output, 3, &["is damaged", "floors.json"]);
     let printed = stdout(&output);
     assert!(printed.contains("bundles on disk: 1"), "{printed}");
-    assert!(printed.contains("what runs on this host goes on"), "{printed}");
+    assert!(
+        printed.contains("what runs on this host goes on"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -344,7 +344,8 @@ fn a_plan_shows_the_slip_that_mends_floors_and_what_could_be_taken_then() {
     let printed = plan(&slip);
     assert_reports(&printed, 0, &[]);
     assert!(
-        stdout(&printed).contains("the record of the highest accepted versions would be valid again"),
+        stdout(&printed)
+            .contains("the record of the highest accepted versions would be valid again"),
         "{}",
         stdout(&printed)
     );

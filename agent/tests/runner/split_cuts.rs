@@ -42,7 +42,10 @@ fn assert_ended_well(split: &Split, what: &str) {
     assert!(attention.is_null(), "{what}: {attention}");
     // One that was done twice would be reported twice.
     let event_log = split.site.event_log();
-    let active = event_log.iter().filter(|printed| *printed == "3 active").count();
+    let active = event_log
+        .iter()
+        .filter(|printed| *printed == "3 active")
+        .count();
     assert_eq!(active, 1, "{what}: {event_log:?}");
 }
 

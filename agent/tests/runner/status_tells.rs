@@ -39,7 +39,13 @@ fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     let (centre, site, obstacle) = stuck_at_the_second();
     fs::write(&obstacle, "").unwrap();
     let printed = site.import(&centre.publish(&three()));
-    assert_eq!(code(&printed), 3, "{}{}", stdout(&printed), stderr(&printed));
+    assert_eq!(
+        code(&printed),
+        3,
+        "{}{}",
+        stdout(&printed),
+        stderr(&printed)
+    );
     assert!(stderr(&printed).contains("no power"));
     let printed = stdout(&site.run(&["status"]));
     for line in [
@@ -98,7 +104,11 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
     let both = Draft::new(["alpha", "beta"].map(load));
     let printed = site.import(&centre.publish(&both));
     assert_eq!(code(&printed), 1, "{}", stderr(&printed));
-    assert!(stdout(&printed).contains("not Outhaul's"), "{}", stdout(&printed));
+    assert!(
+        stdout(&printed).contains("not Outhaul's"),
+        "{}",
+        stdout(&printed)
+    );
     let status = site.status();
     let attention = &status["attention"][0];
     assert_eq!(attention["what"], "leftovers", "{status}");

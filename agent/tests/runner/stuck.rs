@@ -52,7 +52,10 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
     let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((printed.number, printed.state), (2, GenerationState::Active));
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Active)
+    );
     assert!(
         printed.message.contains("the rollback to bundle 1 failed"),
         "{}",
@@ -124,7 +127,10 @@ fn when_going_back_and_forth_both_fail_status_says_what_to_do_and_apply_repairs(
     let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((printed.number, printed.state), (2, GenerationState::Failed));
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Failed)
+    );
     let printed = stdout(&site.run(&["status"]));
     assert!(
         printed.contains("to do: ") && printed.contains("outhaul-agent apply"),
@@ -140,7 +146,10 @@ fn when_going_back_and_forth_both_fail_status_says_what_to_do_and_apply_repairs(
     let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((printed.number, printed.state), (2, GenerationState::Active));
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Active)
+    );
 }
 
 #[test]

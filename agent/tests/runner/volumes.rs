@@ -222,7 +222,10 @@ fn a_part_of_another_bundle_takes_the_place_of_those_that_were_here_and_says_so(
     site.import(&second[0]);
     // A part of a newer bundle whose other parts never come locks nobody out.
     let printed = stdout(&site.import(&first[0]));
-    assert!(printed.contains("bundle 1 is not complete: 1 of 2"), "{printed}");
+    assert!(
+        printed.contains("bundle 1 is not complete: 1 of 2"),
+        "{printed}"
+    );
     assert!(
         printed.contains("the parts of bundle 2 that were here were given up"),
         "{printed}"

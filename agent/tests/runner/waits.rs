@@ -99,7 +99,10 @@ fn a_file_and_a_program_delay_what_waits_until_they_no_longer_do() {
         (&*printed[0].0, &*printed[0].1),
         ("delay", "`harvest` on this site")
     );
-    assert!(printed[0].2.starts_with("combine is out; until 2"), "{printed:?}");
+    assert!(
+        printed[0].2.starts_with("combine is out; until 2"),
+        "{printed:?}"
+    );
     // One after the other no longer asks.
     fs::remove_file(delays.join("harvest")).unwrap();
     site.ok(&["run", "--once"]);
@@ -109,7 +112,10 @@ fn a_file_and_a_program_delay_what_waits_until_they_no_longer_do() {
     assert_eq!(site.active(), Some(2));
     let printed = decisions(&site);
     assert_eq!(
-        printed.iter().filter(|printed| printed.0 == "delay-over").count(),
+        printed
+            .iter()
+            .filter(|printed| printed.0 == "delay-over")
+            .count(),
         2,
         "{printed:?}"
     );
@@ -158,11 +164,17 @@ fn at_the_deadline_of_a_delay_it_goes_on_unless_a_person_is_to_be_asked() {
         round_at(&site, "+73h");
         assert_eq!(site.active(), Some(runs), "{policy}");
         let printed = decisions(&site);
-        let passed = printed.iter().find(|printed| printed.0 == "delay-over").unwrap();
+        let passed = printed
+            .iter()
+            .find(|printed| printed.0 == "delay-over")
+            .unwrap();
         assert!(passed.2.contains("has passed"), "{printed:?}");
         if policy == "ask" {
             let printed = stdout(&site.run(&["status"]));
-            assert!(printed.contains("a person decides: approve it with"), "{printed}");
+            assert!(
+                printed.contains("a person decides: approve it with"),
+                "{printed}"
+            );
         }
     }
 }
@@ -316,7 +328,9 @@ fn health_that_fails_within_the_soak_goes_back_and_the_bundle_is_remembered() {
     assert_reports(&site.import(&two), 1, &[why, "not tried again"]);
     let reports = site.reports();
     let left = reports.iter().find_map(|report| match &report.event {
-        ReportEvent::Generation(printed) if printed.state == GenerationState::Failed => Some(printed),
+        ReportEvent::Generation(printed) if printed.state == GenerationState::Failed => {
+            Some(printed)
+        }
         _ => None,
     });
     assert!(left.unwrap().message.contains(why));

@@ -114,7 +114,10 @@ fn a_stick_that_turned_names_into_capitals_is_read() {
     site.take(stick.path());
     fs::copy(centre.slip("drone"), stick.path().join("DRONE.SLIP")).unwrap();
     let printed = stdout(&site.import(stick.path()));
-    assert!(printed.contains("slip `DRONE.SLIP`: floors raised"), "{printed}");
+    assert!(
+        printed.contains("slip `DRONE.SLIP`: floors raised"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::address::Address;
 use crate::import::{self, Change, NewCommit};
 use crate::program::{Credential, Git, ProgramError};
-use crate::source::{self, Cache, Opened, GitReference, SourceError, git};
+use crate::source::{self, Cache, GitReference, Opened, SourceError, git};
 
 /// Where commits are made before they are pushed. The name ends in the process and a number.
 const SCRATCH: &str = "refs/outhaul/publish";

@@ -12,7 +12,7 @@ use crate::Tree;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::{ControlPlane, Diagnostics};
-use outhaul_git::source::{self, Cache, Opened, GitReference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,9 @@ pub fn read(
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<(Searched, Tree), SourceError> {
-    let reference = branch.map_or(GitReference::Head, |name| GitReference::Branch(name.to_owned()));
+    let reference = branch.map_or(GitReference::Head, |name| {
+        GitReference::Branch(name.to_owned())
+    });
     let opened = source::open_given(url, &reference, map, cache)?;
     let tree = opened.tree("", &|path| !path.starts_with(".git/"), &TreeLimits::YAML)?;
     let files = tree

@@ -186,7 +186,8 @@ fn next(reports: &[ImportReport]) -> Vec<String> {
         steps.push("everything is equal: `outhaul publish git --adopt` takes over without an option, and changes nothing".into());
     } else if unexplained + torn + older + compat + renamed + left + missing == 0 {
         steps.push(
-            "`outhaul publish git --adopt` takes over without an option, and changes nothing".into(),
+            "`outhaul publish git --adopt` takes over without an option, and changes nothing"
+                .into(),
         );
     }
     steps

@@ -23,7 +23,8 @@ use outhaul_control::model::{
 use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
-    self, Opened, GitReference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
+    self, GitReference, Opened, SourceError, SourceMap, TreeFile, TreeLimits, normal_path,
+    normal_url,
 };
 
 mod files;

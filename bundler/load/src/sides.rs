@@ -258,8 +258,9 @@ impl DiffRequest {
 
     /// A branch, a tag, a commit; and whatever else git knows when the repository lies here.
     fn open(&self, url: &str, word: &str) -> Result<source::Opened, SourceError> {
-        let open =
-            |reference: GitReference| source::open_given(url, &reference, &self.sources, &self.cache);
+        let open = |reference: GitReference| {
+            source::open_given(url, &reference, &self.sources, &self.cache)
+        };
         let commit = |id: String| GitReference::Commit { id, near: None };
         if let Some(repository) = self.repository() {
             return open(commit(repository.revision(url, word)?));

@@ -10,7 +10,7 @@ use super::{LoadRequest, MAIN, Origin};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::BaseRepo;
-use outhaul_git::source::{Opened, GitReference};
+use outhaul_git::source::{GitReference, Opened};
 use outhaul_kit::counted::counted;
 
 /// Files that are named before the rest is counted.

@@ -15,7 +15,7 @@ use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, Environment, PromotionPolicy};
 use outhaul_git::branch::{self, Edit};
 use outhaul_git::program::Git;
-use outhaul_git::source::{self, Cache, Opened, GitReference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 
 mod candidate;
 mod error;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
-use outhaul_http::{Response, Authority, ClientSettings, HttpError, Method};
+use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use zeroize::Zeroizing;

@@ -14,7 +14,7 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
 use crate::cache::ImageCache;
-use crate::client::{RegistryClient, MAX_MANIFEST, Manifest, RegistryError};
+use crate::client::{MAX_MANIFEST, Manifest, RegistryClient, RegistryError};
 use crate::reference::ImageReference;
 
 /// Contents that come at once.

@@ -176,7 +176,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<ImageReference>().unwrap().to_string(), whole);
         }
-        let both = format!("nginx:1.27@{digest}").parse::<ImageReference>().unwrap();
+        let both = format!("nginx:1.27@{digest}")
+            .parse::<ImageReference>()
+            .unwrap();
         assert_eq!(
             both.to_string(),
             format!("docker.io/library/nginx@{digest}")

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
-use crate::http::{RemoteClient, HttpError, Method};
+use crate::http::{HttpError, Method, RemoteClient};
 use outhaul_git::address::{Address, Scheme};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_ship::branch::forge::{Draft, Forge, PullRequest};

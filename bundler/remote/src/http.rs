@@ -127,9 +127,7 @@ impl RemoteClient {
             Some(path) => client(Authority::File(path)).map_err(|error| HttpError::Authority {
                 path: path.to_path_buf(),
                 problem: match error {
-                    outhaul_http::HttpError::NoCertificate { .. } => {
-                        "it contains none".to_owned()
-                    }
+                    outhaul_http::HttpError::NoCertificate { .. } => "it contains none".to_owned(),
                     other => other.to_string(),
                 },
             })?,

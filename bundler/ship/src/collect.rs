@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
 use outhaul_git::source::git::Packed;
-use outhaul_git::source::{self, Cache, Opened, GitReference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
@@ -284,7 +284,9 @@ impl<'a> Collector<'a> {
         let key = (source::normal_url(repo), branch.clone(), pin.cloned());
         let (sources, cache) = (self.sources, self.cache);
         let found = self.opened.entry(key).or_insert_with(|| {
-            let reference = branch.clone().map_or(GitReference::Head, GitReference::Branch);
+            let reference = branch
+                .clone()
+                .map_or(GitReference::Head, GitReference::Branch);
             let named = match pin {
                 None => format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
                 Some(_) => format!("{KEPT}{name}"),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
-use outhaul_git::source::{self, Opened, GitReference, SourceError, TreeLimits};
+use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
 use outhaul_plane::playbooks;

@@ -214,7 +214,12 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn enrolled(&self, site: &Name, stream: Stream, kit: Digest) -> Result<SiteRecord, SiteError> {
+    pub fn enrolled(
+        &self,
+        site: &Name,
+        stream: Stream,
+        kit: Digest,
+    ) -> Result<SiteRecord, SiteError> {
         let record = Self::fresh(site, stream, kit);
         self.write(&record)?;
         Ok(record)
@@ -319,7 +324,8 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<SiteRecord, SiteError> {
         path: path.to_owned(),
         problem,
     };
-    let site: SiteRecord = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    let site: SiteRecord =
+        serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
     if site.format != FORMAT {
         return Err(wrong(format!(
             "its format is `{}`, not `{FORMAT}`",

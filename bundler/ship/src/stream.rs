@@ -367,7 +367,12 @@ fn ship_or_ask(
 }
 
 /// Where the bundle of a number goes.
-fn file_of(request: &BundleRequest<'_>, cluster_type: &str, environment: &str, number: u64) -> PathBuf {
+fn file_of(
+    request: &BundleRequest<'_>,
+    cluster_type: &str,
+    environment: &str,
+    number: u64,
+) -> PathBuf {
     request
         .out
         .join(copies::file_name(environment, cluster_type, number))
@@ -430,7 +435,10 @@ fn ship(
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
-fn expiry(request: &BundleRequest<'_>, plan: &StreamContents<'_>) -> Result<Timestamp, ProduceError> {
+fn expiry(
+    request: &BundleRequest<'_>,
+    plan: &StreamContents<'_>,
+) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
     let issued = request.issued;

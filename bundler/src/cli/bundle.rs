@@ -23,7 +23,7 @@ use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
-use outhaul_ship::stream::{self, ProduceError, Production, BundleRequest};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]

@@ -119,7 +119,9 @@ impl Args {
         }
         let texts: Vec<String> = explanations
             .iter()
-            .map(|explanation| text::explanation(explanation, &target.name, site, plane, self.key.is_some()))
+            .map(|explanation| {
+                text::explanation(explanation, &target.name, site, plane, self.key.is_some())
+            })
             .collect();
         print_with_legend(&loaded.snapshot, &texts.concat());
         if cluster_types.is_empty() {
@@ -142,7 +144,11 @@ impl Args {
         let known: Vec<&String> = plane.cluster_types.keys().collect();
         print_with_legend(
             &loaded.snapshot,
-            &text::site(&explanation, site, &did_you_mean(&explanation.cluster_type, &known)),
+            &text::site(
+                &explanation,
+                site,
+                &did_you_mean(&explanation.cluster_type, &known),
+            ),
         );
         Ok(Exit::SUCCESS)
     }

@@ -15,7 +15,7 @@ use crate::publication::{self, Publication, PublicationError, PullRequestOptions
 use outhaul_remote::forge::{self, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
-use outhaul_ship::branch::{PublishError, BranchTarget, TargetChoice};
+use outhaul_ship::branch::{BranchTarget, PublishError, TargetChoice};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]

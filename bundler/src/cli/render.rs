@@ -294,10 +294,7 @@ impl Args {
         match (&self.verify, &self.out) {
             (Some(folder), _) => self.verify(folder),
             (None, Some(folder)) if folder.is_file() => {
-                let message = format!(
-                    "`{}` is a file, not a folder",
-                    folder.display()
-                );
+                let message = format!("`{}` is a file, not a folder", folder.display());
                 Err(Failure::say(failure::USAGE, message).help("name another folder with `--out`"))
             }
             (None, Some(folder)) => self.render(folder),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{SiteRecord, SiteError, Sites};
+use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
 mod enrol;
@@ -95,7 +95,8 @@ impl ListArgs {
         let sites = Sites::of(&fleet).all().map_err(site_failure)?;
         if self.recipients {
             // What is sealed for a revoked site's key would still be read with it.
-            let revoked = |site: &SiteRecord| site.orders.iter().any(|o| o.what.as_str() == "revoke");
+            let revoked =
+                |site: &SiteRecord| site.orders.iter().any(|o| o.what.as_str() == "revoke");
             let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
             let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
             if readers.is_empty() {

@@ -224,7 +224,11 @@ fn reasons(folders: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError
     Ok(lines)
 }
 
-fn bundle(folders: &DemoFolders, transcript: &mut Transcript, site: SiteOf) -> Result<(), DemoError> {
+fn bundle(
+    folders: &DemoFolders,
+    transcript: &mut Transcript,
+    site: SiteOf,
+) -> Result<(), DemoError> {
     let typed = folders
         .outhaul()
         .args([

@@ -36,7 +36,7 @@ use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::sites::Sites;
-use outhaul_ship::stream::{self, ProduceError, BundleRequest};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -186,7 +186,9 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         }
         let request = &loaded.request;
         for (repo, branch) in asked {
-            let reference = branch.cloned().map_or(GitReference::Head, GitReference::Branch);
+            let reference = branch
+                .cloned()
+                .map_or(GitReference::Head, GitReference::Branch);
             let opened = source::open(repo, &reference, &request.sources, &request.cache);
             // What cannot be read is reported by the step that needs it.
             let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);

@@ -18,7 +18,7 @@ use outhaul_git::source::Cache;
 use outhaul_remote::forge::{Access, ForgeError, ForgeKind, connect};
 use outhaul_ship::branch::forge::{Draft, Forge};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
-use outhaul_ship::branch::{Desired, PublishError, PlatformRepository, BranchTarget};
+use outhaul_ship::branch::{BranchTarget, Desired, PlatformRepository, PublishError};
 
 use super::cli::PlaneFixture;
 use super::repositories::git;

@@ -124,9 +124,15 @@ fn reason(folder: &Value) -> String {
 fn an_equal_installation_needs_no_switch() {
     let installed = Installed::new(DefectFixture::new());
     let message = installed.import(&[]).ok().stdout;
-    assert!(message.contains("  equal        drone/hello-test\n"), "{message}");
+    assert!(
+        message.contains("  equal        drone/hello-test\n"),
+        "{message}"
+    );
     assert!(message.contains("2 folders: 2 equal\n"), "{message}");
-    assert!(message.contains("takes over without an option"), "{message}");
+    assert!(
+        message.contains("takes over without an option"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -290,7 +296,10 @@ fn a_defect_is_named_by_its_trace() {
         assert_eq!(folder["defects"], Value::from(vec![number]), "{folder}");
         assert_eq!(folder["compat"], true, "{folder}");
         assert!(reason(folder).contains(trace), "{folder}");
-        assert!(message["next"].to_string().contains("--compat"), "{message}");
+        assert!(
+            message["next"].to_string().contains("--compat"),
+            "{message}"
+        );
     }
 }
 

@@ -27,7 +27,10 @@ fn refused(fleet: &Fleet, arguments: &[&str], words: &[&str]) {
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{arguments:?}: {message}");
     for word in words.iter().chain(&["help: "]) {
-        assert!(message.contains(word), "{arguments:?}: no `{word}` in {message}");
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no `{word}` in {message}"
+        );
     }
 }
 

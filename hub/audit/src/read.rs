@@ -314,7 +314,8 @@ impl Export {
                     let what = format!("decision {id} opened a gate, and its content is missing");
                     self.problem(at, what);
                 }
-                self.decisions.push(DecisionEntry::Forgotten { id, verdict });
+                self.decisions
+                    .push(DecisionEntry::Forgotten { id, verdict });
             }
         }
     }

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, GateRules, PartRule, RuleVerdict, SiteStanding, SiteStatus, PromotionWindow,
+    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RuleVerdict, SiteStanding,
+    SiteStatus,
 };
 
 use super::{Facts, GateQuestion};

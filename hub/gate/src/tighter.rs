@@ -94,7 +94,11 @@ fn closed(
     asked.closed.iter().chain(left).cloned().collect()
 }
 
-fn windows(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<PromotionWindow> {
+fn windows(
+    recorded: &GateRules,
+    asked: &GateRules,
+    less: &mut Vec<&'static str>,
+) -> Vec<PromotionWindow> {
     let within = |new: &PromotionWindow| recorded.windows.iter().any(|known| is_within(new, known));
     if recorded.windows.is_empty()
         || (!asked.windows.is_empty() && asked.windows.iter().all(within))

@@ -48,7 +48,7 @@ pub use outhaul_gate::facts::{
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
-pub use requests::{RequestOrigin, PendingRequest};
+pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 

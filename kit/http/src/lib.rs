@@ -11,6 +11,6 @@ mod error;
 
 pub use address::{BaseUrl, check_url, is_loopback};
 pub use authority::Authority;
-pub use client::{Response, Client, ClientSettings, Identity, Proxy, Request, TimeLimits};
+pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};
 pub use ureq::http::Method;

@@ -285,7 +285,9 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
         "stick",
     ];
     let reported = fixture.plane(1, "bundle", "dev", &keys).stderr;
-    let (_, command) = reported.split_once("`outhaul-signer revoke fleet ").unwrap();
+    let (_, command) = reported
+        .split_once("`outhaul-signer revoke fleet ")
+        .unwrap();
     let (role, _) = command.split_once('`').unwrap();
     let revoke = ["--passphrase-file", "passphrase", "revoke", "fleet", role];
     fixture.run("outhaul-signer", 0, &revoke);

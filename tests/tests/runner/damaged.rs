@@ -15,7 +15,10 @@ fn damage_at_the_centre_and_the_hub_is_distinguished_from_absence_and_nothing_ne
     for words in ["is damaged", "backup", "make no new fleet"] {
         assert!(reported.contains(words), "{reported}");
     }
-    assert!(!reported.contains("`outhaul-signer init` makes one"), "{reported}");
+    assert!(
+        !reported.contains("`outhaul-signer init` makes one"),
+        "{reported}"
+    );
     fs::remove_file(fixture.path("fleet/fleet.json")).unwrap();
     let reported = fixture.run("outhaul", 2, &status).stderr;
     assert!(reported.contains("is not a fleet"), "{reported}");
@@ -36,6 +39,9 @@ fn damage_at_the_centre_and_the_hub_is_distinguished_from_absence_and_nothing_ne
     let reported = fixture
         .run("outhaul-hub", 2, &["--state", "hub.pub", "sites"])
         .stderr;
-    assert!(reported.contains("`hub.pub/hub.db` does not exist"), "{reported}");
+    assert!(
+        reported.contains("`hub.pub/hub.db` does not exist"),
+        "{reported}"
+    );
     assert!(!reported.contains("dmesg"), "{reported}");
 }

@@ -129,7 +129,11 @@ impl Learnt {
         let mut made = String::new();
         for (part, end) in parts(script) {
             let whole = is_digest(part)
-                .then(|| self.0.iter().find(|(reported, _)| reported.starts_with(part)))
+                .then(|| {
+                    self.0
+                        .iter()
+                        .find(|(reported, _)| reported.starts_with(part))
+                })
                 .flatten();
             made.push_str(whole.map_or(part, |(_, printed)| &printed[..part.len()]));
             made.push_str(end);

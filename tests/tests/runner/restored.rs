@@ -93,7 +93,10 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         );
         let reported = status(&fixture, "edge-1");
         assert!(
-            reported["renumbered"].as_str().unwrap().contains("restored"),
+            reported["renumbered"]
+                .as_str()
+                .unwrap()
+                .contains("restored"),
             "{reported}"
         );
         let (accepted, _) = there_and_back(&fixture, "edge-1");
@@ -102,6 +105,10 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         assert_eq!(reported["reports_waiting"], 0, "{reported}");
         // The new numbering has the word of it and all that waited.
         let waited = 3 + i64::from(kit);
-        assert_eq!(reported["reports_last"].as_i64(), Some(1 + waited), "{reported}");
+        assert_eq!(
+            reported["reports_last"].as_i64(),
+            Some(1 + waited),
+            "{reported}"
+        );
     }
 }

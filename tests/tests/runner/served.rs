@@ -288,7 +288,11 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     let other = push(&fixture, &crane, &name, "second");
     assert_ne!(digest, other);
     let reported = fixture.plane(0, "bundle", "dev", &allowed);
-    assert!(reported.stderr.contains("unchanged"), "{}", reported.everything());
+    assert!(
+        reported.stderr.contains("unchanged"),
+        "{}",
+        reported.everything()
+    );
 
     fixture.carry(SITE);
     let state = fixture.path(&format!("sites/{SITE}"));
@@ -311,13 +315,20 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         &[("CRANE", &crane), ("NAME", Path::new(&name))],
     );
     assert!(reported.starts_with(&format!("{digest}\n")), "{reported}");
-    assert!(reported.contains("PASS") && reported.contains("first\n"), "{reported}");
+    assert!(
+        reported.contains("PASS") && reported.contains("first\n"),
+        "{reported}"
+    );
 
     // Asked for, it moves, and says so.
     let update = [&allowed[..], &["--update"]].concat();
     let reported = fixture.plane(0, "bundle", "dev", &update);
     let moved = format!("updated: {name} from {digest} to {other}");
-    assert!(reported.stderr.contains(&moved), "{}", reported.everything());
+    assert!(
+        reported.stderr.contains(&moved),
+        "{}",
+        reported.everything()
+    );
     assert!(fixture.path("stick/dev-store-2.outhaul").is_file());
 
     // A tag that nobody has is that assignment's failure, by name.
@@ -328,7 +339,11 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     });
     let reported = fixture.plane(1, "bundle", "dev", &allowed);
     let missing = "has no `team/stock-report:9.9.9`";
-    assert!(reported.stderr.contains(missing), "{}", reported.everything());
+    assert!(
+        reported.stderr.contains(missing),
+        "{}",
+        reported.everything()
+    );
     assert!(
         reported.stderr.contains("stock-report-nightly"),
         "{}",

@@ -65,7 +65,10 @@ fn damaged_and_foreign_acknowledgements_are_named_and_leave_the_reports_here() {
     let reported = fixture
         .agent("edge-2", 4, &["import", "stick"])
         .everything();
-    has(&reported, &["they are for site edge-1, this site is edge-2"]);
+    has(
+        &reported,
+        &["they are for site edge-1, this site is edge-2"],
+    );
 
     // The whole file again: each refusal above was a report more, the first ones leave.
     fs::write(&own, &good).unwrap();

@@ -202,12 +202,16 @@ pub fn remains_after(object: &Value) -> Option<String> {
         "Application" => {
             let finalizers = object["metadata"]["finalizers"].as_array();
             let mut finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
-            (!finalizers.any(|one| one.starts_with(CASCADE)))
-                .then(|| format!("it has no finalizer `{CASCADE}`: the objects that Argo CD created are kept"))
+            (!finalizers.any(|one| one.starts_with(CASCADE))).then(|| {
+                format!(
+                    "it has no finalizer `{CASCADE}`: the objects that Argo CD created are kept"
+                )
+            })
         }
         "ApplicationSet" => (object["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true)
             .then(|| {
-                "it sets `preserveResourcesOnDeletion`: the objects that Argo CD created are kept".to_owned()
+                "it sets `preserveResourcesOnDeletion`: the objects that Argo CD created are kept"
+                    .to_owned()
             }),
         _ => None,
     }

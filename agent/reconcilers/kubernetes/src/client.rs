@@ -71,7 +71,9 @@ impl ApiClient {
     /// [`Trouble::Access`] for certificates that are not.
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
         let identity = match &access.identity {
-            ApiCredentials::Certificate { chain, key } => Some(outhaul_http::Identity { chain, key }),
+            ApiCredentials::Certificate { chain, key } => {
+                Some(outhaul_http::Identity { chain, key })
+            }
             _ => None,
         };
         let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));

@@ -322,12 +322,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_named() {
-        let reported = |config: &str, user: &str, context| access(config, user, context).unwrap_err();
+        let reported =
+            |config: &str, user: &str, context| access(config, user, context).unwrap_err();
         assert!(reported(CONFIG, "", Some("there")).contains("no context `there`"));
         assert!(reported(CONFIG, "", Some("nobody")).contains("no user `x`"));
         assert!(reported(CONFIG, "exec: {command: x}", None).contains("logs in by `exec`"));
         assert!(reported(CONFIG, "client-key: key.pem", None).contains("needs both"));
-        assert!(reported(CONFIG, "client-key: gone.pem", None).contains("gone.pem` cannot be read"));
+        assert!(
+            reported(CONFIG, "client-key: gone.pem", None).contains("gone.pem` cannot be read")
+        );
         let plain = CONFIG.replace("https://", "http://");
         assert!(reported(&plain, "", None).contains("must begin with `https://`"));
         let trusting = CONFIG.replace("{server", "{insecure-skip-tls-verify: true, server");

@@ -255,7 +255,9 @@ mod tests {
             reported("apiVersion: v1\nkind: Pod\nmetadata: {name: a/../b}\n")
                 .contains("cannot be a name")
         );
-        assert!(reported("apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n").contains("metadata.name"));
+        assert!(
+            reported("apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n").contains("metadata.name")
+        );
         let kustomization =
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n";
         assert!(reported(kustomization).contains("kustomize build"));

@@ -331,10 +331,16 @@ mod tests {
     #[test]
     fn what_is_not_yaml_is_reported_with_its_line() {
         let reported = |text: &str| documents(text).unwrap_err().to_string();
-        assert_eq!(reported("a: 1\nb: 2\na: 3\n"), "line 3: `a` is written twice");
+        assert_eq!(
+            reported("a: 1\nb: 2\na: 3\n"),
+            "line 3: `a` is written twice"
+        );
         assert!(reported("a: [1\nb: 2\n").starts_with("line "));
         assert!(reported("a: *b\n").starts_with("line 1: "));
-        assert_eq!(reported("a: !Ref x\n"), "line 1: the tag `Ref` is not known");
+        assert_eq!(
+            reported("a: !Ref x\n"),
+            "line 1: the tag `Ref` is not known"
+        );
         assert!(reported(&"[".repeat(100)).contains("64 levels"));
         let mut bomb = "a: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {

@@ -264,7 +264,10 @@ impl HookAnswer {
             protocol: String,
         }
         let unreadable = |error: serde_json::Error| {
-            format!("its answer to `{}` is not understood: {error}", verb.as_str())
+            format!(
+                "its answer to `{}` is not understood: {error}",
+                verb.as_str()
+            )
         };
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(format!("it answered nothing to `{}`", verb.as_str()));

@@ -133,7 +133,8 @@ fn fill(
             None => {
                 let bytes =
                     durable::read(&path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-                let text = String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not text"))?;
+                let text =
+                    String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not text"))?;
                 Zeroizing::new(text)
             }
         };

@@ -65,7 +65,9 @@ pub fn answer(repository: &GitRepository, request: &UploadPackRequest, version: 
     let mut answer = PackAnswer::default();
     match request {
         UploadPackRequest::Nothing => {}
-        UploadPackRequest::Refs { symrefs, prefixes } => list(repository, *symrefs, prefixes, &mut answer),
+        UploadPackRequest::Refs { symrefs, prefixes } => {
+            list(repository, *symrefs, prefixes, &mut answer)
+        }
         UploadPackRequest::Fetch(fetch) => {
             let unknown = fetch.wants.iter().find(|id| !repository.has_tip(id));
             if let Some(id) = unknown {

@@ -209,7 +209,12 @@ fn unpack(
     Ok(())
 }
 
-fn unpack_one(file: &mut File, path: &Path, entry: &BackupEntry, to: &Path) -> Result<(), BackupError> {
+fn unpack_one(
+    file: &mut File,
+    path: &Path,
+    entry: &BackupEntry,
+    to: &Path,
+) -> Result<(), BackupError> {
     // What is the site's own is for its user alone; content keeps who may run it.
     let mode = match Named::is_content(&entry.path) {
         true => (entry.mode & 0o755) | 0o600,

@@ -127,7 +127,12 @@ mod tests {
     /// Every combination of conditions, with no, too few and enough returns.
     fn every_condition() -> Vec<Conditions> {
         let delays = [Delayed::No, Delayed::Until, Delayed::Over, Delayed::Asks];
-        let windows = [WindowState::Always, WindowState::Open, WindowState::Shut, WindowState::Unknown];
+        let windows = [
+            WindowState::Always,
+            WindowState::Open,
+            WindowState::Shut,
+            WindowState::Unknown,
+        ];
         let mut all = Vec::new();
         for bits in 0..32_u8 {
             let is = |bit: u8| bits & (1 << bit) != 0;

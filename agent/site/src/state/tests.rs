@@ -262,6 +262,8 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
             _ => false,
         })
     };
-    let missing: Vec<_> = (1..=last).filter(|number| !generation_event(number)).collect();
+    let missing: Vec<_> = (1..=last)
+        .filter(|number| !generation_event(number))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
-    QUORUM_PERCENT, SOAK_HOURS, PromotionWindow,
+    PromotionWindow, QUORUM_PERCENT, SOAK_HOURS,
 };
 use outhaul_bundle::name::Name;
 

@@ -190,7 +190,9 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spanned<String>) -> bool {
         reader.report(
             Diagnostic::warning(
                 "unknown-content-type",
-                format!("the files of this template end in `.{ending}`, which is not a usual ending"),
+                format!(
+                    "the files of this template end in `.{ending}`, which is not a usual ending"
+                ),
             )
             .at(&written.location)
             .help(format!("did you mean `{near}`?")),

@@ -202,7 +202,8 @@ fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Optio
         environment: environment.value,
         environment_at: environment.location,
         manifests: manifests.as_ref().map(values),
-        storage_at: manifests.and_then(|mut all| all.remove("storage").map(|spanned| spanned.location)),
+        storage_at: manifests
+            .and_then(|mut all| all.remove("storage").map(|spanned| spanned.location)),
         config_schemas,
         location: name.location,
     })

@@ -120,7 +120,8 @@ fn what_is_not_there_is_named() {
     let nowhere = SourceMap::default();
     let cache = Cache::at(dir.path().join("cache"));
     let url = dir.path().to_str().unwrap();
-    let error = open_given(url, &GitReference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
+    let error =
+        open_given(url, &GitReference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
     assert!(
         matches!(error, SourceError::NoSuchReference { .. }),
         "{error}"
@@ -277,7 +278,8 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
     let folder = dir.path().join("cache").join("x.git");
 
     let remote = git::Remote::given(Address::parse(&url).unwrap());
-    let (fetched, commit) = git::fetch(&remote, &GitReference::Branch("dev".into()), &folder).unwrap();
+    let (fetched, commit) =
+        git::fetch(&remote, &GitReference::Branch("dev".into()), &folder).unwrap();
     assert_eq!(commit, second);
     let mut files = 0;
     let mut count = |_| {

@@ -55,7 +55,13 @@ pub(super) fn lints(
     }
 }
 
-fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, found: &mut Vec<ListLint>) {
+fn compare(
+    first: &GoValue,
+    second: &GoValue,
+    arrays: Arrays,
+    path: &str,
+    found: &mut Vec<ListLint>,
+) {
     match (first, second) {
         (GoValue::Map(first), GoValue::Map(second)) => {
             for (key, value) in first.iter() {

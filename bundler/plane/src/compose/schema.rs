@@ -102,7 +102,11 @@ impl<'a> Schemas<'a> {
                 ),
                 Some(Ok((document, _))) => {
                     let unknown = unknown_keywords::find(document);
-                    findings.extend(unknown.into_iter().map(|unknown| lint(unknown, &spanned.location)));
+                    findings.extend(
+                        unknown
+                            .into_iter()
+                            .map(|unknown| lint(unknown, &spanned.location)),
+                    );
                 }
                 None => {}
             }

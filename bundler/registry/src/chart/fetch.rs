@@ -8,7 +8,7 @@
 use std::io::Read;
 use std::time::Duration;
 
-use outhaul_http::{Response, BaseUrl, HttpError, Method};
+use outhaul_http::{BaseUrl, HttpError, Method, Response};
 
 use super::{Hosts, MAX_ARCHIVE};
 use crate::challenge::Challenge;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{Draft, ForgeError, ForgeKind, PullRequest};
-use crate::http::{RemoteClient, Method};
+use crate::http::{Method, RemoteClient};
 
 /// One API with its token.
 pub(super) struct Caller {

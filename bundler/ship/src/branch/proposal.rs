@@ -12,7 +12,7 @@ use outhaul_bundle::index::Snapshot;
 use super::forge::{Draft, Forge, PullRequest};
 use super::message::{self, ENVIRONMENT_TRAILER};
 use super::plan::{self, CommitChanges, OnRecord, PlanError};
-use super::{ATTEMPTS, Desired, PublishError, PlatformRepository};
+use super::{ATTEMPTS, Desired, PlatformRepository, PublishError};
 use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
 use crate::plan::{DesiredContent, Plan};

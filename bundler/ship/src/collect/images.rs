@@ -13,7 +13,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::Location;
 use outhaul_git::source::{
-    self, Opened, GitReference, SourceError, SourceMap, TreeLimits, normal_url,
+    self, GitReference, Opened, SourceError, SourceMap, TreeLimits, normal_url,
 };
 use outhaul_plane::render::RenderedAssignment;
 

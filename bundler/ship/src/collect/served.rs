@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Repository;
 use outhaul_git::source::git::{Packed, Repository as Local};
-use outhaul_git::source::{Opened, GitReference, SourceError, TreeLimits, normal_url};
+use outhaul_git::source::{GitReference, Opened, SourceError, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::CollectError;

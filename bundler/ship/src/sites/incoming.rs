@@ -13,7 +13,7 @@ use outhaul_bundle::{Digest, Instruction};
 use outhaul_signer::enrol::proven_kit;
 use outhaul_signer::{Envelope, PublicKey};
 
-use super::{SiteRecord, SiteError, Sites};
+use super::{SiteError, SiteRecord, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

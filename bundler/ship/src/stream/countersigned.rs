@@ -13,7 +13,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
 use super::shipped::ShippedStream;
-use super::{AwaitedSignature, Built, ProduceError, Produced, BundleRequest, StreamContents};
+use super::{AwaitedSignature, Built, BundleRequest, ProduceError, Produced, StreamContents};
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 

@@ -15,7 +15,9 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::shelf::{self, StoredBundle};
-use super::{Built, ProduceError, Produced, BundleRequest, StreamContents, file_of, publish, remember};
+use super::{
+    Built, BundleRequest, ProduceError, Produced, StreamContents, file_of, publish, remember,
+};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::carried::LastPayloads;
 use super::earlier::EarlierBundles;
 use super::plan::{Sound, StreamContents};
-use super::{ProduceError, BundleRequest, delivery_rules};
+use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
 use crate::collect::{Collector, Payloads};
 use crate::isolation::Isolation;

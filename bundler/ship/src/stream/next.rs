@@ -13,7 +13,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{ProduceError, Produced, BundleRequest, delivery_rules, stream};
+use super::{BundleRequest, ProduceError, Produced, delivery_rules, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
-use super::{ProduceError, BundleRequest};
+use super::{BundleRequest, ProduceError};
 use crate::sites::Sites;
 use outhaul_load::pipeline::Platform;
 

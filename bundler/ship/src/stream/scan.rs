@@ -16,7 +16,7 @@ use outhaul_plane::delivery::Delivery;
 use outhaul_signer::fleet::Fleet;
 
 use super::plan::StreamContents;
-use super::{Built, PolicyViolation, ProduceError, BundleRequest, delivery_rules};
+use super::{Built, BundleRequest, PolicyViolation, ProduceError, delivery_rules};
 
 /// How long a scanner may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30 * 60);

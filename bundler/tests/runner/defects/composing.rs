@@ -205,5 +205,9 @@ fn defect_27_two_containers_of_one_name_are_an_error() {
     let message = fixture
         .run(&["explain", "hello-test", "drone", "--key", "REGION"])
         .ok();
-    assert!(message.stdout.contains("from the base"), "{}", message.stdout);
+    assert!(
+        message.stdout.contains("from the base"),
+        "{}",
+        message.stdout
+    );
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, Day, PartRule, RuleVerdict, PromotionWindow};
+use outhaul_bundle::hub_api::{
+    ApprovalRule, ClosedTime, Day, PartRule, PromotionWindow, RuleVerdict,
+};
 use proptest::prelude::*;
 
 use super::*;

@@ -122,7 +122,11 @@ fn a_missing_layer_and_a_changed_payload_are_named_and_put_back() {
     fs::remove_file(&layer).unwrap();
     site.names(&[&name, &site.image, "missing", "`outhaul-agent apply`"]);
     let reported = site.scene.agent(SITE, 0, &["apply", "--who", "ann"]);
-    assert!(reported.stdout.contains("put back"), "{}", reported.everything());
+    assert!(
+        reported.stdout.contains("put back"),
+        "{}",
+        reported.everything()
+    );
     Site::is_whole(&layer);
     assert_eq!(fs::metadata(&layer).unwrap().nlink(), 2, "one copy is kept");
     assert!(site.attention().is_empty());
@@ -163,8 +167,16 @@ fn what_is_damaged_in_the_stored_copy_too_is_refused_and_an_import_of_the_same_b
     damage(&layer);
     site.names(&[&site.image, "bytes were changed", "import bundle 1 again"]);
     let reported = site.scene.agent(SITE, 1, &["apply", "--who", "ann"]);
-    assert!(reported.stderr.contains(&site.image), "{}", reported.everything());
-    assert!(reported.stderr.contains("import"), "{}", reported.everything());
+    assert!(
+        reported.stderr.contains(&site.image),
+        "{}",
+        reported.everything()
+    );
+    assert!(
+        reported.stderr.contains("import"),
+        "{}",
+        reported.everything()
+    );
     let reported = site.scene.agent(SITE, 0, &["import", "stick"]);
     assert!(
         reported.stdout.contains("brought back"),
@@ -182,7 +194,11 @@ fn what_is_damaged_in_the_stored_copy_too_is_refused_and_an_import_of_the_same_b
     damage(&layer);
     site.names(&["bundle 1", "`rollback` to it is refused"]);
     let reported = site.scene.agent(SITE, 1, &["rollback", "--who", "ann"]);
-    assert!(reported.stderr.contains(&site.image), "{}", reported.everything());
+    assert!(
+        reported.stderr.contains(&site.image),
+        "{}",
+        reported.everything()
+    );
     let served = || fs::read_to_string(site.state("serve/active")).unwrap();
     assert_eq!(served(), "2\n", "{}", reported.everything());
 

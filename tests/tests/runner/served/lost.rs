@@ -23,7 +23,11 @@ fn an_image_that_nobody_has_any_more_comes_out_of_the_bundle_that_was_shipped_la
     fs::remove_file(site.scene.path("fleet/outhaul.lock")).unwrap();
     change_report(&site.scene);
     let reported = site.bundle(&[]);
-    assert!(!reported.stderr.contains("updated:"), "{}", reported.everything());
+    assert!(
+        !reported.stderr.contains("updated:"),
+        "{}",
+        reported.everything()
+    );
     let lock = || fs::read_to_string(site.scene.path("fleet/outhaul.lock")).unwrap();
     assert_eq!(lock(), before);
 
@@ -138,7 +142,11 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
     scene.git("other", &["rm", "--quiet", "--cached", "sub2"]);
     scene.git("other", &["commit", "--quiet", "-m", "without it"]);
     let reported = scene.plane(0, "bundle", "dev", &keys);
-    assert!(!reported.stderr.contains("updated:"), "{}", reported.everything());
+    assert!(
+        !reported.stderr.contains("updated:"),
+        "{}",
+        reported.everything()
+    );
     let commit = scene.git("other", &["rev-parse", "dev"]);
     assert!(lock().contains(&commit), "{}", lock());
 

@@ -54,7 +54,10 @@ fn another_revision_a_suspension_a_failure_and_an_old_verdict_have_their_own_nam
 
     let mut suspended = kustomization(ONE);
     suspended["spec"]["suspend"] = true.into();
-    assert_eq!(made(&source(ONE), &suspended).status, FollowerStatus::Suspended);
+    assert_eq!(
+        made(&source(ONE), &suspended).status,
+        FollowerStatus::Suspended
+    );
 
     let mut old = kustomization(ONE);
     old["metadata"]["generation"] = 3.into();
@@ -83,7 +86,10 @@ fn a_source_that_was_never_fetched_and_one_of_another_repository_show_nothing() 
     let mut unseen = source(ONE);
     unseen["status"] = json!({});
     let all = of_flux(&[unseen], &[], REPOSITORY);
-    assert_eq!((all[0].status, &all[0].commit), (FollowerStatus::Stale, &None));
+    assert_eq!(
+        (all[0].status, &all[0].commit),
+        (FollowerStatus::Stale, &None)
+    );
     assert!(
         of_flux(
             &[source(ONE)],
@@ -103,7 +109,10 @@ fn a_release_from_the_repository_counts_and_shows_no_commit() {
     let seen = made(&source(ONE), &release);
     assert_eq!((seen.path, seen.commit), (None, None));
     release["spec"]["suspend"] = true.into();
-    assert_eq!(made(&source(ONE), &release).status, FollowerStatus::Suspended);
+    assert_eq!(
+        made(&source(ONE), &release).status,
+        FollowerStatus::Suspended
+    );
 }
 
 fn application() -> Value {
@@ -137,7 +146,10 @@ fn an_application_shows_the_commit_that_runs_and_not_the_one_that_is_wanted() {
     );
     let mut new = application();
     new["status"] = json!({});
-    assert_eq!(of_argocd(&[new], REPOSITORY)[0].status, FollowerStatus::Stale);
+    assert_eq!(
+        of_argocd(&[new], REPOSITORY)[0].status,
+        FollowerStatus::Stale
+    );
 }
 
 #[test]

@@ -17,7 +17,10 @@ fn planned(items: &str) -> Result<Vec<HookItem>, String> {
 #[test]
 fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() {
     let reported = refused(HookVerb::Ready, " \n");
-    assert!(reported.contains("answered nothing to `ready`"), "{reported}");
+    assert!(
+        reported.contains("answered nothing to `ready`"),
+        "{reported}"
+    );
     let reported = refused(HookVerb::Plan, "I am not JSON");
     assert!(
         reported.contains("not understood") && reported.contains("line 1"),

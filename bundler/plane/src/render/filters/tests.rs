@@ -398,7 +398,10 @@ fn a_key_that_the_format_does_not_take_is_refused_by_name() {
         ("env-file", "A-B"),
     ] {
         let reported = render_with(name, &data(of(&[(key, "x")]))).unwrap_err();
-        assert!(reported.contains(&format!("`{key}` cannot be")), "{reported}");
+        assert!(
+            reported.contains(&format!("`{key}` cannot be")),
+            "{reported}"
+        );
     }
 }
 

@@ -158,7 +158,10 @@ fn add_container(plane: &mut ControlPlane, number: usize, label: usize, value: &
         1 => drop(labels.insert("region".into(), spanned(format!("r{}", of % 2)))),
         2 => drop(labels.insert("workload".into(), spanned(format!("app-{of}")))),
         3 => drop(labels.insert("tier".into(), spanned(format!("t{}", of % 2)))),
-        4 => drop(labels.insert("deployment-target".into(), spanned(format!("app-{of}-live")))),
+        4 => drop(labels.insert(
+            "deployment-target".into(),
+            spanned(format!("app-{of}-live")),
+        )),
         5 => drop(labels.insert("nobody".into(), spanned("x"))),
         6 => drop(labels.insert("site".into(), spanned(format!("site-{of}")))),
         7 => drop(labels.insert("hall".into(), spanned(format!("h{}", of % 2)))),

@@ -213,7 +213,7 @@ fn an_envelope_of_another_site() {
     let audit = audited(&centre, &sealed(&hub, lines));
     says(
         &audit,
-        "what stands for report 1 of site `drone-2` is report 1 of site `drone-1`",
+        "report 1 of site `drone-2` refers to report 1 of site `drone-1`",
     );
     let Recomputed::Missing(missing) = &audit.decisions[0].outcome else {
         panic!("{:?}", audit.decisions[0]);

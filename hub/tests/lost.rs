@@ -220,7 +220,7 @@ fn run_sql(path: &Path, text: &str) {
 const FORGERIES: [(&str, &str); 8] = [
     (
         "CREATE TRIGGER t AFTER INSERT ON reports BEGIN DELETE FROM refusals; END",
-        "trigger `t` is none that this program makes",
+        "trigger `t` was not made by this program",
     ),
     ("CREATE TABLE other (x)", "table `other` is none"),
     ("DROP TABLE refusals", "table `refusals` is missing"),
@@ -275,7 +275,7 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     refused(
         &fs::read(hub.state().join("hub.db")).unwrap(),
         2,
-        "is no backup",
+        "is not a backup",
     );
     for (text, part) in FORGERIES {
         refused(&forged(&good, |path| run_sql(path, text)), 4, part);

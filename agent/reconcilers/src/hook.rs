@@ -149,12 +149,12 @@ impl Hook {
         }
         let (mut removed, mut left, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
-            let step = answer.steps.iter().find(|step| step.item == item.item);
-            match step.map(|step| step.status) {
+            let found = answer.steps.iter().find(|step| step.item == item.item);
+            match found.map(|step| step.status) {
                 Some(StepStatus::Removed) => removed.push(item.clone()),
                 Some(StepStatus::Left) => left.push(item.clone().left()),
                 _ => {
-                    let why = step.map_or("", |step| step.message.as_str());
+                    let why = found.map_or("", |step| step.message.as_str());
                     let why = match why {
                         "" if answer.status == HookStatus::Failed => &answer.message,
                         "" => "the hook did not say that it removed it",
@@ -164,7 +164,7 @@ impl Hook {
                     continue;
                 }
             }
-            steps.extend(step.map(contract::HookStep::to_result));
+            steps.extend(found.map(contract::HookStep::to_result));
         }
         ledger.forget(&removed)?;
         ledger.intend(&left)?;

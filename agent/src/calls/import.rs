@@ -51,7 +51,7 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
     let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
         Ok(effect) => {
-            answer.text = format!("slip {}", effect.plan());
+            answer.text = effect.plan();
             answer.value = serde_json::json!({ "slips": [slip_json(&effect)] });
         }
         Err(error) => answer.fail(&error),
@@ -64,7 +64,6 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     let skipped = skipped.map(|line| format!("skipped {line}"));
     answer.messages.extend(skipped);
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
-    let slips: Vec<String> = slips.iter().map(|line| format!("slip {line}")).collect();
     let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
     let Some(outcome) = findings.outcome.take() else {
         nothing(path, &findings, answer);
@@ -130,9 +129,8 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);
     };
-    let effect = findings.slips.iter();
-    let effect = effect.map(|effect| format!("slip {}", effect.sentence()));
-    answer.messages.extend(effect);
+    let slips = findings.slips.iter();
+    answer.messages.extend(slips.map(SlipEffect::sentence));
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
@@ -189,10 +187,8 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
 }
 
 fn slips(slips: &[SlipEffect], answer: &mut CommandResult) {
-    let lines = slips
-        .iter()
-        .map(|effect| format!("slip {}", effect.sentence()));
-    answer.text = lines.collect::<Vec<_>>().join("\n");
+    let lines: Vec<_> = slips.iter().map(SlipEffect::sentence).collect();
+    answer.text = lines.join("\n");
     answer.value = serde_json::json!({ "slips": slips_json(slips) });
 }
 
@@ -218,8 +214,8 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
-    let is_news = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
-    let did = acknowledged.filter(|done| is_news(done) || findings.skipped.is_empty());
+    let is_new = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
+    let did = acknowledged.filter(|done| is_new(done) || findings.skipped.is_empty());
     if let Some(done) = did {
         let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
         if findings.slips.is_empty() {

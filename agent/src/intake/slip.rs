@@ -67,7 +67,7 @@ impl SlipEffect {
             ""
         };
         format!(
-            "`{}`: floors would rise, {}{again}; nothing would be installed",
+            "slip `{}`: floors would rise, {}{again}; nothing would be installed",
             self.name,
             self.says()
         )
@@ -89,7 +89,7 @@ impl SlipEffect {
             ""
         };
         format!(
-            "`{}`: floors raised, {time}{}{again}; nothing was installed",
+            "slip `{}`: floors raised, {time}{}{again}; nothing was installed",
             self.name,
             self.says()
         )
@@ -97,7 +97,7 @@ impl SlipEffect {
 
     fn known(&self) -> String {
         format!(
-            "`{}`: known already ({}, bundle {})",
+            "slip `{}`: known already ({}, bundle {})",
             self.name, self.signed_at, self.number
         )
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ImportOutcome;
 use super::media::Findings;
+use super::slip::SlipEffect;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
@@ -445,7 +446,7 @@ fn parts(findings: &Findings) -> Vec<String> {
         } => format!("bundle {number} is {}: {}", state.shown(), shortened(note)),
     }));
     let slips = findings.slips.iter();
-    parts.extend(slips.map(|slip| format!("slip {}", slip.sentence())));
+    parts.extend(slips.map(SlipEffect::sentence));
     parts.extend(findings.acknowledgements());
     for (lines, what) in [
         (

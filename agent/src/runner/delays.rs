@@ -105,12 +105,8 @@ fn asked(agent: &Agent) -> Vec<Asked> {
     let mut all = Vec::new();
     if let Some(folder) = &config.folder {
         match agent.facilities.files(folder) {
-            Ok(files) => all.extend(
-                files
-                    .into_iter()
-                    .map(|(who, text)| parse_request(who, &text)),
-            ),
-            Err(error) => all.push(parse_request("delay.folder".to_owned(), &error.to_string())),
+            Ok(files) => all.extend(files.into_iter().map(|(who, text)| parsed(who, &text))),
+            Err(error) => all.push(parsed("delay.folder".to_owned(), &error.to_string())),
         }
     }
     for one in &config.ask {
@@ -120,7 +116,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
             .ask(one, &agent.state_folder, &agent.heartbeat);
         match answered {
             Answered::Yes => {}
-            Answered::No(text) => all.push(parse_request(one.name.clone(), &text)),
+            Answered::No(text) => all.push(parsed(one.name.clone(), &text)),
             Answered::Absent(problem) => {
                 tracing::info!(
                     name = one.name,
@@ -128,7 +124,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
                 );
             }
             Answered::Silent(problem) => {
-                all.push(parse_request(
+                all.push(parsed(
                     one.name.clone(),
                     &format!("it cannot be asked: {problem}"),
                 ));
@@ -139,7 +135,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
 }
 
 /// A reason, and perhaps until when: as JSON, or the first line.
-fn parse_request(who: String, text: &str) -> Asked {
+fn parsed(who: String, text: &str) -> Asked {
     let who = outhaul_kit::text::printable(&shortened(&who)).into_owned();
     let (why, until) = match serde_json::from_str::<DelayRequest>(text) {
         Ok(request) => (request.reason, request.until),
@@ -156,25 +152,21 @@ fn parse_request(who: String, text: &str) -> Asked {
     }
 }
 
-fn event(
-    change: &DelayChange,
-    before: &Delays,
-    now: &Delays,
-    at_deadline: AtDeadline,
-) -> ReportEvent {
-    let (what, who, of) = match change {
-        DelayChange::Asks(who) => ("delay", who, now.get(who)),
-        DelayChange::Passed(who) => ("delay-over", who, now.get(who)),
-        DelayChange::Gone(who) => ("delay-over", who, before.get(who)),
+fn event(by: &DelayChange, before: &Delays, now: &Delays, then: AtDeadline) -> ReportEvent {
+    use DelayChange::{Asks, Gone, Passed};
+    let (what, who, of) = match by {
+        Asks(who) => ("delay", who, now.get(who)),
+        Passed(who) => ("delay-over", who, now.get(who)),
+        Gone(who) => ("delay-over", who, before.get(who)),
     };
-    let reason = match (change, of) {
+    let reason = match (by, of) {
         (_, None) => String::new(),
-        (DelayChange::Asks(_), Some(delay)) => format!("{}; until {}", delay.why, delay.at()),
-        (DelayChange::Gone(_), Some(delay)) => {
+        (Asks(_), Some(delay)) => format!("{}; until {}", delay.why, delay.at()),
+        (Gone(_), Some(delay)) => {
             format!("it no longer asks for later: {}", delay.why)
         }
-        (DelayChange::Passed(_), Some(delay)) => {
-            let then = match at_deadline {
+        (Passed(_), Some(delay)) => {
+            let then = match then {
                 AtDeadline::Go => "what waits is applied",
                 AtDeadline::Ask => "a person is asked",
             };

@@ -149,7 +149,7 @@ pub fn produce(
         };
         match destination::planned(&mut stream) {
             Ok((mut last, plan)) => {
-                last.reported()?;
+                last.take_error()?;
                 ready.push((stream, last, plan));
             }
             Err(ProduceError::Removals { removals: more }) => removals.extend(more),

@@ -335,7 +335,7 @@ fn namespaces_of_the_older_rule_are_reported_as_such() {
     let folder = installed.folder(ASSIGNMENT, 0);
     assert_eq!(folder["verdict"], "differs");
     assert!(
-        reason(&folder).contains("the rule of before 2023-10-03"),
+        reason(&folder).contains("the rule from before 2023-10-03"),
         "{folder}"
     );
     let message = installed.import(&[]).ok().stdout;

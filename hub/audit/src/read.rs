@@ -229,7 +229,7 @@ impl Export {
     fn take(&mut self, at: u64, line: AuditLine) {
         match line {
             AuditLine::Header { .. } => self.problem(at, "a second header"),
-            AuditLine::RegisteredSite {
+            AuditLine::Site {
                 site,
                 role,
                 environment,

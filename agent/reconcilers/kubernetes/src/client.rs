@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use outhaul_http::{Answer, Authority, ClientSettings, HttpError, Method, Request, TimeLimits};
+use outhaul_http::{Authority, ClientSettings, HttpError, Method, Request, Response, TimeLimits};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -151,7 +151,7 @@ impl ApiClient {
         })
     }
 
-    fn answer(&self, answer: Result<Answer, HttpError>) -> Result<(u16, Value), Trouble> {
+    fn answer(&self, answer: Result<Response, HttpError>) -> Result<(u16, Value), Trouble> {
         let failed = |error: HttpError| self.failed(&error.problem());
         let answer = answer.map_err(failed)?;
         let code = answer.status();

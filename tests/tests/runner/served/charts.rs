@@ -321,7 +321,7 @@ fn what_only_helm_fills_in_is_named_and_travels_where_a_policy_asks_that_charts_
         without.everything()
     );
     assert!(
-        without.stderr.contains("there is no `helm` here"),
+        without.stderr.contains("`helm` was not found"),
         "{}",
         without.everything()
     );

@@ -13,6 +13,8 @@ mod attacks;
 mod charts;
 #[path = "runner/client.rs"]
 mod client;
+#[path = "runner/containerd.rs"]
+mod containerd;
 #[path = "runner/fuzz.rs"]
 mod fuzz;
 #[path = "runner/git.rs"]

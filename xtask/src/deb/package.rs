@@ -77,6 +77,7 @@ pub const PACKAGES: [Package; 3] = [
             "outhaul-agent.service",
             "outhaul-agent-sync.service",
             "outhaul-agent-sync.timer",
+            "outhaul-mirror.service",
             "outhaul-apply.socket",
             "outhaul-apply@.service",
         ],

@@ -10,6 +10,7 @@ mod bodies;
 mod attacks;
 mod charts;
 mod client;
+mod containerd;
 mod fuzz;
 mod git;
 mod peers;

@@ -101,7 +101,7 @@ fn each_mistake_has_its_message_and_code() {
         &hub,
         &["serve", "--listen", "0.0.0.0:0"],
         2,
-        &["there is no TLS", "--insecure-plain-http"],
+        &["no TLS is configured", "--insecure-plain-http"],
     );
     fails(&hub, &["gate", "--environment", "dev"], 2, &["--commit"]);
     let tls = [

@@ -222,7 +222,7 @@ const FORGERIES: [(&str, &str); 8] = [
         "CREATE TRIGGER t AFTER INSERT ON reports BEGIN DELETE FROM refusals; END",
         "trigger `t` was not made by this program",
     ),
-    ("CREATE TABLE other (x)", "table `other` is none"),
+    ("CREATE TABLE other (x)", "table `other` was not made"),
     ("DROP TABLE refusals", "table `refusals` is missing"),
     (
         "UPDATE current_states SET running = NULL",

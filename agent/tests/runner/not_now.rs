@@ -108,7 +108,7 @@ fn what_is_no_time_in_the_future_is_refused_and_no_hold_begins() {
         ("friday", "`friday` is not a time"),
         ("2020-01-01T00:00:00Z", "is not in the future"),
         ("-2h", "is not in the future"),
-        ("h", "is no time"),
+        ("h", "is not a time"),
     ] {
         let until = format!("--until={until}");
         assert_reports(&site.run(&["hold", &until]), 2, &[words, "help:"]);

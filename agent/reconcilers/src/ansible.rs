@@ -2,7 +2,8 @@
 //!
 //! What comes in: an assignment whose rendered files hold `namespace.yaml` and `reconciler.yaml`. What
 //! goes out: both applied in this order, with each task's result; in check mode, what differs. The
-//! playbooks get `outhaul_payload`, `outhaul_assignment` and `outhaul_generation`. An assignment that
+//! playbooks get `outhaul_payload`, `outhaul_assignment` and `outhaul_generation`; roles and collections come from the bundle,
+//! before those of the machine. A site that goes back runs the `rollback.yaml` of what it leaves first. An assignment that
 //! leaves is removed by its own `remove.yaml`, kept for that purpose; without one, what it made stays
 //! and the report says so. Nothing is ever removed by a pattern.
 
@@ -34,6 +35,10 @@ pub const KIND: &str = "ansible";
 const PLAYBOOKS: [&str; 2] = ["namespace.yaml", "reconciler.yaml"];
 /// The playbook that takes an assignment back.
 const REMOVE: &str = "remove.yaml";
+/// The playbook by which a site goes back from the bundle that brings it, before the playbooks of the one before run again.
+const ROLLBACK: &str = "rollback.yaml";
+/// The rendered file with the password of the workload's vaults.
+const VAULT: &str = "vault-password";
 /// Beside what is kept for removal: for which fleet, environment and workload it was.
 const PLACE: &str = ".place.json";
 /// Largest rendered file that is kept for removal, in bytes.
@@ -108,6 +113,8 @@ impl Ansible {
                 program: &self.config.playbook_program,
                 playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
+                payload: place.payload,
+                vaults: self.vaults(folder),
                 variables: variables.to_string(),
                 check,
                 timeout: self.config.timeout(),
@@ -117,6 +124,44 @@ impl Ansible {
             heartbeat,
         )?;
         Ok(without(outcome, &values))
+    }
+
+    /// Files with passwords of vaults: the assignment's own, which is sealed for this site, and the site's.
+    fn vaults(&self, folder: &Path) -> Vec<PathBuf> {
+        let own = Some(folder.join(VAULT)).filter(|path| path.is_file());
+        own.into_iter()
+            .chain(self.config.vault_password_file.clone())
+            .collect()
+    }
+
+    /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one. `None`: there is nothing
+    /// to go back from, or nothing that says how.
+    fn go_back(
+        &self,
+        desired: &Desired,
+        recorded: &[Item],
+        heartbeat: &Heartbeat,
+    ) -> Result<Option<(u64, PlaybookOutput)>, ApplyError> {
+        let newest = recorded.iter().map(|item| item.generation).max();
+        let Some(newer) = newest.filter(|newer| *newer > desired.generation) else {
+            return Ok(None);
+        };
+        let name = desired.assignment.name.as_str();
+        let Some(from) = self.site.earlier(newer, name, desired.site.as_str()) else {
+            return Ok(None);
+        };
+        let places = [&from.rendered, &from.payload].map(|folder| folder.join(ROLLBACK));
+        let Some(playbook) = places.iter().find(|path| path.is_file()) else {
+            return Ok(None);
+        };
+        // One that is rendered may have sealed values, and is run where they are open.
+        let playbook = match playbook.starts_with(&from.rendered) {
+            true => ROLLBACK.to_owned(),
+            false => playbook.display().to_string(),
+        };
+        let place = AssignmentFolder::of(&from);
+        let output = self.run(&place, &[&playbook], false, heartbeat)?;
+        Ok(Some((newer, output)))
     }
 
     /// Keeps what a later removal needs: the generation's own folder will be gone by then.
@@ -205,12 +250,12 @@ fn playbooks(desired: &Desired) -> Vec<&'static str> {
     PLAYBOOKS.into_iter().filter(has).collect()
 }
 
-/// Whether an assignment of a stream for Ansible cannot be taken back: it brings no `remove.yaml`. Going back runs the playbooks
-/// of before again, and undoes nothing that they do not undo themselves.
+/// Whether an assignment of a stream for Ansible cannot be taken back: it brings no `remove.yaml` and no `rollback.yaml`. Going
+/// back runs the playbooks of before again, and undoes nothing that they do not undo themselves.
 pub fn is_forward_only(assignment: &outhaul_bundle::index::Assignment) -> bool {
     let files = assignment.files.iter().chain(&assignment.payload);
     let mut names = files.map(|file| file.path.as_str());
-    !names.any(|name| name == REMOVE)
+    !names.any(|name| [REMOVE, ROLLBACK].contains(&name))
 }
 
 /// The item by which the inventory knows an assignment: its playbooks and their digests.
@@ -242,6 +287,9 @@ impl Reconciler for Ansible {
 
     fn ready(&self) -> Result<(), ApplyError> {
         self.python()?;
+        if let Some(vault) = &self.config.vault_password_file {
+            durable::read(vault, MAX_KEPT_BYTES)?;
+        }
         if playbook::is_there(&self.config.playbook_program) {
             return Ok(());
         }
@@ -272,7 +320,7 @@ impl Reconciler for Ansible {
     fn apply(
         &self,
         desired: &Desired,
-        _recorded: &[Item],
+        recorded: &[Item],
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
@@ -281,15 +329,29 @@ impl Reconciler for Ansible {
             let message = "it has no `namespace.yaml` and no `reconciler.yaml` to run";
             return Ok(failed(desired, message, Vec::new()));
         }
+        // Before the inventory names this bundle: cut off here, it is run again.
+        let mut undone = Vec::new();
+        if let Some((from, back)) = self.go_back(desired, recorded, heartbeat)? {
+            undone = back.steps;
+            if !back.success {
+                let why = format!(
+                    "`{ROLLBACK}` of bundle {from}: {}; no playbook of this bundle was run",
+                    back.reason
+                );
+                return Ok(failed(desired, &why, undone));
+            }
+            undone.push(step(format!("{ROLLBACK} of bundle {from}"), "ok", ""));
+        }
         ledger.intend(&items(desired))?;
         self.keep(desired)?;
         ledger.passed("inventory-intended");
         // One start for both: Ansible keeps the order and stops at the first playbook that fails.
         let PlaybookOutput {
-            steps,
+            steps: done,
             success,
             reason,
         } = self.run(&AssignmentFolder::of(desired), &names, false, heartbeat)?;
+        let steps = [undone, done].concat();
         if !success {
             return Ok(failed(desired, &reason, steps));
         }

@@ -55,6 +55,8 @@ pub struct AnsibleConfig {
     pub python: Option<PathBuf>,
     /// Longest run of one playbook in seconds, 1 to 86,400.
     pub timeout_s: u64,
+    /// The file with the password of vaults that are this site's.
+    pub vault_password_file: Option<PathBuf>,
     /// Variables of this site's own, given to every playbook; `outhaul_*` cannot be set here.
     pub vars: BTreeMap<String, String>,
 }
@@ -97,6 +99,7 @@ impl Default for AnsibleConfig {
             playbook_program: "ansible-playbook".into(),
             python: None,
             timeout_s: 1800,
+            vault_password_file: None,
             vars: BTreeMap::new(),
         }
     }
@@ -191,8 +194,16 @@ impl AnsibleConfig {
     /// The first value that is out of its range: its key, the value, and what is allowed.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
         let found = self.timeout_s;
-        let sound = (1..=86_400).contains(&found);
-        (!sound).then(|| ("ansible.timeout_s", found.to_string(), "1 to 86400"))
+        if !(1..=86_400).contains(&found) {
+            return Some(("ansible.timeout_s", found.to_string(), "1 to 86400"));
+        }
+        let relative = self
+            .vault_password_file
+            .as_ref()
+            .filter(|path| !path.is_absolute())?;
+        let found = format!("`{}`", relative.display());
+        let expected = "an absolute path, such as \"/etc/outhaul/vault-password\"";
+        Some(("ansible.vault_password_file", found, expected))
     }
 }
 

@@ -81,7 +81,7 @@ pub fn forward_only_sentence(names: &[String]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "forward only: {} (no `remove.yaml`: a rollback runs the playbooks of before again and a removal leaves what was made \
+        "forward only: {} (no `rollback.yaml` or `remove.yaml`: a rollback runs the playbooks of before again and a removal leaves what was made \
          on this host; nothing else undoes what these playbooks did)",
         names.join(", ")
     ))

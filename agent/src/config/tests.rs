@@ -91,6 +91,7 @@ fn values_out_of_range_and_plain_http_are_refused() {
     assert!(refusal("outbox_max = 1").contains("`outbox_max` is 1, it must be 20 to 1000000"));
     assert!(refusal("drift_s = 1").contains("drift_s"));
     assert!(refusal("[ansible]\ntimeout_s = 0").contains("ansible.timeout_s"));
+    assert!(refusal("[ansible]\nvault_password_file = \"v\"").contains("absolute path"));
     assert!(refusal("[folder]\ntarget = \"srv\"").contains("absolute path"));
     assert!(refusal("[apply]\nhelper = \"apply.sock\"").contains("absolute path"));
     assert!(refusal("[apply]\nsilence_s = 1").contains("apply.silence_s"));

@@ -15,7 +15,7 @@ use crate::site::{Site, assert_reports, code, stderr, stdout};
 use outhaul_tests::{available, available_or_skip, skipped};
 
 /// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.
-fn with_ansible() -> Option<(Centre, Site)> {
+pub fn with_ansible() -> Option<(Centre, Site)> {
     if !available_or_skip("ansible-playbook") {
         return None;
     }
@@ -48,7 +48,7 @@ pub fn write(name: &str, file: &str, content: &str) -> String {
 }
 
 /// The results of the newest report about `number` in `state`.
-fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentResult> {
+pub fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentResult> {
     let mut found = site
         .reports()
         .into_iter()
@@ -313,8 +313,7 @@ fn what_no_playbook_takes_back_is_called_forward_only_before_it_happens() {
         .file("remove.yaml", back);
     let draft = |content: &str| Draft::new([load(content), tidy.clone()]).ansible();
     let first = centre.publish(&draft("one"));
-    let words =
-        "forward only: hello (no `remove.yaml`: a rollback runs the playbooks of before again";
+    let words = "forward only: hello (no `rollback.yaml` or `remove.yaml`: a rollback runs the playbooks of before again";
     let planned = stdout(&site.run(&["plan", first.to_str().unwrap()]));
     assert!(planned.contains(words), "{planned}");
     site.take(&first);

@@ -14,6 +14,7 @@ use crate::centre::{Centre, Draft, Load};
 use crate::reconciler_argocd::ArgoCd;
 use crate::reconciler_flux::Flux;
 use crate::reconciler_kubernetes::Kubernetes;
+use crate::reconciler_symphony::Symphony;
 use crate::reconcilers::{Ansible, Fixture, Folder, Hook, There};
 use crate::service::Service;
 use crate::site::{Site, code, stderr, stdout};
@@ -85,6 +86,11 @@ fn argo_cd_conforms() {
 #[test]
 fn flux_conforms() {
     conforms(Flux::new());
+}
+
+#[test]
+fn symphonys_hook_program_conforms() {
+    conforms(Symphony::new());
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 mod afterwards;
 mod ansible;
+mod ansible_content;
 mod argocd;
 mod backups;
 mod centre;
@@ -36,6 +37,7 @@ mod power_cut;
 mod reconciler_argocd;
 mod reconciler_flux;
 mod reconciler_kubernetes;
+mod reconciler_symphony;
 mod reconcilers;
 mod refusals;
 mod refused_site;

@@ -3,6 +3,7 @@
 //! What comes in: a playbook, its folder, variables, a time limit. What goes out: each task's result and
 //! the end of what was printed, as [`watched`] kept it. It decides nothing about the results.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -25,6 +26,11 @@ const MAX_RESULT_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes kept of what the program prints: the end, where the reason stands.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
+/// Where roles of a machine are by default.
+const ROLES: [&str; 2] = ["/usr/share/ansible/roles", "/etc/ansible/roles"];
+/// Where collections of a machine are by default, beside those of the Python that runs Ansible.
+const COLLECTIONS: [&str; 1] = ["/usr/share/ansible/collections"];
+
 /// What to run.
 #[derive(Debug)]
 pub struct PlaybookRun<'a> {
@@ -34,6 +40,10 @@ pub struct PlaybookRun<'a> {
     pub playbooks: Vec<PathBuf>,
     /// Where it runs: relative paths in the playbook start here.
     pub folder: &'a Path,
+    /// The workload's own files, which may bring roles and collections.
+    pub payload: &'a Path,
+    /// Files with passwords of vaults.
+    pub vaults: Vec<PathBuf>,
     /// Extra variables, as one JSON object.
     pub variables: String,
     /// Only look (`--check`).
@@ -128,8 +138,27 @@ pub fn run(run: &PlaybookRun<'_>, heartbeat: &Heartbeat) -> Result<PlaybookOutpu
     })
 }
 
+/// Where Ansible looks for `name` (roles, collections): the bundle's own first, then the machine's. Nothing is fetched.
+fn search_path(run: &PlaybookRun<'_>, name: &str, variable: &str, machine: &[&str]) -> OsString {
+    let own = [run.payload, run.folder].map(|folder| folder.join(name));
+    let set = std::env::var_os(variable);
+    let of_machine: Vec<PathBuf> = match &set {
+        Some(set) => std::env::split_paths(set).collect(),
+        None => machine.iter().map(PathBuf::from).collect(),
+    };
+    // A path with a colon in it cannot be told: then only those of the machine are looked at.
+    std::env::join_paths(own.iter().chain(&of_machine))
+        .or_else(|_| std::env::join_paths(&of_machine))
+        .unwrap_or_default()
+}
+
 fn command(run: &PlaybookRun<'_>, plugins: &Path, results: &Path) -> Command {
+    let roles = search_path(run, "roles", "ANSIBLE_ROLES_PATH", &ROLES);
+    let collections = search_path(run, "collections", "ANSIBLE_COLLECTIONS_PATH", &COLLECTIONS);
     let mut command = Command::new(run.program);
+    for vault in &run.vaults {
+        command.arg("--vault-password-file").arg(vault);
+    }
     command
         .arg("-i")
         .arg("localhost,")
@@ -141,6 +170,8 @@ fn command(run: &PlaybookRun<'_>, plugins: &Path, results: &Path) -> Command {
         .env("ANSIBLE_CALLBACKS_ENABLED", CALLBACK_NAME)
         .env("OUTHAUL_TASK_RESULTS", results)
         .env("ANSIBLE_HOME", run.home.join("home"))
+        .env("ANSIBLE_ROLES_PATH", roles)
+        .env("ANSIBLE_COLLECTIONS_PATH", collections)
         .env("ANSIBLE_LOCAL_TEMP", run.home.join("tmp"))
         .env("ANSIBLE_REMOTE_TEMP", run.home.join("tmp"))
         .env("ANSIBLE_NOCOLOR", "1")

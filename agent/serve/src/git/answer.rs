@@ -66,7 +66,7 @@ pub fn answer(repository: &GitRepository, request: &UploadPackRequest, version: 
     match request {
         UploadPackRequest::Nothing => {}
         UploadPackRequest::Refs { symrefs, prefixes } => {
-            list(repository, *symrefs, prefixes, &mut answer)
+            list(repository, *symrefs, prefixes, &mut answer);
         }
         UploadPackRequest::Fetch(fetch) => {
             let unknown = fetch.wants.iter().find(|id| !repository.has_tip(id));

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 use outhaul_gate::facts::{Attempt, Newest, ObservedAssignment, Running, SiteState};
 
+
 use outhaul_gate::fold::without;
 
+use super::db::Params;
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// Which of the registered sites are asked for, in the order of their names.
@@ -321,7 +323,7 @@ impl Session<'_> {
     pub(super) fn ranges(
         &self,
         text: &str,
-        bounds: impl rusqlite::Params,
+        bounds: impl Params,
     ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let mut query = self.db.prepare_cached(text)?;
         let mut rows = query.query(bounds)?;

@@ -8,7 +8,7 @@
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::audit::Recorded;
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::Value;
 

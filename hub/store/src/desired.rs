@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Content;
 use outhaul_gate::facts::{DesiredAssignment, DesiredBundle, Signed};
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
 

@@ -7,7 +7,7 @@
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 
 use super::{Session, Signed, StoreError, json, parse, to_sql};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_signer::Envelope;
-use rusqlite::params;
+use super::db::params;
 use serde::Serialize;
 
 use super::current::{CHOSEN, SitePage};
@@ -108,7 +108,7 @@ impl Session<'_> {
     pub fn read_older_refusals(&self) -> Result<(), StoreError> {
         let mut query = self
             .db
-            .prepare("SELECT site, epoch, number, envelope FROM reports WHERE kind = 'refusal'")?;
+            .prepare_cached("SELECT site, epoch, number, envelope FROM reports WHERE kind = 'refusal'")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             let (site, epoch): (String, String) = (row.get(0)?, row.get(1)?);

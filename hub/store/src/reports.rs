@@ -5,7 +5,7 @@
 //! too, because it decides which of them tells the present.
 
 use outhaul_bundle::report::{ClusterEvent, GenerationEvent, Report, ReportEvent};
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use outhaul_gate::fold::{cluster_state, followed, gravity, runs, state_name, status_name};

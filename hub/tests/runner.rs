@@ -14,6 +14,7 @@ mod hostile;
 mod hostile_media;
 mod http;
 mod lost;
+mod postgresql;
 mod program;
 mod secrecy;
 

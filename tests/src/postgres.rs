@@ -71,6 +71,8 @@ pub fn same_tests_on_postgres(calling: &str) {
     let ran = Command::new(this)
         .args(["--skip", calling])
         .env(VARIABLE, "postgres")
+        // Every case is a database of its own.
+        .env("PROPTEST_CASES", "12")
         .output()
         .expect("a test is a program");
     let told = String::from_utf8_lossy(&ran.stdout);

@@ -102,7 +102,7 @@ impl Session<'_> {
         let mut rows = query.query([])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push((read(row)??, row.get(12)?, row.get(13)?));
+            found.push((read(&row)??, row.get(12)?, row.get(13)?));
         }
         Ok(found)
     }

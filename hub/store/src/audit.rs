@@ -191,12 +191,7 @@ impl Session<'_> {
         take: &mut impl FnMut(AuditLine) -> Result<(), E>,
     ) -> Result<(), E> {
         let failed = |error: DbError| E::from(StoreError::from(error));
-        let mut query = self.db.prepare_cached(text).map_err(failed)?;
-        let mut rows = query.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            take(line(row)?)?;
-        }
-        Ok(())
+        self.db.each(text, failed, |row| take(line(row)?))
     }
 
     /// Every decision by number: the digest of its content, and its verdict and link.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::Report;
 use outhaul_gate::conflict;
 use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
-use super::db::{DbError, Row, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError, from_sql, to_sql};
 

@@ -181,7 +181,7 @@ pub(super) fn alone_store(store: Store) -> Result<(), StoreError> {
 
 fn busy() -> StoreError {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-    DbError::SqliteFailure(code, None).into()
+    rusqlite::Error::SqliteFailure(code, None).into()
 }
 
 fn schema(db: &Connection) -> Result<Vec<Entry>, StoreError> {

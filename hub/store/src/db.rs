@@ -54,18 +54,20 @@ impl Connection {
 
     /// Begins a transaction; one that reads sees one moment.
     pub(crate) fn begin(&self, access: Access) -> Result<Transaction<'_>, DbError> {
-        let text = match (self, access) {
-            (Self::Sqlite(_), Access::Write) => "BEGIN IMMEDIATE",
-            (Self::Sqlite(_), Access::Read) => "BEGIN",
+        let lock = format!("SELECT pg_advisory_xact_lock({WRITERS})");
+        let (begin, lock) = match (self, access) {
+            (Self::Sqlite(_), Access::Write) => ("BEGIN IMMEDIATE", ""),
+            (Self::Sqlite(_), Access::Read) => ("BEGIN", ""),
+            // Each statement sees what was committed before it: all of it, once the lock is held.
             (Self::Postgres(_), Access::Write) => {
-                &format!(
-                    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({WRITERS})"
-                )
+                ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", &*lock)
             }
-            (Self::Postgres(_), Access::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            (Self::Postgres(_), Access::Read) => {
+                ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "")
+            }
         };
         let begun = Transaction(Some(self));
-        self.execute_batch(text)?;
+        self.execute_batch(&format!("{begin}; {lock}"))?;
         Ok(begun)
     }
 
@@ -115,19 +117,19 @@ impl Connection {
     /// Hands over the rows of a query one by one, which need not fit into memory. No other statement can be run meanwhile.
     ///
     /// # Errors
-    /// What `take` returns, or [`DbError`].
-    pub fn each<E: From<DbError>>(
+    /// What `take` returns, or what `failed` makes of a [`DbError`].
+    pub fn each<E>(
         &self,
         text: &str,
+        failed: impl Fn(DbError) -> E,
         mut take: impl FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Self::Postgres(server) = self {
-            let statement = server.prepare(text)?;
-            return server.each(&statement, &[], |row| take(&Row(Columns::Postgres(row))));
+            return server.each(text, failed, |row| take(&Row(Columns::Postgres(row))));
         }
-        let mut query = self.prepare_cached(text)?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
+        let mut query = self.prepare_cached(text).map_err(&failed)?;
+        let mut rows = query.query([]).map_err(&failed)?;
+        while let Some(row) = rows.next().map_err(&failed)? {
             take(&row)?;
         }
         Ok(())
@@ -139,7 +141,13 @@ impl Transaction<'_> {
     pub(crate) fn commit(mut self) -> Result<(), DbError> {
         match self.0.take() {
             Some(db) => {
-                let done = db.execute_batch("COMMIT");
+                // A server answers COMMIT with no error where an earlier statement failed, and commits nothing: the
+                // first of the two then fails.
+                let text = match db {
+                    Connection::Sqlite(_) => "COMMIT",
+                    Connection::Postgres(_) => "SELECT 1; COMMIT",
+                };
+                let done = db.execute_batch(text);
                 if done.is_err() {
                     let _ = db.execute_batch("ROLLBACK");
                 }

@@ -133,7 +133,7 @@ impl Table {
         let (columns, key) = (self.columns.join(", "), self.key.join(", "));
         let text = format!("SELECT {columns} FROM {} ORDER BY {key}", self.name);
         let (mut rows, mut hasher) = (0, Hasher::new());
-        db.each(&text, |row: &Row<'_>| -> Result<(), StoreError> {
+        db.each(&text, StoreError::from, |row: &Row<'_>| {
             let values: Vec<Value<'_>> = (0..self.columns.len())
                 .map(|at| row.value(at))
                 .collect::<Result<_, DbError>>()?;
@@ -165,7 +165,7 @@ fn hash(hasher: &mut Hasher, value: Value<'_>) {
 }
 
 fn add_binary(bytes: &mut Vec<u8>, values: &[Value<'_>]) {
-    let mut field = |bytes: &mut Vec<u8>, field: &[u8]| {
+    let field = |bytes: &mut Vec<u8>, field: &[u8]| {
         bytes.extend(u32::try_from(field.len()).unwrap_or(u32::MAX).to_be_bytes());
         bytes.extend(field);
     };

@@ -23,7 +23,7 @@ const SYSTEM: [&str; 3] = [
 const PORT: u16 = 5432;
 
 /// Where a database is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Address {
     text: String,
     config: Config,
@@ -131,6 +131,20 @@ impl FromStr for Address {
                 .then(|| authorities.or_else(system).unwrap_or_else(|| SYSTEM[0].into())),
             passfile,
         })
+    }
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Address {}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({})", self.text)
     }
 }
 

@@ -77,15 +77,7 @@ impl Server {
         })
     }
 
-    /// Connects again where the connection went away.
-    pub(super) fn revive(&self) -> Result<(), ServerError> {
-        let is_closed = self.client.borrow().is_closed();
-        if is_closed {
-            self.reconnect()?;
-        }
-        Ok(())
-    }
-
+    /// Connects again: the connection went away, and with it every statement that was prepared.
     pub(super) fn reconnect(&self) -> Result<(), ServerError> {
         let client = open(&self.address)?;
         self.statements.borrow_mut().clear();
@@ -134,19 +126,21 @@ impl Server {
     }
 
     /// Hands over the rows one by one, which need not fit into memory. No other statement can be run meanwhile.
-    pub(super) fn each<E: From<DbError>>(
+    pub(super) fn each<E>(
         &self,
-        statement: &Statement,
-        values: &[Value<'_>],
+        text: &str,
+        failed: impl Fn(DbError) -> E,
         mut take: impl FnMut(&postgres::Row) -> Result<(), E>,
     ) -> Result<(), E> {
         use postgres::fallible_iterator::FallibleIterator as _;
-        let failed = |error| E::from(DbError::from(error));
+        let failed_there = |error: postgres::Error| failed(error.into());
+        let statement = self.prepare(text).map_err(&failed)?;
         let mut client = self.client.borrow_mut();
+        let none: [Value<'_>; 0] = [];
         let mut rows = client
-            .query_raw(statement, values.iter())
-            .map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
+            .query_raw(&statement, none)
+            .map_err(failed_there)?;
+        while let Some(row) = rows.next().map_err(failed_there)? {
             take(&row)?;
         }
         Ok(())

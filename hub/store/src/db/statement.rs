@@ -113,7 +113,7 @@ impl Statement<'_> {
 
 fn bind(statement: &mut rusqlite::Statement<'_>, values: &[Value<'_>]) -> Result<(), DbError> {
     for (at, value) in values.iter().enumerate() {
-        statement.raw_bind_parameter(at + 1, value)?;
+        statement.raw_bind_parameter(at + 1, *value)?;
     }
     Ok(())
 }

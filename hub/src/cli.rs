@@ -16,6 +16,7 @@ mod decisions;
 mod gate;
 mod import;
 mod init;
+mod kalypso;
 mod key;
 mod moving;
 mod print;

@@ -177,13 +177,13 @@ impl HubError {
             }
             Self::State(StateError::Joins { .. }) => {
                 "to run one more process of that hub, bring its `hub.key` into this folder (or as the credential) and repeat; a hub of \
-                 its own needs a database of its own; nothing was made"
+                 its own needs a database of its own"
             }
             Self::State(StateError::OtherFleet { .. }) => {
-                "name an empty database, or the root metadata of that fleet; nothing was made"
+                "name an empty database, or the root metadata of that fleet"
             }
             Self::State(StateError::OtherDatabase { .. }) => {
-                "`outhaul-hub move --to ADDRESS` moves a hub from its file to a server; nothing was changed"
+                "`outhaul-hub move --to ADDRESS` moves a hub from its file to a server"
             }
             Self::State(StateError::Replaced { .. }) | Self::Store(StoreError::Replaced { .. }) => {
                 "sites keep what was not acknowledged and send it again. See what is at that path now, bring the database \
@@ -281,7 +281,9 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Differs { .. } => {
             "nothing was kept of what was written there, and this hub is as it was: see the server's log, and repeat the command"
         }
-        StoreError::File(error) => return Some(format!("what is on record is safe; {}", error.help())),
+        StoreError::File(error) => {
+            return Some(format!("what is on record is safe; {}", error.help()));
+        }
         StoreError::Replaced { .. } => {
             "the hub's database was moved or replaced while this command ran: repeat it; nothing of it is half-written"
         }
@@ -307,23 +309,27 @@ fn server_help(error: &ServerError) -> &'static str {
         ServerError::Address(AddressError::Authorities { .. }) => {
             "`sslrootcert=FILE` in the address names a PEM file with the authority of the server's certificate"
         }
-        ServerError::Address(_) => "such as `postgres://outhaul@db.example/outhaul`, or `postgres:///outhaul?host=/run/postgresql`",
-        ServerError::Old { .. } => "upgrade the server; nothing was changed",
+        ServerError::Address(_) => {
+            "such as `postgres://outhaul@db.example/outhaul`, or `postgres:///outhaul?host=/run/postgresql`"
+        }
+        ServerError::Old { .. } => "upgrade the server",
         ServerError::Replica => {
             "name the server that it follows, or all of them: \
-             `postgres://outhaul@ONE,OTHER/outhaul?target_session_attrs=read-write`; nothing was changed"
+             `postgres://outhaul@ONE,OTHER/outhaul?target_session_attrs=read-write`"
         }
-        ServerError::Encoding { .. } => "make the database with `CREATE DATABASE … ENCODING 'UTF8'`; nothing was changed",
+        ServerError::Encoding { .. } => {
+            "make the database with `CREATE DATABASE … ENCODING 'UTF8'`"
+        }
         ServerError::Failed(error) => match error.trouble() {
             Trouble::Denied => {
                 "see the user in the address and the password in `$PGPASSWORD`, `?passfile=FILE`, `~/.pgpass` or the systemd \
-                 credential `outhaul-hub.database-password`; nothing was changed"
+                 credential `outhaul-hub.database-password`"
             }
             _ => {
-                "see whether the server runs and answers at that address; nothing of this command is half-written, and sites keep \
+                "see whether the server runs and answers at that address; sites keep \
                  what was not acknowledged"
             }
         },
-        _ => "see the server's log; nothing was changed",
+        _ => "see the server's log",
     }
 }

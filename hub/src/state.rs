@@ -66,9 +66,7 @@ pub enum StateError {
         beside: String,
     },
     /// The server's database is a hub's, of which the key is not here.
-    #[error(
-        "the database `{address}` is that of a hub with the key {expected}, and {found}"
-    )]
+    #[error("the database `{address}` is that of a hub with the key {expected}, and {found}")]
     Joins {
         /// The server's database.
         address: String,
@@ -78,7 +76,9 @@ pub enum StateError {
         found: String,
     },
     /// The server's database is that of another fleet's hub.
-    #[error("the database `{address}` is that of a hub of fleet `{found}`, and the root metadata is of fleet `{fleet}`")]
+    #[error(
+        "the database `{address}` is that of a hub of fleet `{found}`, and the root metadata is of fleet `{fleet}`"
+    )]
     OtherFleet {
         /// The server's database.
         address: String,

@@ -13,6 +13,7 @@ mod gate_rules;
 mod hostile;
 mod hostile_media;
 mod http;
+mod kalypso;
 mod lost;
 mod postgresql;
 mod program;

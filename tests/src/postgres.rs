@@ -118,7 +118,13 @@ impl Postgres {
         assert!(!is_root() || given.is_ok_and(|ran| ran.status.success()));
         let made = unprivileged(&programs.join("initdb"))
             .args(["--username", USER, "--auth", "trust", "--encoding", "UTF8"])
-            .args(["--locale", "C.UTF-8", "--no-sync", "--no-instructions", "-D"])
+            .args([
+                "--locale",
+                "C.UTF-8",
+                "--no-sync",
+                "--no-instructions",
+                "-D",
+            ])
             .arg(&data)
             .output()
             .expect("initdb runs");
@@ -193,7 +199,15 @@ impl Postgres {
     /// When one fails.
     pub fn sql(&self, database: &str, text: &str) -> String {
         let ran = Command::new(self.programs.join("psql"))
-            .args(["--no-psqlrc", "-qAt", "-v", "ON_ERROR_STOP=1", "-U", USER, "-h"])
+            .args([
+                "--no-psqlrc",
+                "-qAt",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-U",
+                USER,
+                "-h",
+            ])
             .arg(&self.folder)
             .args(["-d", database, "-c", text])
             .output()

@@ -147,7 +147,8 @@ impl From<HubError> for Problem {
         tracing::error!(error = chain(&error), "a request failed");
         if matches!(
             &error,
-            HubError::State(StateError::Replaced { .. }) | HubError::Store(StoreError::Replaced { .. })
+            HubError::State(StateError::Replaced { .. })
+                | HubError::Store(StoreError::Replaced { .. })
         ) {
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, GONE);
         }

@@ -4,8 +4,8 @@
 //! recorded. Nothing is changed or removed: a withdrawal is an entry of its own, and each entry names the digest
 //! of the one before it.
 
-use outhaul_gate::facts::{Act, ActKind};
 use super::db::{DbError, OptionalExtension as _, Params, Row, params};
+use outhaul_gate::facts::{Act, ActKind};
 
 use super::{Session, StoreError};
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_gate::audit::{AuditLine, Link, Recorded};
 use super::db::{DbError, OptionalExtension as _, Row, params};
+use outhaul_gate::audit::{AuditLine, Link, Recorded};
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
 
@@ -247,10 +247,7 @@ impl Session<'_> {
 }
 
 /// A query, and the line of one of its rows.
-type Lines = (
-    &'static str,
-    fn(&Row<'_>) -> Result<AuditLine, StoreError>,
-);
+type Lines = (&'static str, fn(&Row<'_>) -> Result<AuditLine, StoreError>);
 
 const SITES: Lines = (
     "SELECT site, role, environment, cluster_type, enrolled_ms, revoked_ms FROM sites ORDER BY site",

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::report::Report;
 use outhaul_gate::conflict;
 use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
-use super::db::{DbError, OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError, from_sql, to_sql};
 

@@ -17,7 +17,7 @@ pub use address::{Address, AddressError};
 pub use error::{DbError, Trouble};
 pub use password::{CREDENTIAL, PasswordError};
 pub use postgres::{Server, ServerError};
-pub use statement::{MappedRows, OptionalExtension, Place, Row, Rows, Statement};
+pub use statement::{OptionalExtension, Row, Statement};
 pub(crate) use value::params;
 pub use value::{FromColumn, Param, Params, Value};
 

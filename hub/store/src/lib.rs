@@ -16,6 +16,7 @@ mod decisions;
 mod desired;
 mod error;
 mod history;
+mod kalypso;
 mod kept;
 mod migrate;
 mod moving;
@@ -27,6 +28,7 @@ mod refusals;
 mod refused;
 mod reports;
 mod requests;
+mod sets;
 mod sites;
 mod soak;
 mod timeline;
@@ -45,13 +47,14 @@ pub use db::{
 };
 pub use decisions::{PastDecision, StepRules};
 pub use error::StoreError;
+pub use kalypso::{DeploymentState, Descriptor, ToldReconciler};
 pub use moving::{MOVED, Moved};
 pub use open::Store;
 pub use orders::Carrier;
 pub use outcomes::{SiteOrder, TakenSlip};
 pub use outhaul_gate::facts::{
-    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Restored,
-    Running, Signed, SiteState,
+    Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment,
+    ObservedAssignments, Restored, Running, Signed, SiteState,
 };
 pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};

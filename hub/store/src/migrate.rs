@@ -22,10 +22,16 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_refused_files.sql"),
     include_str!("migrations/0012_audit.sql"),
     include_str!("migrations/0013_conflicts_and_restores.sql"),
+    include_str!("migrations/0014_kalypso.sql"),
+    include_str!("migrations/0015_assignment_sets.sql"),
 ];
 
+/// Kalypso's tables, as views of these: on a server only.
+const KALYPSO: &str = include_str!("kalypso.sql");
 /// After this migration older reports are read for what its new table holds.
 const READS_OLDER_REFUSALS: usize = 5;
+/// After this one what reports tell of assignments is kept once for all that tell the same.
+const KEEPS_SETS: usize = 14;
 /// After this one the present state of each site is worked out from what was reported before.
 const KEEPS_CURRENT_STATES: usize = 8;
 /// After this one waivers are entries beside approvals and deferrals.
@@ -39,6 +45,10 @@ impl Store {
 
     /// Brings the tables up to version `newest`.
     pub(super) fn migrate_to(&mut self, newest: usize) -> Result<(), StoreError> {
+        // Whoever may use the tables of a server need not be allowed to make some.
+        if self.is_on_server() && self.read(|session| session.has_version(newest))? {
+            return Ok(());
+        }
         self.write(|session| {
             let found = version(session.db)?;
             let done = usize::try_from(found).unwrap_or(usize::MAX);
@@ -56,6 +66,9 @@ impl Store {
                 if at == READS_OLDER_REFUSALS {
                     session.read_older_refusals()?;
                 }
+                if at == KEEPS_SETS {
+                    session.fold_assignments()?;
+                }
                 let number = to_sql(at as u64 + 1);
                 session.db.execute(
                     "INSERT INTO migrations (version) VALUES ($1)",
@@ -68,6 +81,9 @@ impl Store {
             }
             if (done..newest).contains(&RECORDS_GATE_ACTS) {
                 session.carry_waivers_over()?;
+            }
+            if session.db.is_server() && done < newest {
+                session.db.execute_batch(KALYPSO)?;
             }
             Ok(())
         })
@@ -82,6 +98,17 @@ impl Session<'_> {
     pub(super) fn version(&self) -> Result<i64, StoreError> {
         let newest = "SELECT COALESCE(MAX(version), 0) FROM migrations";
         Ok(self.db.query_row(newest, [], |row| row.get(0))?)
+    }
+}
+
+impl Session<'_> {
+    /// Whether the tables of a server are of this very version.
+    fn has_version(&self, newest: usize) -> Result<bool, StoreError> {
+        let text = "SELECT to_regclass('migrations') IS NOT NULL";
+        if !self.db.query_row(text, [], |row| row.get::<_, bool>(0))? {
+            return Ok(false);
+        }
+        Ok(self.version()? == to_sql(newest as u64))
     }
 }
 
@@ -124,6 +151,9 @@ mod tests {
         let text = "CREATE TABLE a (\n    b TEXT PRIMARY KEY, -- TEXT\n    c TEXT\n);\nALTER TABLE a ADD COLUMN d TEXT;";
         let made = for_server(text);
         assert_eq!(made.matches("TEXT COLLATE \"C\"").count(), 3, "{made}");
-        assert!(made.contains("b TEXT COLLATE \"C\" PRIMARY KEY, -- TEXT"), "{made}");
+        assert!(
+            made.contains("b TEXT COLLATE \"C\" PRIMARY KEY, -- TEXT"),
+            "{made}"
+        );
     }
 }

@@ -74,9 +74,7 @@ impl Store {
             Located::File(path) => path,
         };
         let store = Self::prepared(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        store
-            .connection
-            .execute_batch("PRAGMA query_only = ON")?;
+        store.connection.execute_batch("PRAGMA query_only = ON")?;
         Ok(store)
     }
 
@@ -261,4 +259,3 @@ fn make_private(folder: &Path, path: &Path) -> Result<(), StoreError> {
     }
     Ok(())
 }
-

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable;
 
-use super::db::{Address, AddressError};
+use super::db::Address;
 use super::{FILE_NAME, StoreError};
 
 /// The file in the state folder that names a server.
@@ -52,7 +52,10 @@ impl Located {
     /// [`StoreError::File`]
     pub fn keep(folder: &Path, address: &Address) -> Result<(), StoreError> {
         let text = format!("{address}\n");
-        Ok(durable::write(&folder.join(SERVER_FILE), text.as_bytes(), 0o600)?)
+        Ok(durable::write(
+            &folder.join(SERVER_FILE),
+            text.as_bytes(),
+            0o600,
+        )?)
     }
 }
-

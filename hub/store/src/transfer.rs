@@ -47,7 +47,10 @@ pub(super) fn tables() -> Result<Vec<Table>, StoreError> {
     let end = |tables: &mut Vec<Table>, keys: &mut Vec<(i64, String)>| {
         keys.sort();
         if let Some(table) = tables.last_mut() {
-            table.key = std::mem::take(keys).into_iter().map(|(_, name)| name).collect();
+            table.key = std::mem::take(keys)
+                .into_iter()
+                .map(|(_, name)| name)
+                .collect();
         }
     };
     while let Some(row) = rows.next()? {
@@ -111,7 +114,9 @@ impl Table {
             }
             return Ok(copied);
         }
-        let places: Vec<String> = (1..=self.columns.len()).map(|at| format!("${at}")).collect();
+        let places: Vec<String> = (1..=self.columns.len())
+            .map(|at| format!("${at}"))
+            .collect();
         let text = format!(
             "INSERT INTO {} ({columns}) VALUES ({})",
             self.name,
@@ -158,7 +163,9 @@ fn hash(hasher: &mut Hasher, value: Value<'_>) {
     match value {
         Value::Null => part(0, &[]),
         Value::Int(number) => part(1, &number.to_be_bytes()),
-        Value::Text(text) if text.contains('\0') => part(2, text.replace('\0', "\u{fffd}").as_bytes()),
+        Value::Text(text) if text.contains('\0') => {
+            part(2, text.replace('\0', "\u{fffd}").as_bytes())
+        }
         Value::Text(text) => part(2, text.as_bytes()),
         Value::Blob(bytes) => part(3, bytes),
     }
@@ -169,7 +176,11 @@ fn add_binary(bytes: &mut Vec<u8>, values: &[Value<'_>]) {
         bytes.extend(u32::try_from(field.len()).unwrap_or(u32::MAX).to_be_bytes());
         bytes.extend(field);
     };
-    bytes.extend(u16::try_from(values.len()).unwrap_or(u16::MAX).to_be_bytes());
+    bytes.extend(
+        u16::try_from(values.len())
+            .unwrap_or(u16::MAX)
+            .to_be_bytes(),
+    );
     for value in values {
         match value {
             Value::Null => bytes.extend((-1_i32).to_be_bytes()),

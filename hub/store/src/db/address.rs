@@ -127,8 +127,11 @@ impl FromStr for Address {
         Ok(Self {
             text: text.to_owned(),
             config,
-            authorities: has_tls
-                .then(|| authorities.or_else(system).unwrap_or_else(|| SYSTEM[0].into())),
+            authorities: has_tls.then(|| {
+                authorities
+                    .or_else(system)
+                    .unwrap_or_else(|| SYSTEM[0].into())
+            }),
             passfile,
         })
     }
@@ -237,18 +240,25 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Address, String> {
-        text.parse().map_err(|error: AddressError| error.to_string())
+        text.parse()
+            .map_err(|error: AddressError| error.to_string())
     }
 
     #[test]
     fn a_server_elsewhere_is_asked_who_it_is_and_one_on_this_machine_is_not() {
         let authorities = |text: &str| of(text).unwrap().authorities;
         assert_eq!(authorities("postgres://hub@localhost/outhaul"), None);
-        assert_eq!(authorities("postgres:///outhaul?host=/run/postgresql"), None);
+        assert_eq!(
+            authorities("postgres:///outhaul?host=/run/postgresql"),
+            None
+        );
         assert!(authorities("postgres://hub@db.example/outhaul").is_some());
         let own = authorities("postgres://hub@db.example/outhaul?sslrootcert=%2Fetc/ca.pem");
         assert_eq!(own, Some("/etc/ca.pem".into()));
-        assert_eq!(authorities("postgres://hub@db.example/outhaul?sslmode=disable"), None);
+        assert_eq!(
+            authorities("postgres://hub@db.example/outhaul?sslmode=disable"),
+            None
+        );
         let half = of("postgres://hub@db.example/outhaul?sslmode=require").unwrap_err();
         assert!(half.contains("`verify-full`"), "{half}");
     }
@@ -260,7 +270,10 @@ mod tests {
             "postgres://hub@localhost/outhaul?password=secret",
         ] {
             let error = of(text).unwrap_err();
-            assert!(!error.contains("secret") && error.contains("password"), "{error}");
+            assert!(
+                !error.contains("secret") && error.contains("password"),
+                "{error}"
+            );
         }
         let error = of("postgres://hub:secret@localhost:port/outhaul").unwrap_err();
         assert!(!error.contains("secret"), "{error}");

@@ -84,9 +84,11 @@ fn in_text(text: &str, key: &[String; 4]) -> Option<String> {
         .filter(|line| !line.starts_with('#'))
         .find_map(|line| {
             let mut fields = fields(line).into_iter();
-            let fits = key
-                .iter()
-                .all(|one| fields.next().is_some_and(|field| field == "*" || field == *one));
+            let fits = key.iter().all(|one| {
+                fields
+                    .next()
+                    .is_some_and(|field| field == "*" || field == *one)
+            });
             fields.next().filter(|_| fits)
         })
 }
@@ -97,9 +99,15 @@ fn fields(line: &str) -> Vec<String> {
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '\\' => fields.last_mut().into_iter().for_each(|field| field.extend(letters.next())),
+            '\\' => fields
+                .last_mut()
+                .into_iter()
+                .for_each(|field| field.extend(letters.next())),
             ':' if fields.len() < 5 => fields.push(String::new()),
-            letter => fields.last_mut().into_iter().for_each(|field| field.push(letter)),
+            letter => fields
+                .last_mut()
+                .into_iter()
+                .for_each(|field| field.push(letter)),
         }
     }
     fields
@@ -127,6 +135,9 @@ mod tests {
         assert!(matches!(read(&path), Err(PasswordError::Open { .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(read(&path).unwrap(), "*:*:*:*:secret");
-        assert!(matches!(read(&folder.path().join("none")), Err(PasswordError::Unreadable { .. })));
+        assert!(matches!(
+            read(&folder.path().join("none")),
+            Err(PasswordError::Unreadable { .. })
+        ));
     }
 }

@@ -68,7 +68,7 @@ pub enum ServerError {
 }
 
 impl Server {
-    pub(super) fn connect(address: &Address) -> Result<Self, ServerError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, ServerError> {
         let client = open(address)?;
         Ok(Self {
             address: address.clone(),
@@ -78,22 +78,22 @@ impl Server {
     }
 
     /// Connects again: the connection went away, and with it every statement that was prepared.
-    pub(super) fn reconnect(&self) -> Result<(), ServerError> {
+    pub(crate) fn reconnect(&self) -> Result<(), ServerError> {
         let client = open(&self.address)?;
         self.statements.borrow_mut().clear();
         *self.client.borrow_mut() = client;
         Ok(())
     }
 
-    pub(super) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    pub(super) fn batch(&self, text: &str) -> Result<(), DbError> {
+    pub(crate) fn batch(&self, text: &str) -> Result<(), DbError> {
         Ok(self.client.borrow_mut().batch_execute(text)?)
     }
 
-    pub(super) fn prepare(&self, text: &str) -> Result<Statement, DbError> {
+    pub(crate) fn prepare(&self, text: &str) -> Result<Statement, DbError> {
         if let Some(known) = self.statements.borrow().get(text) {
             return Ok(known.clone());
         }
@@ -107,7 +107,7 @@ impl Server {
         Ok(made)
     }
 
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &self,
         statement: &Statement,
         values: &[Value<'_>],
@@ -117,7 +117,7 @@ impl Server {
         Ok(usize::try_from(written).unwrap_or(usize::MAX))
     }
 
-    pub(super) fn query(
+    pub(crate) fn query(
         &self,
         statement: &Statement,
         values: &[Value<'_>],
@@ -126,7 +126,7 @@ impl Server {
     }
 
     /// Hands over the rows one by one, which need not fit into memory. No other statement can be run meanwhile.
-    pub(super) fn each<E>(
+    pub(crate) fn each<E>(
         &self,
         text: &str,
         failed: impl Fn(DbError) -> E,
@@ -137,9 +137,7 @@ impl Server {
         let statement = self.prepare(text).map_err(&failed)?;
         let mut client = self.client.borrow_mut();
         let none: [Value<'_>; 0] = [];
-        let mut rows = client
-            .query_raw(&statement, none)
-            .map_err(failed_there)?;
+        let mut rows = client.query_raw(&statement, none).map_err(failed_there)?;
         while let Some(row) = rows.next().map_err(failed_there)? {
             take(&row)?;
         }
@@ -147,7 +145,7 @@ impl Server {
     }
 
     /// Writes `bytes` by `COPY … FROM STDIN`.
-    pub(super) fn copy_in(&self, text: &str, bytes: &[u8]) -> Result<u64, DbError> {
+    pub(crate) fn copy_in(&self, text: &str, bytes: &[u8]) -> Result<u64, DbError> {
         use std::io::Write as _;
         let mut client = self.client.borrow_mut();
         let mut writer = client.copy_in(text)?;
@@ -158,7 +156,10 @@ impl Server {
 }
 
 fn of<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+    values
+        .iter()
+        .map(|value| value as &(dyn ToSql + Sync))
+        .collect()
 }
 
 fn open(address: &Address) -> Result<Client, ServerError> {

@@ -11,10 +11,15 @@ use super::{DbError, FromColumn, Params, Value};
 #[derive(Debug)]
 pub struct Statement<'a>(pub(super) Prepared<'a>);
 
-#[derive(Debug)]
 pub(super) enum Prepared<'a> {
     Sqlite(rusqlite::CachedStatement<'a>),
     Postgres(&'a Server, postgres::Statement),
+}
+
+impl std::fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a statement")
+    }
 }
 
 /// Rows, one after the other.
@@ -135,7 +140,10 @@ impl Rows<'_> {
     ///
     /// # Errors
     /// [`DbError`]
-    #[expect(clippy::should_implement_trait, reason = "a row borrows from what it came of")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a row borrows from what it came of"
+    )]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, DbError> {
         match &mut self.0 {
             Found::Sqlite(rows) => Ok(rows.next()?.map(|row| Row(Columns::Sqlite(row)))),

@@ -15,7 +15,7 @@ use crate::apply;
 use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server};
-use crate::http::Client;
+use crate::http::ServerClient;
 use crate::state::clock::Clocks;
 use crate::state_folder::StateFolder;
 use outhaul_asking::Answered;
@@ -63,7 +63,7 @@ impl Facilities for Host {
         ca: Option<&Path>,
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError> {
-        Ok(Box::new(Client::new(base, ca, pem)?))
+        Ok(Box::new(ServerClient::new(base, ca, pem)?))
     }
 
     fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {

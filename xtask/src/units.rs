@@ -15,13 +15,16 @@ use anyhow::{Context, Result};
 use crate::repository::root;
 
 /// Highest exposure that systemd's review may find, times ten; each with its reason in the unit.
-const EXPOSURE: [(&str, u32); 8] = [
+const EXPOSURE: [(&str, u32); 10] = [
     ("outhaul-agent.service", 50),
     ("outhaul-agent-sync.service", 50),
     ("outhaul-hub.service", 15),
     ("outhaul-serve.service", 15),
     // The agent with the drop-in for sites with a reconciler that needs no root.
     (UNPRIVILEGED, 15),
+    // The mirror, and the same as the user of such an agent.
+    ("outhaul-mirror.service", 20),
+    (MIRROR_UNPRIVILEGED, 15),
     // The half that applies: files in a folder; with the drop-in, playbooks.
     ("outhaul-apply@.service", 15),
     (APPLY_ANSIBLE, 50),
@@ -29,6 +32,7 @@ const EXPOSURE: [(&str, u32); 8] = [
     (APPLY_KUBERNETES, 20),
 ];
 const UNPRIVILEGED: &str = "outhaul-agent-unprivileged.service";
+const MIRROR_UNPRIVILEGED: &str = "outhaul-mirror-unprivileged.service";
 const APPLY_KUBERNETES: &str = "outhaul-apply-kubernetes@.service";
 const APPLY_ANSIBLE: &str = "outhaul-apply-ansible@.service";
 /// Since this version `systemd-tmpfiles` can be asked without doing anything.
@@ -96,7 +100,7 @@ pub fn findings() -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What `sysusers.d` and `tmpfiles.d` meet, on a root of their own or without doing anything.
+/// What `sysusers.d` and `tmpfiles.d` meet, on a separate root or without doing anything.
 fn users_and_folders(new_root: &Path, version: u32) -> Result<Vec<String>> {
     let (users, folders) = (all_in("sysusers.d")?, all_in("tmpfiles.d")?);
     fs::create_dir_all(new_root.join("etc"))?;
@@ -177,7 +181,7 @@ fn verify(command: &mut Command) -> Result<Vec<String>> {
 fn copies(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let stub = folder.join("stub");
     fs::create_dir(&stub)?;
-    for program in ["outhaul", "outhaul-agent", "outhaul-hub"] {
+    for program in ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-mirror"] {
         let path = stub.join(program);
         fs::write(&path, "#!/bin/sh\n")?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -202,9 +206,14 @@ fn copies(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
         }
     }
     // A unit and its drop-in, as systemd would join them.
-    let agent = fs::read_to_string(source.join("outhaul-agent.service"))?;
     let dropin = fs::read_to_string(source.join("unprivileged.conf"))?;
-    write(UNPRIVILEGED.to_owned(), &format!("{agent}\n{dropin}"))?;
+    for (name, unit) in [
+        (UNPRIVILEGED, "outhaul-agent.service"),
+        (MIRROR_UNPRIVILEGED, "outhaul-mirror.service"),
+    ] {
+        let unit = fs::read_to_string(source.join(unit))?;
+        write(name.to_owned(), &format!("{unit}\n{dropin}"))?;
+    }
     let apply = fs::read_to_string(source.join("outhaul-apply@.service"))?;
     for (name, dropin) in [
         (APPLY_ANSIBLE, "outhaul-apply-ansible.conf"),

@@ -1,8 +1,8 @@
-//! The command line: `outhaul-mirror run` and `check`.
+//! The command line: `outhaul-mirror run`, `check`, `enable` and `disable`.
 //!
 //! What comes in: arguments. What goes out: with `run` the address on stdout once it serves, and a log on
-//! stderr; with `check` what is served; an exit code (0 ok, 1 findings, 2 usage or configuration, 3 environment,
-//! 4 certificates).
+//! stderr; with `check` what is served; with `enable` and `disable` what became of containerd's configuration; an exit
+//! code (0 ok, 1 findings, 2 usage or configuration, 3 environment, 4 certificates).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,6 +24,8 @@ use crate::settings::Settings;
 use crate::tls::Authority;
 use crate::verify;
 use crate::view::{Current, FolderView};
+
+mod containerd;
 
 /// Serves the active generation's images as an OCI registry, and its repositories over git, read only.
 #[derive(Debug, Parser)]
@@ -60,9 +62,11 @@ enum Output {
 enum Command {
     Run(Run),
     Check(Check),
+    Enable(containerd::Enable),
+    Disable(containerd::Disable),
 }
 
-/// Serve until told to stop
+/// Serve until stopped
 ///
 /// With TLS by the site's own authority, which is made at the first start: give clients `serve/tls/ca.pem` of
 /// the state folder.
@@ -105,10 +109,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(code) => return code,
     };
     cli.messages.apply();
-    let done = state_folder(&cli.state).and_then(|()| match &cli.command {
-        Command::Run(args) => serve(&cli, args).map(|()| 0),
-        Command::Check(_) => check(&cli),
-    });
+    let done = match &cli.command {
+        // What was changed is known from its own record, also where the state folder is gone.
+        Command::Disable(args) => containerd::disable(args),
+        command => state_folder(&cli.state).and_then(|()| match command {
+            Command::Run(args) => serve(&cli, args).map(|()| 0),
+            Command::Enable(args) => {
+                let settings = configured(&cli.state.join("agent.toml"))?;
+                in_range(&settings, "correct `[serve]` in `agent.toml`")?;
+                containerd::enable(&cli.state, &settings, args)
+            }
+            Command::Check(_) | Command::Disable(_) => check(&cli),
+        }),
+    };
     console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
 }
 
@@ -213,12 +226,7 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
     settings.listen = args.listen.unwrap_or(settings.listen);
     settings.names.extend(args.names.iter().cloned());
     settings.plain_http |= args.plain_http;
-    if let Some((key, found, expected)) = settings.out_of_range() {
-        return Err(ServeError::Usage {
-            problem: format!("`{key}` is {found}, it must be {expected}"),
-            help: "correct the option".to_owned(),
-        });
-    }
+    in_range(&settings, "correct the option")?;
     drop(
         tracing_subscriber::fmt()
             .with_writer(|| console::Log)
@@ -273,6 +281,16 @@ fn configured(path: &Path) -> Result<Settings, ServeError> {
             problem: format!("`{}`: {}", path.display(), error.message()),
             help: "correct `[serve]` in `agent.toml`".to_owned(),
         })
+}
+
+fn in_range(settings: &Settings, help: &str) -> Result<(), ServeError> {
+    match settings.out_of_range() {
+        None => Ok(()),
+        Some((key, found, expected)) => Err(ServeError::Usage {
+            problem: format!("`{key}` is {found}, it must be {expected}"),
+            help: help.to_owned(),
+        }),
+    }
 }
 
 fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {

@@ -39,6 +39,20 @@ pub enum ServeError {
         /// What is wrong.
         problem: String,
     },
+    /// containerd's configuration of hosts cannot be changed as it is.
+    #[error("containerd cannot be given the mirror, and no `hosts.toml` was written: {}", problems.join("; "))]
+    Hosts {
+        /// Each file with what is wrong with it.
+        problems: Vec<String>,
+    },
+    /// The record of what was changed of containerd's configuration.
+    #[error("`{path}` cannot be used: {problem}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The socket, or the program's own threads.
     #[error("cannot {doing}")]
     Start {
@@ -53,7 +67,10 @@ impl ServeError {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage { .. } | Self::Catalog { .. } => 2,
+            Self::Usage { .. }
+            | Self::Catalog { .. }
+            | Self::Hosts { .. }
+            | Self::Record { .. } => 2,
             Self::File(_) | Self::Start { .. } => 3,
             Self::Tls { .. } => 4,
         }
@@ -71,6 +88,12 @@ impl ServeError {
             Self::Tls { .. } => {
                 "restore the folder, or remove it: a new authority is made, which all clients must be \
                  given again"
+                    .to_owned()
+            }
+            Self::Hosts { .. } => "correct these files, and repeat the command".to_owned(),
+            Self::Record { .. } => {
+                "it was written by `outhaul-mirror enable`: bring the `hosts.toml.before-outhaul` files beside it back \
+                 by hand, each as `hosts.toml`, and remove it"
                     .to_owned()
             }
             Self::Start { .. } => {

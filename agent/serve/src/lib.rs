@@ -3,7 +3,8 @@
 //!
 //! What comes in: a [`view::View`], which names the folder of the active generation, and HTTP requests. What
 //! goes out: bytes that match the digest by which they are asked for. It knows neither bundles nor trust nor
-//! the site's state machine, writes nothing but its own certificate authority, and never opens a connection.
+//! the site's state machine, and never opens a connection. Serving writes nothing but its own certificate authority;
+//! [`containerd`] writes that program's mirror configuration, when somebody asks for it.
 
 pub mod catalog;
 pub mod charts;
@@ -21,6 +22,8 @@ mod answer;
 mod body;
 #[cfg(feature = "server")]
 pub mod cli;
+#[cfg(feature = "server")]
+pub mod containerd;
 #[cfg(feature = "server")]
 pub mod range;
 #[cfg(feature = "server")]

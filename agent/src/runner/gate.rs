@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::gate::{self, Conditions, Obstacle, Window};
+use crate::machine::gate::{self, Conditions, Obstacle, WindowState};
 use crate::machine::{Event, State};
 use crate::runner::{self, delays, held, tidy};
 use crate::state::{self, Hold, generations, inventory, key, returns};
@@ -151,7 +151,7 @@ pub(crate) fn standing(
                 None => "no maintenance window is open".to_owned(),
             },
             (Obstacle::Clock, _) => format!(
-                "this site has maintenance windows, and nothing vouches for its clock: when it is time, {approve}"
+                "this site has maintenance windows, and its clock is not trusted: when it is time, {approve}"
             ),
         };
         all.push((obstacle, note));
@@ -176,20 +176,20 @@ fn removals(agent: &Agent, index: &Index) -> Result<(Vec<String>, usize), AgentE
 }
 
 /// Whether it is time for what is new, and when the next window begins, in this site's time.
-fn window(agent: &Agent) -> Result<(Window, Option<String>), AgentError> {
+fn window(agent: &Agent) -> Result<(WindowState, Option<String>), AgentError> {
     let Some((windows, offset)) = agent.config.maintenance.windows() else {
-        return Ok((Window::Always, None));
+        return Ok((WindowState::Always, None));
     };
     let reading = agent.clock_reading()?;
     if !reading.wall_trusted {
-        return Ok((Window::Unknown, None));
+        return Ok((WindowState::Unknown, None));
     }
     if windows::is_open(&windows, offset, reading.wall) {
-        return Ok((Window::Open, None));
+        return Ok((WindowState::Open, None));
     }
     let next = windows::next(&windows, offset, reading.wall);
     let next = next.map(|at| format!("{} (UTC{offset})", offset.to_datetime(at)));
-    Ok((Window::Shut, next))
+    Ok((WindowState::Shut, next))
 }
 
 /// Whether the hold's deadline has passed.

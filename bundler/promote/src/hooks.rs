@@ -21,7 +21,7 @@ pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPrograms(Programs);
 
-/// What was given is no `NAME=PROGRAM`.
+/// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` does not name a hook\nhelp: write `NAME=PROGRAM`, each name once")]
 pub struct NotAHook(String);
@@ -39,7 +39,7 @@ impl HookPrograms {
 /// When a hook is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub enum HookPhase {
     /// The environment has not been moved.
     Before,
     /// It was moved.
@@ -64,7 +64,7 @@ pub struct HookRun {
     /// Its name.
     pub hook: String,
     /// When it was run.
-    pub moment: Moment,
+    pub moment: HookPhase,
     /// What came of it.
     pub result: HookResult,
     /// The last line that it wrote, or why it failed or was not run.
@@ -75,8 +75,8 @@ impl HookRun {
     /// For people, in one line.
     pub fn sentence(&self) -> String {
         let moment = match self.moment {
-            Moment::Before => "before",
-            Moment::After => "after",
+            HookPhase::Before => "before",
+            HookPhase::After => "after",
         };
         let result = match self.result {
             HookResult::Passed => "passed",
@@ -138,8 +138,8 @@ impl HookStep<'_> {
         let mut runs = Vec::new();
         for hook in &self.policy.hooks.before {
             let done = match decision {
-                Some(_) => self.run(hook, (Moment::Before, None), decision),
-                None => not_run(hook, Moment::Before, "the gate was overridden"),
+                Some(_) => self.run(hook, (HookPhase::Before, None), decision),
+                None => not_run(hook, HookPhase::Before, "the gate was overridden"),
             };
             if done.result == HookResult::Failed {
                 return Err(PromoteError::HookFailed {
@@ -157,14 +157,14 @@ impl HookStep<'_> {
     pub fn after(&self, made: &str, decision: Option<&Decision>) -> Vec<HookRun> {
         let hooks = self.policy.hooks.after.iter();
         hooks
-            .map(|hook| self.run(hook, (Moment::After, Some(made)), decision))
+            .map(|hook| self.run(hook, (HookPhase::After, Some(made)), decision))
             .collect()
     }
 
     fn run(
         &self,
         hook: &PromotionHook,
-        (moment, made): (Moment, Option<&str>),
+        (moment, made): (HookPhase, Option<&str>),
         decision: Option<&Decision>,
     ) -> HookRun {
         let Some(program) = self.programs.0.get(&hook.name.value) else {
@@ -197,7 +197,7 @@ impl HookStep<'_> {
     }
 }
 
-fn not_run(hook: &PromotionHook, moment: Moment, why: &str) -> HookRun {
+fn not_run(hook: &PromotionHook, moment: HookPhase, why: &str) -> HookRun {
     HookRun {
         hook: hook.name.value.clone(),
         moment,

@@ -181,11 +181,11 @@ pub fn cluster_state(state: ClusterState) -> &'static str {
     match state {
         ClusterState::Synced => state_name(GenerationState::Active),
         ClusterState::Failing => state_name(GenerationState::Failed),
-        other => other.word(),
+        other => other.as_str(),
     }
 }
 
-/// Each assignment's result; of one that is told twice the worse one.
+/// Each assignment's result; of one that is reported twice the worse one.
 pub fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> {
     let mut results: Vec<_> = event.assignments.iter().collect();
     results.sort_by_key(|result| gravity(result.status));
@@ -202,7 +202,7 @@ pub fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignme
         .collect()
 }
 
-/// The newest that the site told of a bundle above the one that it runs.
+/// The newest that the site reported about a bundle above the one that it runs.
 fn attempt(epoch: &BTreeMap<u64, &SeenReport>, above: u64) -> Option<Attempt> {
     let settled = |state| matches!(state, GenerationState::Active | GenerationState::Superseded);
     let on_the_way = epoch.iter().rev().find_map(|(number, one)| {

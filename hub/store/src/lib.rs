@@ -1,4 +1,4 @@
-//! The hub's memory: one SQLite file, or a PostgreSQL database, append-only where it tells what happened.
+//! The hub's state: one SQLite file, or a PostgreSQL database, append-only where it tells what happened.
 //!
 //! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
 //! and the current state, which follows from the reports and is kept beside them (`current`, `kept`). Every statement is one text for
@@ -60,7 +60,7 @@ pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
-pub use requests::{Origin, PendingRequest};
+pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 

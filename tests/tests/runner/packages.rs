@@ -52,6 +52,8 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
     install(1);
     assert!(is_enabled(&bare, "outhaul-agent.service") && is_enabled(&bare, "outhaul-hub.service"));
     assert!(!is_enabled(&bare, "outhaul-serve.service"));
+    assert!(!is_enabled(&bare, "outhaul-mirror.service"));
+    bare.types("stick", "", 0, "outhaul-mirror disable");
     for (program, page) in [
         ("outhaul-agent", "outhaul-agent-import"),
         ("outhaul-hub", "outhaul-hub"),

@@ -77,6 +77,7 @@ pub const PACKAGES: [Package; 3] = [
             "outhaul-agent.service",
             "outhaul-agent-sync.service",
             "outhaul-agent-sync.timer",
+            "outhaul-mirror.service",
             "outhaul-apply.socket",
             "outhaul-apply@.service",
         ],
@@ -152,7 +153,7 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Puts it together in a folder of its own, and has `dpkg-deb` write it into `folder`; returns the file.
+    /// Puts it together in a separate folder, and has `dpkg-deb` write it into `folder`; returns the file.
     pub fn make(&self, folder: &Path) -> Result<PathBuf> {
         let staged = tempfile::tempdir()?;
         let top = staged.path().join("package");

@@ -32,7 +32,7 @@ fn image(site: &Site, crane: &Path) {
 /// Runs `script` in a network and mount namespace of its own, with only a loopback, beside a server on 443
 /// that clients find under the names of the registries. Fails when a packet tried to leave.
 #[track_caller]
-fn without_egress(site: &Site, script: &str, programs: &[(&str, &Path)]) -> String {
+pub fn without_egress(site: &Site, script: &str, programs: &[(&str, &Path)]) -> String {
     let work = tempfile::tempdir().unwrap();
     fs::write(
         work.path().join("hosts"),

@@ -28,7 +28,7 @@ pub struct Conditions {
     /// Whether something on this site asks for later.
     pub delay: Delayed,
     /// Whether it may be applied at this time.
-    pub window: Window,
+    pub window: WindowState,
 }
 
 /// Whether something on this site asks for a bundle to be applied later.
@@ -47,7 +47,7 @@ pub enum Delayed {
 
 /// Whether it may be applied at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Window {
+pub enum WindowState {
     /// At any time.
     #[default]
     Always,
@@ -55,7 +55,7 @@ pub enum Window {
     Open,
     /// Outside of all of them.
     Shut,
-    /// Nothing vouches for this machine's clock.
+    /// This machine's clock is not trusted.
     Unknown,
 }
 
@@ -107,11 +107,11 @@ pub fn obstacles(conditions: &Conditions) -> Vec<Obstacle> {
         ),
         (
             Obstacle::Window,
-            unless_approved(conditions.window == Window::Shut),
+            unless_approved(conditions.window == WindowState::Shut),
         ),
         (
             Obstacle::Clock,
-            unless_approved(conditions.window == Window::Unknown),
+            unless_approved(conditions.window == WindowState::Unknown),
         ),
     ];
     all.into_iter()
@@ -127,7 +127,12 @@ mod tests {
     /// Every combination of conditions, with no, too few and enough returns.
     fn every_condition() -> Vec<Conditions> {
         let delays = [Delayed::No, Delayed::Until, Delayed::Over, Delayed::Asks];
-        let windows = [Window::Always, Window::Open, Window::Shut, Window::Unknown];
+        let windows = [
+            WindowState::Always,
+            WindowState::Open,
+            WindowState::Shut,
+            WindowState::Unknown,
+        ];
         let mut all = Vec::new();
         for bits in 0..32_u8 {
             let is = |bit: u8| bits & (1 << bit) != 0;
@@ -166,8 +171,8 @@ mod tests {
                 (Obstacle::Loop, conditions.returns == 2),
                 (Obstacle::Delay, conditions.delay == Delayed::Until),
                 (Obstacle::DelayAsks, conditions.delay == Delayed::Asks),
-                (Obstacle::Window, conditions.window == Window::Shut),
-                (Obstacle::Clock, conditions.window == Window::Unknown),
+                (Obstacle::Window, conditions.window == WindowState::Shut),
+                (Obstacle::Clock, conditions.window == WindowState::Unknown),
             ];
             for (obstacle, is) in expected {
                 assert_eq!(
@@ -178,7 +183,7 @@ mod tests {
             }
             // A deadline that passed, an open window and a clock that is right keep nothing back.
             let quiet = matches!(conditions.delay, Delayed::No | Delayed::Over)
-                && matches!(conditions.window, Window::Always | Window::Open);
+                && matches!(conditions.window, WindowState::Always | WindowState::Open);
             let asks = conditions.always || conditions.removes || conditions.returns == 2;
             let nobody = !conditions.held && !conditions.rolled_back;
             if nobody && (conditions.approved || (quiet && !asks)) {

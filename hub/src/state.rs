@@ -58,7 +58,7 @@ pub enum StateError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The database is gone, or holds nothing.
-    #[error("the folder `{}` is a hub's ({beside}), and its database is gone or empty", folder.display())]
+    #[error("the folder `{}` is a hub's ({beside}), and its database `hub.db` is gone or empty", folder.display())]
     Lost {
         /// The folder.
         folder: PathBuf,

@@ -5,7 +5,7 @@ use outhaul_bundle::report::ReportEvent;
 use super::*;
 use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
-use crate::store::{Signed, Store};
+use crate::store::Signed;
 
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
 /// commit is the newest, not the number that each stream counts for itself.

@@ -16,7 +16,9 @@ mod decisions;
 mod gate;
 mod import;
 mod init;
+mod kalypso;
 mod key;
+mod moving;
 mod print;
 mod requests;
 mod serve;
@@ -104,6 +106,7 @@ enum Command {
     Site(site::Args),
     Sites(sites::Args),
     Key(key::Args),
+    Move(moving::Args),
     Restore(backup::Restore),
     Completions(completions::Args),
 }
@@ -154,6 +157,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
+        Command::Move(args) => moving::run(&common, &args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };
     console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))

@@ -14,7 +14,7 @@ use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;
 use crate::state::StateError;
-use crate::store::StoreError;
+use crate::store::{AddressError, ServerError, StoreError, Trouble};
 
 /// Why a command ended.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +125,16 @@ impl HubError {
         }
     }
 
+    /// Whether the database's server cannot be reached or went away.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Self::Store(error)
+            | Self::State(StateError::Store(error))
+            | Self::Ingest(IngestError::Store(error)) => error.is_gone(),
+            _ => false,
+        }
+    }
+
     /// What to do next.
     pub fn help(&self) -> Option<String> {
         let text = match self {
@@ -165,7 +175,17 @@ impl HubError {
                 "bring the database back: `outhaul-hub restore BACKUP --state DIR` (docs/runbooks/hub-lost.md). To begin with \
                  nothing, `outhaul-hub init … --begin-empty`: every site has to be registered again"
             }
-            Self::State(StateError::Replaced { .. }) => {
+            Self::State(StateError::Joins { .. }) => {
+                "to run one more process of that hub, bring its `hub.key` into this folder (or as the credential) and repeat; a hub of \
+                 its own needs a database of its own"
+            }
+            Self::State(StateError::OtherFleet { .. }) => {
+                "name an empty database, or the root metadata of that fleet"
+            }
+            Self::State(StateError::OtherDatabase { .. }) => {
+                "`outhaul-hub move --to ADDRESS` moves a hub from its file to a server"
+            }
+            Self::State(StateError::Replaced { .. }) | Self::Store(StoreError::Replaced { .. }) => {
                 "sites keep what was not acknowledged and send it again. See what is at that path now, bring the database \
                  back where it is gone (`outhaul-hub restore`), and start the hub again"
             }
@@ -202,7 +222,10 @@ fn state_code(error: &StateError) -> u8 {
         | StateError::Replaced { .. }
         | StateError::Locked { .. } => 3,
         StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
+        | StateError::Joins { .. }
         | StateError::Lost { .. }
+        | StateError::OtherDatabase { .. }
+        | StateError::OtherFleet { .. }
         | StateError::NotFirstRoot { .. }
         | StateError::Unfinished { .. } => 2,
         StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,
@@ -213,10 +236,24 @@ fn state_code(error: &StateError) -> u8 {
 
 fn store_code(error: &StoreError) -> u8 {
     match error {
-        StoreError::Exists { .. } | StoreError::Missing { .. } | StoreError::Newer { .. } => 2,
+        StoreError::Exists { .. }
+        | StoreError::Missing { .. }
+        | StoreError::Newer { .. }
+        | StoreError::NotEmpty { .. } => 2,
+        StoreError::Server { source, .. } => server_code(source),
         StoreError::Unsound { .. } => 4,
         StoreError::Corrupt { .. } => 5,
-        StoreError::Open { .. } | StoreError::Private { .. } | StoreError::Sql { .. } => 3,
+        // Of a full disk, a server that went away, and whatever else a newer store may say.
+        _ => 3,
+    }
+}
+
+/// An address or a password is configuration; the rest is what is around.
+fn server_code(error: &ServerError) -> u8 {
+    match error {
+        ServerError::Address(_) => 2,
+        ServerError::Failed(error) if error.trouble() == Trouble::Denied => 2,
+        _ => 3,
     }
 }
 
@@ -237,11 +274,62 @@ fn store_help(error: &StoreError) -> Option<String> {
         StoreError::Open { .. } | StoreError::Sql { .. } => {
             "nothing of this command is half-written; check free space and permissions, then repeat it"
         }
+        StoreError::Server { source, .. } => return Some(server_help(source).to_owned()),
+        StoreError::NotEmpty { .. } => {
+            "name an empty database; neither it nor this hub was changed"
+        }
+        StoreError::Differs { .. } => {
+            "nothing was kept of what was written there, and this hub is as it was: see the server's log, and repeat the command"
+        }
+        StoreError::File(error) => {
+            return Some(format!("what is on record is safe; {}", error.help()));
+        }
+        StoreError::Replaced { .. } => {
+            "the hub's database was moved or replaced while this command ran: repeat it; nothing of it is half-written"
+        }
         StoreError::Private { .. } => {
             "run the command as the user who owns the hub's state folder; nothing was changed"
         }
         StoreError::Unsound { .. } => "take another backup; nothing of this one is used",
-        StoreError::Corrupt { .. } => return None,
+        _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// What to do about a server that cannot be used.
+fn server_help(error: &ServerError) -> &'static str {
+    match error {
+        ServerError::Address(AddressError::Password) => {
+            "leave it out: the password comes from `$PGPASSWORD`, from a file (`?passfile=FILE`, `$PGPASSFILE`, `~/.pgpass`) or \
+             from the systemd credential `outhaul-hub.database-password`"
+        }
+        ServerError::Address(AddressError::Secret(_)) => {
+            "the file has lines of `host:port:database:user:password` and the mode 0600"
+        }
+        ServerError::Address(AddressError::Authorities { .. }) => {
+            "`sslrootcert=FILE` in the address names a PEM file with the authority of the server's certificate"
+        }
+        ServerError::Address(_) => {
+            "such as `postgres://outhaul@db.example/outhaul`, or `postgres:///outhaul?host=/run/postgresql`"
+        }
+        ServerError::Old { .. } => "upgrade the server",
+        ServerError::Replica => {
+            "name the server that it follows, or all of them: \
+             `postgres://outhaul@ONE,OTHER/outhaul?target_session_attrs=read-write`"
+        }
+        ServerError::Encoding { .. } => {
+            "make the database with `CREATE DATABASE … ENCODING 'UTF8'`"
+        }
+        ServerError::Failed(error) => match error.trouble() {
+            Trouble::Denied => {
+                "see the user in the address and the password in `$PGPASSWORD`, `?passfile=FILE`, `~/.pgpass` or the systemd \
+                 credential `outhaul-hub.database-password`"
+            }
+            _ => {
+                "see whether the server runs and answers at that address; sites keep \
+                 what was not acknowledged"
+            }
+        },
+        _ => "see the server's log",
+    }
 }

@@ -9,6 +9,7 @@
 mod chain;
 mod conflicts;
 mod line;
+mod outcome;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +17,15 @@ use std::io::{self, BufRead, Read as _};
 
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
-use serde::Serialize;
+use rayon::prelude::*;
 
-use crate::store::{IngestRefusal, ReportPosition, Session, Store, StoreError};
-use line::{LineRefusal, SIGNATURE, SignedReport, Taken, check_line, record_report};
+pub use outcome::{Complete, Ingested};
 
+use crate::store::{IngestRefusal, Session, Store, StoreError};
+use line::{LineRefusal, OpenedLine, SIGNATURE, SignedReport, Taken, open_line, record_report};
+
+/// Lines of which the signatures are verified at once: as many more than patience allows may be looked at.
+const VERIFIED_AT_ONCE: usize = 64;
 /// Lines of one transaction: enough to share its disk flush, few enough for others to write between.
 const LINES_AT_ONCE: usize = 2000;
 /// The same in bytes.
@@ -37,64 +42,6 @@ const MAX_MALFORMED: usize = 1000;
 const MAX_GROUPS: usize = 1_000;
 /// Of these the ones that are recorded: a flood must not push out what came before it.
 const MAX_RECORDED: usize = 20;
-
-/// What became of a batch.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub struct Ingested {
-    /// Reports that are new.
-    pub accepted: u64,
-    /// Reports that were on record already.
-    pub duplicates: u64,
-    /// Lines refused.
-    pub refused_lines: u64,
-    /// The first 200 of them, with the reason.
-    pub refused: Vec<RefusedLine>,
-    /// All of them, one entry per site and rule.
-    pub refused_groups: Vec<RefusedGroup>,
-    /// How far each chain that the batch touched is complete now.
-    pub complete: Vec<Complete>,
-}
-
-/// Everything of a chain up to a number is on record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Complete {
-    /// The site.
-    pub site: String,
-    /// The epoch.
-    pub epoch: String,
-    /// The number; 0 when the first is missing.
-    pub number: u64,
-    /// Digest of that report as it is on record; none where the site declared it lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-impl Complete {
-    /// What is on record at the end of a chain that is complete up to `number`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn at(
-        session: &Session<'_>,
-        site: String,
-        epoch: String,
-        number: u64,
-    ) -> Result<Self, StoreError> {
-        let place = ReportPosition {
-            site,
-            epoch,
-            number,
-        };
-        let digest = session.stored_report(&place)?.map(|stored| stored.digest);
-        let ReportPosition { site, epoch, .. } = place;
-        Ok(Self {
-            site,
-            epoch,
-            number,
-            digest,
-        })
-    }
-}
 
 /// Why a batch stopped.
 #[derive(Debug, thiserror::Error)]
@@ -158,11 +105,29 @@ fn take_in(
     batch: &Batch<'_>,
     mut intake: Intake,
 ) -> Result<Ingested, IngestError> {
+    let read_on = |lines: &mut dyn BufRead| -> Result<bool, IngestError> {
+        let more = lines.fill_buf().map_err(|source| IngestError::Read {
+            source_name: batch.via.to_owned(),
+            source,
+        })?;
+        Ok(!more.is_empty())
+    };
+    let mut last = None;
     while let Some(chunk) = intake.chunk(&mut lines, batch.via, LINES_AT_ONCE)? {
         let checked = store.read(|session| intake.check(session, batch, chunk))?;
+        if !read_on(&mut lines)? {
+            last = Some(checked);
+            break;
+        }
         store.write(|session| intake.record(session, batch, checked))?;
     }
-    Ok(store.write(|session| intake.finish(session))?)
+    // The last part is recorded together with what ends the batch: one commit for most batches.
+    Ok(store.write(|session| {
+        if let Some(checked) = last {
+            intake.record(session, batch, checked)?;
+        }
+        intake.finish(session)
+    })?)
 }
 
 /// A batch on its way in. Checking signatures, which takes long, is apart from recording, which keeps
@@ -263,18 +228,53 @@ impl Intake {
         chunk: Chunk,
     ) -> Result<CheckedLines, StoreError> {
         let mut checked = Vec::with_capacity(chunk.0.len());
-        for (number, line) in chunk.0 {
-            let outcome = match line {
-                Line::TooLong => Err(LineRefusal::new(
-                    "oversized",
-                    format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
-                )),
-                Line::Whole(_) if self.patience == Some(0) => Err(LineRefusal::new(
-                    "not-read",
-                    "too many lines before it have a bad signature; send it without them",
-                )),
-                Line::Whole(bytes) => check_line(session, batch, bytes)?,
-            };
+        let mut lines = chunk.0.into_iter().peekable();
+        while lines.peek().is_some() {
+            self.check_some(
+                session,
+                batch,
+                lines.by_ref().take(VERIFIED_AT_ONCE),
+                &mut checked,
+            )?;
+        }
+        take_covered(session, &mut checked)?;
+        Ok(CheckedLines(checked))
+    }
+
+    /// Checks some lines: what the store knows of them one after the other, their signatures on every processor.
+    fn check_some(
+        &mut self,
+        session: &Session<'_>,
+        batch: &Batch<'_>,
+        lines: impl Iterator<Item = (u64, Line)>,
+        checked: &mut Vec<(u64, Result<SignedReport, LineRefusal>)>,
+    ) -> Result<(), StoreError> {
+        let is_tired = self.patience == Some(0);
+        let opened: Vec<(u64, OpenedLine)> = lines
+            .map(|(number, line)| {
+                let opened = match line {
+                    Line::TooLong => OpenedLine::Decided(Err(LineRefusal::new(
+                        "oversized",
+                        format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
+                    ))),
+                    Line::Whole(_) if is_tired => OpenedLine::Decided(Err(not_read())),
+                    Line::Whole(bytes) => open_line(session, bytes)?,
+                };
+                Ok((number, opened))
+            })
+            .collect::<Result<_, StoreError>>()?;
+        let fleet = batch.fleet;
+        let verified: Vec<_> = opened
+            .into_par_iter()
+            .map(|(number, line)| (number, line.verify(fleet)))
+            .collect();
+        for (number, mut outcome) in verified {
+            let is_oversized = outcome
+                .as_ref()
+                .is_err_and(|refused| refused.rule == "oversized");
+            if self.patience == Some(0) && !is_oversized {
+                outcome = Err(not_read());
+            }
             if let (Err(refused), Some(patience)) = (&outcome, &mut self.patience)
                 && refused.rule == SIGNATURE
             {
@@ -287,8 +287,7 @@ impl Intake {
             );
             checked.push((number, outcome));
         }
-        take_covered(session, &mut checked)?;
-        Ok(CheckedLines(checked))
+        Ok(())
     }
 
     /// Records what was checked.
@@ -416,6 +415,14 @@ impl Intake {
         groups.sort_by_key(|group| group.first_line);
         Ok(groups)
     }
+}
+
+/// Why a line after many bad ones is refused.
+fn not_read() -> LineRefusal {
+    LineRefusal::new(
+        "not-read",
+        "too many lines before it have a bad signature; send it without them",
+    )
 }
 
 /// The site of which something was recorded.

@@ -29,6 +29,7 @@ mod fake;
 mod gate;
 mod import;
 pub mod ingest;
+mod kalypso;
 mod orders;
 mod pages;
 mod registration;

@@ -8,6 +8,7 @@ mod api;
 mod body;
 mod counters;
 mod gates;
+mod kalypso;
 mod lanes;
 mod lists;
 mod metrics;

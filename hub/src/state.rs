@@ -1,7 +1,7 @@
 //! A hub's state folder: the store, the hub's key, and the lock of the one server.
 //!
 //! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open
-//! [`Hub`]. `hub.db` holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
+//! [`Hub`]. `hub.db`, or the server that `hub.database` names, holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
 //! server away; other commands may run beside a server. The folder and all in it are for their owner
 //! only. The key is opened only where something is signed. It never makes a state that exists anew.
 
@@ -30,7 +30,7 @@ pub use keys::{
 use crate::clock;
 use crate::desired::ENROLLED;
 use crate::ingest::Complete;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, Address, Located, Moved, Session, Store, StoreError};
 
 /// The hub's key in the state folder.
 pub const KEY_FILE: &str = "hub.key";
@@ -64,6 +64,38 @@ pub enum StateError {
         folder: PathBuf,
         /// What is there.
         beside: String,
+    },
+    /// The server's database is a hub's, of which the key is not here.
+    #[error("the database `{address}` is that of a hub with the key {expected}, and {found}")]
+    Joins {
+        /// The server's database.
+        address: String,
+        /// Id of the hub's key.
+        expected: String,
+        /// What is here instead.
+        found: String,
+    },
+    /// The server's database is that of another fleet's hub.
+    #[error(
+        "the database `{address}` is that of a hub of fleet `{found}`, and the root metadata is of fleet `{fleet}`"
+    )]
+    OtherFleet {
+        /// The server's database.
+        address: String,
+        /// Its fleet.
+        found: String,
+        /// The fleet that was asked for.
+        fleet: String,
+    },
+    /// The folder has a database, and another one was named.
+    #[error("the database of the hub in `{}` is {found}, and `{asked}` was asked for", folder.display())]
+    OtherDatabase {
+        /// The folder.
+        folder: PathBuf,
+        /// Where its database is.
+        found: String,
+        /// What was asked for.
+        asked: String,
     },
     /// Another file is where the database was, or none: nothing that is written to it would be found again.
     #[error(
@@ -146,6 +178,9 @@ impl Hub {
     /// else it is made, and with a passphrase rests encrypted. Where the database of a hub is gone, only `begin_empty`
     /// (the time, milliseconds since 1970) makes another one, beside the key that is there.
     ///
+    /// With a `server` the database is there. Where it holds this very hub, and the hub's key is here, the folder becomes that of
+    /// one more process of the hub.
+    ///
     /// # Errors
     /// [`StateError`] when the metadata does not hold, the folder cannot be written, or a hub is there.
     pub fn init(
@@ -153,6 +188,7 @@ impl Hub {
         root: &[u8],
         secret: Option<&Secret>,
         begin_empty: Option<i64>,
+        server: Option<&Address>,
     ) -> Result<Self, StateError> {
         let trusted = TrustedMetadata::enrol(root).map_err(StateError::Root)?;
         let fleet = fleet_id(root)?;
@@ -160,6 +196,14 @@ impl Hub {
             refuse_lost(folder)?;
         }
         let was_begun = folder.join(lost::BEGUN).exists();
+        if let Some(address) = server {
+            refuse_other_database(folder, address, was_begun)?;
+            // Before anything is made here: the server may not answer, or know this hub already.
+            let store = Store::on_server(address)?;
+            if let Some(joined) = Self::join(store, folder, (&fleet, address), secret)? {
+                return Ok(joined);
+            }
+        }
         let had_database = lost::has_database(folder);
         durable::create_private_folder(folder)?;
         if !had_database {
@@ -178,6 +222,9 @@ impl Hub {
             keys::save(&key, &key_path, secret)?;
             key
         };
+        if let Some(address) = server {
+            Located::keep(folder, address)?;
+        }
         let mut store = match Store::create(folder) {
             Err(StoreError::Exists { .. }) => Store::open(folder)?,
             made => made?,
@@ -188,7 +235,7 @@ impl Hub {
         if is_lost && store.read(|session| session.setting(FLEET))?.is_none() {
             return Err(StateError::Lost {
                 folder: folder.to_owned(),
-                beside: "`hub.db` without a fleet".to_owned(),
+                beside: "a database without a fleet".to_owned(),
             });
         }
         store.write(|session| {
@@ -206,6 +253,56 @@ impl Hub {
             fleet,
             key: Some(key),
         })
+    }
+
+    /// The folder as one more of the hub whose database is on the server; `None` where that holds none.
+    fn join(
+        mut store: Store,
+        folder: &Path,
+        (fleet, address): (&str, &Address),
+        secret: Option<&Secret>,
+    ) -> Result<Option<Self>, StateError> {
+        let known = |name: &'static str| move |session: &Session<'_>| session.setting(name);
+        let Some(found) = store.read(known(FLEET))? else {
+            return Ok(None);
+        };
+        let address_text = address.to_string();
+        if found != fleet {
+            return Err(StateError::OtherFleet {
+                address: address_text,
+                found,
+                fleet: fleet.to_owned(),
+            });
+        }
+        let pem = store.read(known(PUBLIC_KEY))?.unwrap_or_default();
+        let expected = PublicKey::from_pem(&pem)?.id();
+        let path = folder.join(KEY_FILE);
+        let key = match keys::credential() {
+            Some(credential) => Some(SigningKey::load_plain(&credential)?),
+            None if path.exists() => Some(keys::open(&path, secret.cloned())?),
+            None => None,
+        };
+        let found = key.as_ref().map(|key| key.public().id());
+        if found.as_ref() != Some(&expected) {
+            let found = found.map_or_else(
+                || format!("there is no key in `{}`", folder.display()),
+                |found| format!("the key in `{}` is {found}", folder.display()),
+            );
+            return Err(StateError::Joins {
+                address: address_text,
+                expected,
+                found,
+            });
+        }
+        durable::create_private_folder(folder)?;
+        Located::keep(folder, address)?;
+        lost::set_up(folder)?;
+        Ok(Some(Self {
+            store,
+            folder: folder.to_owned(),
+            fleet: fleet.to_owned(),
+            key,
+        }))
     }
 
     /// Opens the hub in `folder`, without its key.
@@ -376,6 +473,14 @@ impl Hub {
         Ok(Envelope::sign(END_TYPE, payload, key))
     }
 
+    /// Moves the database from its file to a server.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the server has other rows, or either database fails; the hub is as it was then.
+    pub fn move_to(self, address: &Address) -> Result<Moved, StoreError> {
+        self.store.move_to(&self.folder, address)
+    }
+
     /// Takes the lock of the one server; it is held as long as the file is.
     ///
     /// # Errors
@@ -392,6 +497,25 @@ impl Hub {
                 folder: self.folder.clone(),
             })
     }
+}
+
+/// A folder whose database is elsewhere keeps it: what is in there would be forgotten.
+fn refuse_other_database(
+    folder: &Path,
+    asked: &Address,
+    was_begun: bool,
+) -> Result<(), StateError> {
+    let found = match Located::of(folder)? {
+        Located::Server(found) if found == *asked || was_begun => return Ok(()),
+        Located::Server(found) => format!("`{found}`"),
+        Located::File(_) if was_begun || !lost::has_database(folder) => return Ok(()),
+        Located::File(path) => format!("the file `{}`", path.display()),
+    };
+    Err(StateError::OtherDatabase {
+        folder: folder.to_owned(),
+        found,
+        asked: asked.to_string(),
+    })
 }
 
 /// A folder with a hub's files and no database is not an empty folder.

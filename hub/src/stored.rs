@@ -6,6 +6,7 @@ mod migrated;
 use outhaul_bundle::report::{
     ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
 };
+use outhaul_tests::postgres;
 use proptest::prelude::*;
 
 use crate::enrol::{self, Enrolled};
@@ -13,8 +14,21 @@ use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::store::{Signed, SitePage, SiteState, Store, StoreError};
 
+/// A store with nothing in it, of the kind that this run of the tests is for.
+pub(crate) fn empty() -> Store {
+    match postgres::database_of_run() {
+        Some(address) => Store::on_server(&address.parse().unwrap()).unwrap(),
+        None => Store::in_memory().unwrap(),
+    }
+}
+
+#[test]
+fn the_tests_of_the_store_hold_on_postgresql() {
+    postgres::same_tests_on_postgres("stored::the_tests_of_the_store_hold_on_postgresql");
+}
+
 fn store_with(sites: &[&Site]) -> Store {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     for site in sites {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
         let done = store
@@ -149,7 +163,7 @@ fn what_a_site_refused_is_on_record_also_from_before_there_was_a_table_for_it() 
 
 #[test]
 fn what_the_network_sends_does_not_push_out_other_refusals() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let refusal = |source: &str, at_ms: i64| crate::store::IngestRefusal {
         at_ms,
         source: source.to_owned(),
@@ -303,7 +317,7 @@ fn a_declared_loss_is_no_gap() {
 
 #[test]
 fn a_write_that_fails_leaves_nothing() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let failed: Result<(), StoreError> = store.write(|session| {
         session.set_setting("half", "written")?;
         Err(StoreError::Corrupt {
@@ -317,7 +331,7 @@ fn a_write_that_fails_leaves_nothing() {
 
 #[test]
 fn refusals_are_bounded() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     store
         .write(|session| {
             for number in 0..1010 {
@@ -360,7 +374,7 @@ fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched()
 
 #[test]
 fn a_recorded_bundle_reads_back() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let mut index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
     index.assignments[1]
         .overlays

@@ -26,6 +26,7 @@ pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul-hub"));
     command
         .env_remove("OUTHAUL_HUB_STATE")
+        .env_remove("OUTHAUL_HUB_DATABASE")
         .env_remove("NOTIFY_SOCKET");
     command
 }
@@ -75,7 +76,10 @@ impl Hub {
     #[track_caller]
     pub fn init(&self, root: &Path) {
         let root = root.to_str().unwrap();
-        self.json(&["init", "--root", root, "--plain-key", "a test"]);
+        let database = outhaul_tests::postgres::database_of_run();
+        let database = database.iter().flat_map(|address| ["--database", address]);
+        let arguments = ["init", "--root", root, "--plain-key", "a test"];
+        self.json(&arguments.into_iter().chain(database).collect::<Vec<_>>());
     }
 
     /// Approves the request in a file, by the fingerprint of its key.

@@ -13,7 +13,9 @@ mod gate_rules;
 mod hostile;
 mod hostile_media;
 mod http;
+mod kalypso;
 mod lost;
+mod postgresql;
 mod program;
 mod secrecy;
 

@@ -4,6 +4,8 @@
 //! out: the same, typed. It checks nothing and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use outhaul_bundle::{Digest, Index};
 use serde::{Deserialize, Serialize};
@@ -106,7 +108,38 @@ pub struct Running {
     /// What the site said.
     pub message: String,
     /// Each assignment's own result, by name.
-    pub assignments: BTreeMap<String, ObservedAssignment>,
+    pub assignments: ObservedAssignments,
+}
+
+/// Each assignment's own result, by name. Sites that say the same share one, so that a large fleet is not as many copies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObservedAssignments(Arc<BTreeMap<String, ObservedAssignment>>);
+
+impl From<BTreeMap<String, ObservedAssignment>> for ObservedAssignments {
+    fn from(results: BTreeMap<String, ObservedAssignment>) -> Self {
+        Self(Arc::new(results))
+    }
+}
+
+impl Deref for ObservedAssignments {
+    type Target = BTreeMap<String, ObservedAssignment>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+/// What is changed is this one's own from then on.
+impl DerefMut for ObservedAssignments {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl Serialize for ObservedAssignments {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
 }
 
 /// What a site says of one assignment.

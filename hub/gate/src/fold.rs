@@ -11,7 +11,9 @@ use outhaul_bundle::report::{
     ReportEvent,
 };
 
-use crate::facts::{Attempt, Newest, ObservedAssignment, Restored, Running, SiteState};
+use crate::facts::{
+    Attempt, Newest, ObservedAssignment, ObservedAssignments, Restored, Running, SiteState,
+};
 
 /// A verified report.
 #[derive(Debug, Clone)]
@@ -136,12 +138,12 @@ fn running(one: &SeenReport) -> Option<Running> {
         base_commit: base_commit.to_owned(),
         state: state.to_owned(),
         message: message.to_owned(),
-        assignments: BTreeMap::new(),
+        assignments: ObservedAssignments::default(),
     };
     if let ReportEvent::Cluster(event) = &one.report.event {
         let (role, state) = (event.stream.role.as_str(), cluster_state(event.state));
         return Some(Running {
-            assignments: followed(event),
+            assignments: followed(event).into(),
             ..seen(role, event.base_commit(), state, &event.message)
         });
     }
@@ -152,7 +154,7 @@ fn running(one: &SeenReport) -> Option<Running> {
     Some(Running {
         bundle: event.number,
         index: event.index.to_string(),
-        assignments: assignments(event),
+        assignments: assignments(event).into(),
         ..seen(role, base, state_name(event.state), &event.message)
     })
 }
@@ -184,7 +186,7 @@ pub fn cluster_state(state: ClusterState) -> &'static str {
 }
 
 /// Each assignment's result; of one that is reported twice the worse one.
-fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> {
+pub fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> {
     let mut results: Vec<_> = event.assignments.iter().collect();
     results.sort_by_key(|result| gravity(result.status));
     results

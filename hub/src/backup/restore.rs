@@ -16,7 +16,7 @@ use super::{MAX_KEY_BYTES, Opened, is_encrypted};
 use crate::backup_error::BackupError;
 use crate::error::HubError;
 use crate::state::{KEY_FILE, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, lost};
-use crate::store::{self, Expected, Store, StoreError};
+use crate::store::{self, Address, Expected, Store, StoreError};
 use crate::time;
 
 /// The key until it was checked.
@@ -47,6 +47,7 @@ pub fn restore(
     state: &Path,
     expected: Option<&str>,
     passphrase: Option<&Path>,
+    server: Option<&Address>,
     now_ms: i64,
 ) -> Result<Back, HubError> {
     let mut backup = Opened::open(from)?;
@@ -65,7 +66,12 @@ pub fn restore(
         }
         .into());
     }
-    if lost::has_database(state) {
+    // With a server named, the one that the folder named before is given up.
+    let is_there = match server {
+        Some(_) => lost::has_file(state),
+        None => lost::has_database(state),
+    };
+    if is_there {
         let path = state.join(store::FILE_NAME);
         return Err(StoreError::Exists { path }.into());
     }
@@ -76,7 +82,7 @@ pub fn restore(
     }
     let secret = secret_for(backup.key.as_deref(), passphrase)?;
     let made = missing_folders(state);
-    let done = put(&mut backup, state, secret.as_ref(), now_ms);
+    let done = put(&mut backup, state, secret.as_ref(), server, now_ms);
     if done.is_err() {
         // The error that counts is the one that is returned.
         let _ = clean_up(state, key_there.is_none(), &made);
@@ -104,6 +110,7 @@ fn put(
     backup: &mut Opened,
     state: &Path,
     secret: Option<&Secret>,
+    server: Option<&Address>,
     now_ms: i64,
 ) -> Result<(), HubError> {
     durable::create_private_folder(state)?;
@@ -129,7 +136,10 @@ fn put(
     if let Some(bytes) = &backup.key {
         durable::write(&state.join(KEY_FILE), bytes, SECRET_MODE)?;
     }
-    durable::rename(&restoring, &state.join(store::FILE_NAME))?;
+    match server {
+        Some(address) => Store::finish_on_server(&restoring, state, address)?,
+        None => durable::rename(&restoring, &state.join(store::FILE_NAME))?,
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::{Common, Output, print};
 use crate::backup::{self, restore};
 use crate::error::HubError;
 use crate::state::Hub;
+use crate::store::Address;
 use crate::time;
 
 /// Write the hub's database and key into one file, also while it serves
@@ -42,6 +43,9 @@ pub(crate) struct Restore {
     /// The digest that `backup` printed
     #[arg(long, value_name = "DIGEST", value_parser = digest)]
     digest: Option<String>,
+    /// Bring it back into this PostgreSQL database, which is empty: see `outhaul-hub init --help`
+    #[arg(long, value_name = "ADDRESS")]
+    database: Option<Address>,
 }
 
 pub(super) fn write(common: &Common, args: &Backup) -> Result<u8, HubError> {
@@ -80,6 +84,7 @@ pub(super) fn restore(common: &Common, args: &Restore) -> Result<u8, HubError> {
         &common.state,
         args.digest.as_deref(),
         common.passphrase_file.as_deref(),
+        args.database.as_ref(),
         time::now_ms(),
     )?;
     match common.output {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use outhaul_kit::console;
 
-use super::{Common, Output, print};
+use super::{Common, Output, kalypso, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::import::{self, Imported};
@@ -26,6 +26,8 @@ const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`)
 /// no exit code: it was reported then, and must not hide what a later stick brings.
 #[derive(Debug, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
                         outhaul-hub import site-7.reports dev-drone-3.outhaul --state hub"
 )]
@@ -36,9 +38,20 @@ pub(crate) struct Args {
     /// Leave folders as they are: write no acknowledgements
     #[arg(long)]
     no_acks: bool,
+    #[command(subcommand)]
+    of: Option<Of>,
+}
+
+/// What else can be taken in.
+#[derive(Debug, clap::Subcommand)]
+enum Of {
+    Kalypso(kalypso::Args),
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    if let Some(Of::Kalypso(args)) = &args.of {
+        return kalypso::run(common, args);
+    }
     // Only acknowledgements are signed.
     let mut hub = if args.no_acks {
         Hub::open(&common.state)?

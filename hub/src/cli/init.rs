@@ -11,6 +11,7 @@ use crate::error::HubError;
 use crate::state::{
     Hub, KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, key_credential,
 };
+use crate::store::Address;
 use crate::time;
 
 /// Far more than root metadata has.
@@ -39,13 +40,20 @@ pub(crate) struct Args {
     /// reports anew
     #[arg(long)]
     begin_empty: bool,
+    /// Keep the data in this PostgreSQL database: `postgres://USER@HOST/NAME`, without a password, which comes from
+    /// `$PGPASSWORD`, a file (`?passfile=FILE`, `$PGPASSFILE`, `~/.pgpass`) or the systemd credential
+    /// `outhaul-hub.database-password`. Where the database is this hub's already and its `hub.key` lies in the state folder,
+    /// the folder becomes that of one more process of the hub
+    #[arg(long, value_name = "ADDRESS", env = "OUTHAUL_HUB_DATABASE")]
+    database: Option<Address>,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let root = media::read_file(&args.root, MAX_ROOT_BYTES)?;
     let secret = secret(common, args)?;
     let begin_empty = args.begin_empty.then(time::now_ms);
-    let mut hub = Hub::init(&common.state, &root, secret.as_ref(), begin_empty)?;
+    let server = args.database.as_ref();
+    let mut hub = Hub::init(&common.state, &root, secret.as_ref(), begin_empty, server)?;
     if let Some(reason) = &args.plain_key {
         hub.note_plain_key(reason)?;
     }
@@ -55,7 +63,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         Output::Json => print::json(&json!({
             "fleet": hub.fleet(), "key_id": key.id(), "public_key": pem,
             "state": common.state, "key_encrypted": secret.is_some(),
-            "plain_key": args.plain_key,
+            "plain_key": args.plain_key, "database": hub.store.path(),
         })),
         Output::Text => {
             print::block(pem.trim_end());
@@ -64,6 +72,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 hub.fleet(),
                 common.state.display()
             ));
+            if let Some(address) = server {
+                print::talk(&format!("Its data is in `{address}`."));
+            }
         }
     }
     if args.plain_key.is_some() {

@@ -224,7 +224,7 @@ fn well(name: &str, number: u64) -> SiteState {
             base_commit: NEW.into(),
             state: "active".into(),
             message: String::new(),
-            assignments,
+            assignments: assignments.into(),
         }),
         ..silent(name)
     }

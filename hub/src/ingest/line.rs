@@ -99,49 +99,164 @@ impl SignedReport {
     }
 }
 
-/// Checks one line; only reads the store.
-pub(super) fn check_line(
-    session: &Session<'_>,
-    batch: &Batch<'_>,
+/// A line as far as the store is needed to check it.
+#[derive(Debug)]
+pub(super) enum OpenedLine {
+    /// What becomes of it is known.
+    Decided(Result<SignedReport, LineRefusal>),
+    /// Its signature is to be verified, which takes long and needs no store.
+    Claimed(Box<ClaimedLine>),
+}
+
+/// A line that claims to be of a site, and the keys that may have signed it.
+#[derive(Debug)]
+pub(super) struct ClaimedLine {
     line: Vec<u8>,
-) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
+    envelope: Envelope,
+    claim: Claim,
+    digest: String,
+    /// Each with its generation, the newest first: an older one may still sign what its own epochs had left to tell.
+    keys: Vec<(PublicKey, i64)>,
+}
+
+/// Reads what the store knows of a line's site.
+pub(super) fn open_line(session: &Session<'_>, line: Vec<u8>) -> Result<OpenedLine, StoreError> {
+    let refuse = |refusal| Ok(OpenedLine::Decided(Err(refusal)));
     let envelope = match Envelope::from_json(&line) {
         Ok(envelope) => envelope,
-        Err(error) => return Ok(Err(LineRefusal::new("malformed", error.to_string()))),
+        Err(error) => return refuse(LineRefusal::new("malformed", error.to_string())),
     };
     let Ok(claim) = serde_json::from_slice::<Claim>(envelope.unverified_payload()) else {
-        return Ok(Err(LineRefusal::new(
-            "malformed",
-            "the payload names no site",
-        )));
+        return refuse(LineRefusal::new("malformed", "the payload names no site"));
     };
-    let checked = check_claimed(session, batch, &envelope, &claim)?;
-    Ok(match checked {
-        Ok((report, digest, Signed::ByNobody(problem))) => Err(LineRefusal {
-            site: Some(claim.site.to_string()),
-            held: Some(Box::new(SignedReport {
-                report,
-                digest,
-                line,
-                signed: Signed::ByNobody(problem.clone()),
-            })),
-            ..LineRefusal::new(SIGNATURE, problem)
-        }),
-        Ok((report, digest, signed)) => Ok(SignedReport {
+    let site = match registered(session, &claim.site)? {
+        Ok(site) => site,
+        Err(refused) => {
+            return refuse(LineRefusal {
+                site: Some(claim.site.to_string()),
+                ..refused
+            });
+        }
+    };
+    // What is on record, byte for byte, was verified when it came first.
+    let digest = Digest::of(envelope.unverified_payload()).to_string();
+    if let Ok(report) = Report::from_bytes(envelope.unverified_payload())
+        && report.site == claim.site
+        && let Some(stored) = session.stored_report(&place(&report, report.number))?
+        && stored.digest == digest
+    {
+        return Ok(OpenedLine::Decided(Ok(SignedReport {
             report,
             digest,
             line,
-            signed,
-        }),
-        Err(refused) => Err(LineRefusal {
-            site: Some(claim.site.to_string()),
-            ..refused
-        }),
-    })
+            signed: Signed::OnRecord,
+        })));
+    }
+    let mut keys = Vec::new();
+    for stored in session.site_keys(&site.site)? {
+        let what = || StoreError::Corrupt {
+            what: format!("key of site `{}`", site.site),
+        };
+        let key = PublicKey::from_pem(&stored.public_key).map_err(|_| what())?;
+        keys.push((key, stored.generation));
+    }
+    Ok(OpenedLine::Claimed(Box::new(ClaimedLine {
+        line,
+        envelope,
+        claim,
+        digest,
+        keys,
+    })))
+}
+
+impl OpenedLine {
+    /// Verifies it, for the hub of `fleet`.
+    pub fn verify(self, fleet: &str) -> Result<SignedReport, LineRefusal> {
+        match self {
+            Self::Decided(outcome) => outcome,
+            Self::Claimed(claimed) => claimed.verify(fleet),
+        }
+    }
+}
+
+impl ClaimedLine {
+    fn verify(self, fleet: &str) -> Result<SignedReport, LineRefusal> {
+        let site = self.claim.site.to_string();
+        let checked = self.check(fleet);
+        let Self { line, digest, .. } = self;
+        match checked {
+            Ok((report, Signed::ByNobody(problem))) => Err(LineRefusal {
+                site: Some(site),
+                held: Some(Box::new(SignedReport {
+                    report,
+                    digest,
+                    line,
+                    signed: Signed::ByNobody(problem.clone()),
+                })),
+                ..LineRefusal::new(SIGNATURE, problem)
+            }),
+            Ok((report, signed)) => Ok(SignedReport {
+                report,
+                digest,
+                line,
+                signed,
+            }),
+            Err(refused) => Err(LineRefusal {
+                site: Some(site),
+                ..refused
+            }),
+        }
+    }
+
+    fn check(&self, fleet: &str) -> Result<(Report, Signed), LineRefusal> {
+        let refuse = |rule, reason: String| Err(LineRefusal::new(rule, reason));
+        let (envelope, claim) = (&self.envelope, &self.claim);
+        let (mut signed, mut problem) = (None, None);
+        for (key, generation) in &self.keys {
+            match envelope.verify(PAYLOAD_TYPE, std::slice::from_ref(key)) {
+                Ok(payload) => {
+                    signed = Some((payload, *generation));
+                    break;
+                }
+                Err(error) => {
+                    problem.get_or_insert(error);
+                }
+            }
+        }
+        let Some((payload, generation)) = signed else {
+            let text = problem.map_or_else(|| "no key is on record".to_owned(), |e| e.to_string());
+            let report = Report::from_bytes(envelope.unverified_payload());
+            return match report {
+                Ok(report)
+                    if report.fleet.as_str() == fleet
+                        && report.site == claim.site
+                        && out_of_range(&report).is_none() =>
+                {
+                    Ok((report, Signed::ByNobody(text)))
+                }
+                _ => refuse(SIGNATURE, text),
+            };
+        };
+        let report = match Report::from_bytes(payload) {
+            Ok(report) => report,
+            Err(error) => return refuse("malformed", error.to_string()),
+        };
+        if report.fleet.as_str() != fleet {
+            let (expected, found) = (fleet, &report.fleet);
+            return refuse(
+                "fleet",
+                format!("expected fleet `{expected}`, found `{found}`"),
+            );
+        }
+        if let Some(problem) = out_of_range(&report) {
+            return refuse("malformed", problem);
+        }
+        Ok((report, Signed::By(generation)))
+    }
 }
 
 /// Read before anything is verified, only to know whose key to ask for.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Claim {
     site: Name,
 }
@@ -161,74 +276,6 @@ fn registered(
         return Ok(Err(LineRefusal::new("revoked", text)));
     }
     Ok(Ok(known))
-}
-
-fn check_claimed(
-    session: &Session<'_>,
-    batch: &Batch<'_>,
-    envelope: &Envelope,
-    claim: &Claim,
-) -> Result<Result<(Report, String, Signed), LineRefusal>, StoreError> {
-    let refuse = |rule, reason: String| Ok(Err(LineRefusal::new(rule, reason)));
-    let site = match registered(session, &claim.site)? {
-        Ok(site) => site,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    // What is on record, byte for byte, was verified when it came first.
-    let digest = Digest::of(envelope.unverified_payload()).to_string();
-    if let Ok(report) = Report::from_bytes(envelope.unverified_payload())
-        && report.site == claim.site
-        && let Some(stored) = session.stored_report(&place(&report, report.number))?
-        && stored.digest == digest
-    {
-        return Ok(Ok((report, digest, Signed::OnRecord)));
-    }
-    // Newest key first; an older one may still sign what its own epochs had left to tell.
-    let (mut signed, mut problem) = (None, None);
-    for stored in session.site_keys(&site.site)? {
-        let what = || StoreError::Corrupt {
-            what: format!("key of site `{}`", site.site),
-        };
-        let key = PublicKey::from_pem(&stored.public_key).map_err(|_| what())?;
-        match envelope.verify(PAYLOAD_TYPE, std::slice::from_ref(&key)) {
-            Ok(payload) => {
-                signed = Some((payload, stored.generation));
-                break;
-            }
-            Err(error) => {
-                problem.get_or_insert(error);
-            }
-        }
-    }
-    let Some((payload, generation)) = signed else {
-        let text = problem.map_or_else(|| "no key is on record".to_owned(), |e| e.to_string());
-        let report = Report::from_bytes(envelope.unverified_payload());
-        return match report {
-            Ok(report)
-                if report.fleet.as_str() == batch.fleet
-                    && report.site == claim.site
-                    && out_of_range(&report).is_none() =>
-            {
-                Ok(Ok((report, digest, Signed::ByNobody(text))))
-            }
-            _ => refuse(SIGNATURE, text),
-        };
-    };
-    let report = match Report::from_bytes(payload) {
-        Ok(report) => report,
-        Err(error) => return refuse("malformed", error.to_string()),
-    };
-    if report.fleet.as_str() != batch.fleet {
-        let (expected, found) = (batch.fleet, &report.fleet);
-        return refuse(
-            "fleet",
-            format!("expected fleet `{expected}`, found `{found}`"),
-        );
-    }
-    if let Some(problem) = out_of_range(&report) {
-        return refuse("malformed", problem);
-    }
-    Ok(Ok((report, digest, Signed::By(generation))))
 }
 
 /// Records a checked report, in the transaction in which its site is looked up again.

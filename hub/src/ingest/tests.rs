@@ -12,7 +12,7 @@ use crate::store::RequestOrigin;
 mod attacks;
 
 fn store_with(sites: &[&Site]) -> Store {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     for site in sites {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
         store
@@ -252,7 +252,7 @@ fn waiting(store: &mut Store) -> Vec<String> {
 #[test]
 fn a_request_waits_unless_its_kit_was_announced_and_a_kit_is_good_for_one_key() {
     let site = Site::new("a", "dev", "drone");
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     assert_eq!(receive(&mut store, &site).unwrap(), Enrolled::Waiting);
     let kit = site.enrolment(fake::TOKEN).hex();
     store
@@ -282,7 +282,7 @@ fn a_pending_request_is_never_replaced_and_a_conflict_is_not_resolved_by_an_anno
         Site::new("a", "dev", "drone"),
         Site::new("a", "dev", "drone"),
     );
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Waiting);
     assert_eq!(receive(&mut store, &second).unwrap(), Enrolled::Conflict);
     assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Conflict);
@@ -310,7 +310,7 @@ fn a_pending_request_is_never_replaced_and_a_conflict_is_not_resolved_by_an_anno
 #[test]
 fn a_request_that_proves_another_kit_than_the_announced_one_is_not_stored() {
     let site = Site::new("a", "dev", "drone");
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let kit = site.enrolment("a newer kit").hex();
     store
         .write(|session| session.expect_site("a", &kit, 2))
@@ -325,7 +325,7 @@ fn a_request_that_proves_another_kit_than_the_announced_one_is_not_stored() {
 
 #[test]
 fn strangers_fill_their_own_room_only_and_one_command_empties_it() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let from = |store: &mut Store, site: &str, origin: RequestOrigin<'_>| {
         let checked = enrol::check(&Site::new(site, "dev", "drone").request(), FLEET).unwrap();
         store.write(|session| enrol::receive(session, &checked, origin, 3))

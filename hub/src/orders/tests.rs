@@ -20,7 +20,7 @@ impl Fixture {
     /// A hub at which `a` waits for approval.
     fn waiting() -> Self {
         let mut fixture = Self {
-            store: Store::in_memory().unwrap(),
+            store: crate::stored::empty(),
             site: Site::new("a", "dev", "drone"),
         };
         let request = fixture.site.request();
@@ -130,7 +130,7 @@ fn an_approval_in_a_bundle_lets_the_waiting_site_in_whichever_comes_first() {
     assert!(fixture.registration().is_some());
 
     let mut late = Fixture {
-        store: Store::in_memory().unwrap(),
+        store: crate::stored::empty(),
         site: Site::new("a", "dev", "drone"),
     };
     let key = Digest::from_hex(&late.site.key.public().id()).unwrap();
@@ -290,7 +290,7 @@ fn a_request_of_a_replaced_key_that_is_read_again_brings_it_not_back() {
 #[test]
 fn a_revocation_holds_for_a_request_that_comes_after_it() {
     let mut fixture = Fixture {
-        store: Store::in_memory().unwrap(),
+        store: crate::stored::empty(),
         site: Site::new("a", "dev", "drone"),
     };
     let key = Digest::from_hex(&fixture.site.key.public().id()).unwrap();

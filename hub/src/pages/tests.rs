@@ -30,7 +30,7 @@ fn varied() -> FleetView {
 
 /// The store of it, at this time.
 pub(super) fn varied_store() -> Store {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let mut sites: Vec<Site> = [
         "ok", "drifted", "failed", "rejected", "stale", "behind", "silent",
     ]
@@ -134,7 +134,7 @@ fn every_state_has_its_words() {
 
 /// Sites with orders in every state, and with slips.
 fn ordered() -> FleetView {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let [mut done, mut waits, mut refuses, gone] =
         ["drone-done", "drone-waits", "drone-refuses", "drone-gone"]
             .map(|name| Site::new(name, "dev", "drone"));
@@ -251,7 +251,7 @@ fn orders_and_slips_have_their_place() {
 
 #[test]
 fn two_requests_for_one_site_show_as_a_conflict_with_their_fingerprints() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let both = [
         Site::new("drone-7", "dev", "drone"),
         Site::new("drone-7", "dev", "drone"),
@@ -277,7 +277,7 @@ fn two_requests_for_one_site_show_as_a_conflict_with_their_fingerprints() {
 #[test]
 fn what_a_site_wrote_never_reaches_the_page_as_an_escape_sequence() {
     let mut site = Site::new("drone-1", "dev", "drone");
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let checked = enrol::check(&site.request(), FLEET).unwrap();
     store
         .write(|session| enrol::approve(session, &checked, false, NOW))
@@ -337,7 +337,7 @@ fn many_orders_are_cut_and_the_open_ones_come_first() {
 
 #[test]
 fn an_empty_hub_says_what_to_do_first() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     insta::assert_snapshot!("empty", body(&view(&mut store)));
 }
 

@@ -27,7 +27,7 @@ use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
-use super::{gates, lists, metrics, pages};
+use super::{gates, kalypso, lists, metrics, pages};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
@@ -56,6 +56,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
         .routes(routes!(gates::gate))
+        .routes(routes!(kalypso::deployment_state))
         .routes(routes!(reports))
         .routes(routes!(bundles))
         .routes(routes!(lists::waiting, requests))
@@ -148,7 +149,7 @@ async fn reports(
     let now_ms = time::now_ms();
     let mut intake = Intake::new(Some(MAX_BAD_SIGNATURES));
     let mut lines = std::io::Cursor::new(bytes);
-    loop {
+    let last = loop {
         // Piece by piece: batches take turns, and between pieces anybody can write.
         let checked;
         (intake, lines, checked) = shared
@@ -161,7 +162,12 @@ async fn reports(
                 Ok((intake, lines, Some(checked)))
             })
             .await?;
-        let Some(checked) = checked else { break };
+        let is_last = lines.position() == lines.get_ref().len() as u64;
+        let Some(checked) = checked else { break None };
+        if is_last {
+            // Recorded together with what ends the batch: one commit for what most sites send.
+            break Some(checked);
+        }
         intake = shared
             .change(move |hub| {
                 let fleet = hub.fleet().to_owned();
@@ -171,11 +177,18 @@ async fn reports(
                 Ok(intake)
             })
             .await?;
-    }
+    };
     let counted = Arc::clone(&shared);
     let answer = shared
         .change(move |hub| {
-            let done = hub.store.write(|session| intake.finish(session))?;
+            let fleet = hub.fleet().to_owned();
+            let batch = batch(&fleet, now_ms);
+            let done = hub.store.write(|session| {
+                if let Some(checked) = last {
+                    intake.record(session, &batch, checked)?;
+                }
+                intake.finish(session)
+            })?;
             counted.counters.add(&done);
             let (signed, clock) = match hub.acknowledge(&done.complete, now_ms) {
                 Err(error @ StateError::Clock { .. }) => {

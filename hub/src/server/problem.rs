@@ -77,6 +77,9 @@ impl Question for GateQuery {
 /// What is answered when the database is no longer where it was.
 pub(super) const GONE: &str = "the hub's database was removed or replaced: nothing is taken in or acknowledged; keep \
                                what you have and send it again later";
+/// What is answered when the database's server does not.
+const NO_SERVER: &str = "the hub's database server does not answer: nothing is taken in or acknowledged; keep what you \
+                         have and send it again later";
 /// A question without parameters.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Nothing {}
@@ -142,8 +145,15 @@ impl From<HubError> for Problem {
     fn from(error: HubError) -> Self {
         // The whole chain goes to the journal; the peer learns only that this hub has a problem.
         tracing::error!(error = chain(&error), "a request failed");
-        if matches!(&error, HubError::State(StateError::Replaced { .. })) {
+        if matches!(
+            &error,
+            HubError::State(StateError::Replaced { .. })
+                | HubError::Store(StoreError::Replaced { .. })
+        ) {
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, GONE);
+        }
+        if error.is_gone() {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, NO_SERVER);
         }
         let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
         let message = if full {

@@ -34,6 +34,7 @@ fn hub(folder: &Path) -> Hub {
         &fleet.root_bytes().unwrap(),
         None,
         None,
+        None,
     )
     .unwrap()
 }

@@ -32,8 +32,13 @@ pub(super) fn set_up(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether the database is there and holds something.
+/// Whether the database is there and holds something, or is on a server.
 pub(crate) fn has_database(folder: &Path) -> bool {
+    folder.join(store::SERVER_FILE).exists() || has_file(folder)
+}
+
+/// Whether the database is there as a file that holds something.
+pub(crate) fn has_file(folder: &Path) -> bool {
     fs::metadata(folder.join(store::FILE_NAME)).is_ok_and(|found| found.len() > 0)
 }
 
@@ -70,7 +75,7 @@ fn is_of_a_hub(name: &str) -> bool {
 /// [`FileError`]
 pub(crate) fn put_aside(folder: &Path, now_ms: i64) -> Result<(), FileError> {
     let database = folder.join(store::FILE_NAME);
-    if !has_database(folder) {
+    if !has_file(folder) {
         durable::remove_file(&database)?;
         for end in BESIDE {
             let path = beside(&database, end);

@@ -76,7 +76,7 @@ fn waivers_of_before_still_hold_and_refusals_of_before_are_counted() {
 /// Decisions share the blocks of sites that did not change, and what only forgotten ones rest on goes with them.
 #[test]
 fn a_decision_keeps_digests_and_shares_what_did_not_change() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let past = |at_ms, verdict: &str| crate::store::PastDecision {
         id: 0,
         at_ms,

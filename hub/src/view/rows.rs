@@ -342,7 +342,7 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
             .filter(|want| want.is_for(&site.site))
             .collect();
         let running = site.running.as_ref();
-        let observed = running.map(|running| &running.assignments);
+        let observed = running.map(|running| &*running.assignments);
         let names: BTreeSet<&str> = wanted
             .iter()
             .map(|want| want.assignment.as_str())

@@ -5,13 +5,13 @@ use outhaul_bundle::report::ReportEvent;
 use super::*;
 use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
-use crate::store::{Signed, Store};
+use crate::store::Signed;
 
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
 /// commit is the newest, not the number that each stream counts for itself.
 #[test]
 fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newest_commit() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     for (cluster_type, number, commit, signed_as) in
         [("drone", 7, OLD, 20), ("tractor", 1, NEW, 21)]
     {
@@ -34,7 +34,7 @@ fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newes
 /// The site that it was for is no more: nobody will ever tell of it.
 #[test]
 fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let site = fake::Site::new("drone-1", "dev", "drone");
     let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
     store
@@ -85,7 +85,7 @@ fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
 /// A page says of its sites what the whole says of them, and has no other sites.
 #[test]
 fn a_page_of_sites_is_a_part_of_the_whole() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let mut lines = Vec::new();
     for at in 0..5 {
         let mut site = fake::Site::new(&format!("drone-{at}"), "dev", "drone");

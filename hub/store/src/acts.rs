@@ -4,8 +4,8 @@
 //! recorded. Nothing is changed or removed: a withdrawal is a separate entry, and each entry names the digest
 //! of the one before it.
 
+use super::db::{DbError, OptionalExtension as _, Params, Row, params};
 use outhaul_gate::facts::{Act, ActKind};
-use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError};
 
@@ -98,11 +98,11 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub(super) fn act_chain(&self) -> Result<Vec<(Act, String, String)>, StoreError> {
         let text = format!("SELECT {COLUMNS}, previous, digest FROM gate_acts ORDER BY id");
-        let mut query = self.db.prepare(&text)?;
+        let mut query = self.db.prepare_cached(&text)?;
         let mut rows = query.query([])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push((read(row)??, row.get(12)?, row.get(13)?));
+            found.push((read(&row)??, row.get(12)?, row.get(13)?));
         }
         Ok(found)
     }
@@ -116,17 +116,17 @@ impl Session<'_> {
         self.acts_by(&text, params![kind.as_str()])
     }
 
-    fn acts_by(&self, text: &str, bounds: impl rusqlite::Params) -> Result<Vec<Act>, StoreError> {
+    fn acts_by(&self, text: &str, bounds: impl Params) -> Result<Vec<Act>, StoreError> {
         let mut query = self.db.prepare_cached(text)?;
         let rows: Vec<Result<Act, StoreError>> = query
             .query_map(bounds, read)?
-            .collect::<Result<_, rusqlite::Error>>()?;
+            .collect::<Result<_, DbError>>()?;
         rows.into_iter().collect()
     }
 
     /// Carries the waivers of before over.
     pub(super) fn carry_waivers_over(&self) -> Result<(), StoreError> {
-        let mut query = self.db.prepare(
+        let mut query = self.db.prepare_cached(
             "SELECT site, until_ms, reason, granted_by, granted_ms FROM waivers ORDER BY id",
         )?;
         let rows = query.query_map([], |row| {
@@ -145,7 +145,7 @@ impl Session<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, rusqlite::Error> {
+fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, DbError> {
     let word: String = row.get(1)?;
     let Some(kind) = ActKind::ALL.into_iter().find(|kind| kind.as_str() == word) else {
         let what = format!("an entry about gates of kind `{word}`");

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
-use rusqlite::{OptionalExtension as _, params};
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
 
@@ -190,13 +190,8 @@ impl Session<'_> {
         (text, line): Lines,
         take: &mut impl FnMut(AuditLine) -> Result<(), E>,
     ) -> Result<(), E> {
-        let failed = |error: rusqlite::Error| E::from(StoreError::from(error));
-        let mut query = self.db.prepare(text).map_err(failed)?;
-        let mut rows = query.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            take(line(row)?)?;
-        }
-        Ok(())
+        let failed = |error: DbError| E::from(StoreError::from(error));
+        self.db.each(text, failed, |row| take(line(row)?))
     }
 
     /// Every decision by number: the digest of its content, and its verdict and link.
@@ -207,7 +202,7 @@ impl Session<'_> {
     pub(super) fn chained(
         &self,
     ) -> Result<Vec<(i64, Option<String>, Option<(String, Link)>)>, StoreError> {
-        let mut query = self.db.prepare(
+        let mut query = self.db.prepare_cached(
             "SELECT ids.id, c.content, c.verdict, c.previous, c.digest
                FROM (SELECT id FROM gate_decisions UNION SELECT id FROM decision_chain) AS ids
                LEFT JOIN decision_chain c ON c.id = ids.id ORDER BY ids.id",
@@ -252,10 +247,7 @@ impl Session<'_> {
 }
 
 /// A query, and the line of one of its rows.
-type Lines = (
-    &'static str,
-    fn(&rusqlite::Row<'_>) -> Result<AuditLine, StoreError>,
-);
+type Lines = (&'static str, fn(&Row<'_>) -> Result<AuditLine, StoreError>);
 
 const SITES: Lines = (
     "SELECT site, role, environment, cluster_type, enrolled_ms, revoked_ms FROM sites ORDER BY site",

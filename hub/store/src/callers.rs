@@ -3,7 +3,7 @@
 //! What comes in: names, and the digests of their tokens. What goes out: the name that belongs to a
 //! digest. No token is ever stored.
 
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use super::{Session, StoreError};

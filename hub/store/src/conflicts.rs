@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::report::Report;
 use outhaul_gate::conflict;
 use outhaul_gate::facts::{Act, ActKind, Conflict, Restored};
-use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError, from_sql, to_sql};
 
@@ -105,7 +105,7 @@ impl Session<'_> {
         while let Some(row) = rows.next()? {
             let site = seen.entry(row.get(7)?).or_default();
             site.enrolled_ms = row.get(8)?;
-            site.conflicts.push(conflict_of(row)?);
+            site.conflicts.push(conflict_of(&row)?);
         }
         if seen.is_empty() {
             return Ok(BTreeMap::new());
@@ -153,7 +153,7 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn named_reports(&self, site: &str, hex: &str) -> Result<Vec<NamedReport>, StoreError> {
-        let mut query = self.db.prepare(
+        let mut query = self.db.prepare_cached(
             "SELECT digest, epoch FROM reports WHERE site = $1 AND SUBSTR(digest, 8, $2) = $3
              UNION
              SELECT digest, NULL FROM site_conflicts c WHERE site = $1 AND SUBSTR(digest, 8, $2) = $3
@@ -218,7 +218,7 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub(super) fn all_conflicts(&self) -> Result<Vec<(String, Conflict, String)>, StoreError> {
-        let mut query = self.db.prepare(
+        let mut query = self.db.prepare_cached(
             "SELECT epoch, number, digest, on_record, reason, via, received_ms, site, envelope
                FROM site_conflicts ORDER BY received_ms, id",
         )?;
@@ -302,7 +302,7 @@ pub struct LaterEpoch {
     pub first: String,
 }
 
-fn conflict_of(row: &Row<'_>) -> rusqlite::Result<Conflict> {
+fn conflict_of(row: &Row<'_>) -> Result<Conflict, DbError> {
     Ok(Conflict {
         epoch: row.get(0)?,
         number: from_sql(row.get(1)?),

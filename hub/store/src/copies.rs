@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use outhaul_gate::audit::Link;
 use outhaul_gate::facts::Restored;
+use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
-use super::{MIGRATIONS, Session, Store, StoreError};
+use super::db::Connection;
+use super::migrate::MIGRATIONS;
+use super::{Session, Store, StoreError};
 
 /// How often, and with which pause, a copy is tried while another program holds the database.
 const TRIES: u32 = 400;
@@ -33,19 +35,17 @@ pub struct Expected<'a> {
 type Entry = (String, String, String, String);
 
 impl Store {
-    /// The version of the tables that this program makes.
-    pub fn newest_version() -> u64 {
-        MIGRATIONS.len() as u64
-    }
-
     /// Copies everything, as one moment has it, to `path`: a file that exists, for its owner only, and is empty.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read or written.
     pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        let Connection::Sqlite(db) = &self.connection else {
+            return self.copy_to_file(path);
+        };
         let mut copy = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         {
-            let backup = Backup::new(&self.connection, &mut copy)?;
+            let backup = Backup::new(db, &mut copy)?;
             let mut left = TRIES;
             // All pages in one step: nothing that is written meanwhile comes between them.
             while !matches!(backup.step(-1)?, StepResult::Done) {
@@ -67,7 +67,7 @@ impl Store {
             let found = i64::try_from(expected.version).unwrap_or(i64::MAX);
             return Err(StoreError::Newer { found, known });
         }
-        let db = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let db = Connection::Sqlite(open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?);
         db.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cell_size_check = ON;",
         )?;
@@ -82,11 +82,7 @@ impl Store {
             return Err(unsound(format!("SQLite reports of it: {sound}")));
         }
         let session = Session { db: &db };
-        let found: i64 = db.query_row(
-            "SELECT COALESCE(MAX(version), 0) FROM migrations",
-            [],
-            |row| row.get(0),
-        )?;
+        let found = session.version()?;
         if u64::try_from(found) != Ok(expected.version) {
             return Err(unsound(format!(
                 "its tables are of version {found}, the backup states {}",
@@ -121,7 +117,7 @@ impl Store {
     pub fn finish_restore(path: &Path, restored: Restored, digest: &str) -> Result<(), StoreError> {
         let mut store = Self::connect(path.to_owned(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         store.write(|session| session.add_restore(restored, digest))?;
-        alone(store.connection)
+        alone_store(store)
     }
 }
 
@@ -160,20 +156,27 @@ impl Session<'_> {
     }
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|source| {
-        StoreError::Open {
-            doing: "be opened",
-            path: path.to_owned(),
-            source,
-        }
+fn open(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, StoreError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    rusqlite::Connection::open_with_flags(path, flags).map_err(|source| StoreError::Open {
+        doing: "be opened",
+        path: path.to_owned(),
+        source: source.into(),
     })
 }
 
 /// Closes a database so that the one file holds all of it.
-fn alone(db: Connection) -> Result<(), StoreError> {
+fn alone(db: rusqlite::Connection) -> Result<(), StoreError> {
     db.execute_batch("PRAGMA journal_mode = DELETE")?;
     Ok(db.close().map_err(|(_, error)| error)?)
+}
+
+/// The same for a store of a file.
+pub(super) fn alone_store(store: Store) -> Result<(), StoreError> {
+    match store.connection {
+        Connection::Sqlite(db) => alone(db),
+        Connection::Postgres(_) => Ok(()),
+    }
 }
 
 fn busy() -> StoreError {
@@ -182,7 +185,7 @@ fn busy() -> StoreError {
 }
 
 fn schema(db: &Connection) -> Result<Vec<Entry>, StoreError> {
-    let mut query = db.prepare(
+    let mut query = db.prepare_cached(
         "SELECT type, name, tbl_name, COALESCE(sql, '') FROM sqlite_schema ORDER BY type, name",
     )?;
     let rows = query.query_map([], |row| {

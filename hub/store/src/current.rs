@@ -7,10 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_gate::facts::{Attempt, Newest, ObservedAssignment, Running, SiteState};
+use outhaul_gate::facts::{
+    Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, SiteState,
+};
 
 use outhaul_gate::fold::without;
 
+use super::db::Params;
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// Which of the registered sites are asked for, in the order of their names.
@@ -211,15 +214,17 @@ impl Session<'_> {
     }
 
     fn running(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Running>, StoreError> {
+        let sets = self.sets(page)?;
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT o.site, o.number, r.digest, r.received_ms, o.role, o.bundle_number,
-                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms
+                    o.index_digest, o.base_commit, o.state, o.message, r.wall_ms, r.lower_bound_ms, o.assignments
                FROM chosen JOIN current_states c ON c.site = chosen
                JOIN observations o
                  ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
         ))?;
         let rows = query.query_map(page.bounds(), |row| {
+            let set: String = row.get(12)?;
             let running = Running {
                 report: from_sql(row.get(1)?),
                 digest: row.get(2)?,
@@ -231,30 +236,39 @@ impl Session<'_> {
                 base_commit: row.get(7)?,
                 state: row.get(8)?,
                 message: row.get(9)?,
-                assignments: BTreeMap::new(),
+                assignments: sets.get(&set).cloned().unwrap_or_default(),
             };
             Ok((row.get(0)?, running))
         })?;
-        let mut found: BTreeMap<String, Running> = rows.collect::<Result<_, _>>()?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What these sites say of their assignments, by the digest of the set: few, because sites of a stream say the same.
+    fn sets(
+        &self,
+        page: SitePage<'_>,
+    ) -> Result<BTreeMap<String, ObservedAssignments>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(
-            "{CHOSEN} SELECT a.site, a.assignment, a.status, a.config_version, a.message
-               FROM chosen JOIN current_states c ON c.site = chosen
-               JOIN observed_assignments a
-                 ON a.site = c.site AND a.epoch = c.epoch AND a.number = c.running"
+            "{CHOSEN} SELECT a.digest, a.assignment, a.status, a.config_version, a.message
+               FROM (SELECT DISTINCT o.assignments AS digest
+                       FROM chosen JOIN current_states c ON c.site = chosen
+                       JOIN observations o
+                         ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running) AS said
+               JOIN assignment_sets a ON a.digest = said.digest"
         ))?;
         let mut rows = query.query(page.bounds())?;
+        let mut found: BTreeMap<String, BTreeMap<String, ObservedAssignment>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let site: String = row.get(0)?;
-            if let Some(running) = found.get_mut(&site) {
-                let observed = ObservedAssignment {
-                    status: row.get(2)?,
-                    config_version: row.get(3)?,
-                    message: row.get(4)?,
-                };
-                running.assignments.insert(row.get(1)?, observed);
-            }
+            let observed = ObservedAssignment {
+                status: row.get(2)?,
+                config_version: row.get(3)?,
+                message: row.get(4)?,
+            };
+            let set = found.entry(row.get(0)?).or_default();
+            set.insert(row.get(1)?, observed);
         }
-        Ok(found)
+        let shared = |(digest, set): (String, BTreeMap<_, _>)| (digest, set.into());
+        Ok(found.into_iter().map(shared).collect())
     }
 
     /// The newest that each site reported about a bundle above the one that it runs: on its way, turned away, or
@@ -321,7 +335,7 @@ impl Session<'_> {
     pub(super) fn ranges(
         &self,
         text: &str,
-        bounds: impl rusqlite::Params,
+        bounds: impl Params,
     ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
         let mut query = self.db.prepare_cached(text)?;
         let mut rows = query.query(bounds)?;

@@ -5,10 +5,10 @@
 //! block that did not change since is the same row. Decisions that opened a gate are kept for good, those that did
 //! not up to a thousand of an environment.
 
+use super::db::{OptionalExtension as _, params};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::audit::Recorded;
-use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::db::{OptionalExtension as _, params};
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Content;
 use outhaul_gate::facts::{DesiredAssignment, DesiredBundle, Signed};
-use rusqlite::{OptionalExtension as _, params};
 
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Attempt, Newest, ObservedAssignment, Running, Session, SiteState, StoreError, from_sql,
+    Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, Session, SiteState,
+    StoreError, from_sql,
 };
 use outhaul_gate::fold::without;
 
@@ -114,7 +115,7 @@ impl Session<'_> {
                 base_commit: row.get(7)?,
                 state: row.get(8)?,
                 message: row.get(9)?,
-                assignments: BTreeMap::new(),
+                assignments: ObservedAssignments::default(),
             };
             Ok((row.get(0)?, running))
         })?;

@@ -6,7 +6,7 @@
 //! matter; and it holds nothing that the reports do not say. A test compares it with the fold over all of
 //! history.
 
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 
 use super::{Session, StoreError};
 
@@ -81,7 +81,7 @@ impl Session<'_> {
     pub fn keep_all_current(&self) -> Result<(), StoreError> {
         let sites: Vec<String> = self
             .db
-            .prepare("SELECT DISTINCT site FROM epochs ORDER BY site")?
+            .prepare_cached("SELECT DISTINCT site FROM epochs ORDER BY site")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for site in sites {

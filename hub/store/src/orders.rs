@@ -4,10 +4,10 @@
 //! was ordered and what became of it, for the few questions that depend on it. A recorded order never
 //! changes; only the bundle that it is said to have come with first does, when an older one turns up.
 
+use super::db::{OptionalExtension as _, params};
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
-use rusqlite::{OptionalExtension as _, params};
 
 use super::{Session, Signed, StoreError, json, parse, to_sql};
 

@@ -4,7 +4,7 @@
 //! are bounded, because anybody who reaches the hub can cause one; what the network sends does not push out what
 //! somebody imported.
 
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};

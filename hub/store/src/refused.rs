@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use super::db::params;
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_signer::Envelope;
-use rusqlite::params;
 use serde::Serialize;
 
 use super::current::{CHOSEN, SitePage};
@@ -106,9 +106,9 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn read_older_refusals(&self) -> Result<(), StoreError> {
-        let mut query = self
-            .db
-            .prepare("SELECT site, epoch, number, envelope FROM reports WHERE kind = 'refusal'")?;
+        let mut query = self.db.prepare_cached(
+            "SELECT site, epoch, number, envelope FROM reports WHERE kind = 'refusal'",
+        )?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             let (site, epoch): (String, String) = (row.get(0)?, row.get(1)?);

@@ -5,11 +5,10 @@
 //! too, because it decides which of them tells the present.
 
 use outhaul_bundle::report::{ClusterEvent, GenerationEvent, Report, ReportEvent};
-use rusqlite::{OptionalExtension as _, params};
+use outhaul_gate::fold::{assignments, cluster_state, followed, runs, state_name};
 use serde::Serialize;
 
-use outhaul_gate::fold::{cluster_state, followed, gravity, runs, state_name, status_name};
-
+use super::db::{OptionalExtension as _, params};
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// One place in a site's chain of reports.
@@ -275,8 +274,9 @@ impl Session<'_> {
         let number = to_sql(report.number);
         let snapshot = event.snapshot.as_ref();
         let text = "INSERT INTO observations (site, epoch, number, role, bundle_number,
-                index_digest, base_commit, snapshot_digest, state, running, message)
-             VALUES ($1, $2, $3, $4, 0, '', $5, $6, $7, 1, $8)";
+                index_digest, base_commit, snapshot_digest, state, running, message, assignments)
+             VALUES ($1, $2, $3, $4, 0, '', $5, $6, $7, 1, $8, $9)";
+        let set = self.keep_set(&followed(event))?;
         self.db.prepare_cached(text)?.execute(params![
             site,
             epoch,
@@ -285,24 +285,9 @@ impl Session<'_> {
             event.base_commit(),
             snapshot.map_or_else(String::new, |snapshot| snapshot.digest.to_string()),
             cluster_state(event.state),
-            event.message
+            event.message,
+            set
         ])?;
-        let text = "INSERT INTO observed_assignments
-                (site, epoch, number, assignment, status, config_version, message)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        let mut insert = self.db.prepare_cached(text)?;
-        for (name, seen) in followed(event) {
-            let (status, version) = (seen.status, seen.config_version);
-            insert.execute(params![
-                site,
-                epoch,
-                number,
-                name,
-                status,
-                version,
-                seen.message
-            ])?;
-        }
         Ok(())
     }
 
@@ -315,8 +300,9 @@ impl Session<'_> {
         let (site, epoch) = (report.site.as_str(), report.epoch.as_str());
         let number = to_sql(report.number);
         let text = "INSERT INTO observations (site, epoch, number, role, bundle_number,
-                index_digest, base_commit, snapshot_digest, state, running, message)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+                index_digest, base_commit, snapshot_digest, state, running, message, assignments)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        let set = self.keep_set(&assignments(event))?;
         self.db.prepare_cached(text)?.execute(params![
             site,
             epoch,
@@ -328,7 +314,8 @@ impl Session<'_> {
             event.snapshot.digest.to_string(),
             state_name(event.state),
             i64::from(running),
-            event.message
+            event.message,
+            set
         ])?;
         if let Some(left) = &event.reverted_from {
             let text = "INSERT INTO reverts (site, epoch, number, bundle_number, index_digest,
@@ -345,25 +332,6 @@ impl Session<'_> {
                     left.reason
                 ],
             )?;
-        }
-        let text = "INSERT INTO observed_assignments
-                (site, epoch, number, assignment, status, config_version, message)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT (site, epoch, number, assignment) DO NOTHING";
-        let mut insert = self.db.prepare_cached(text)?;
-        // A result told twice in one report: the worse one counts.
-        let mut results: Vec<_> = event.assignments.iter().collect();
-        results.sort_by_key(|result| std::cmp::Reverse(gravity(result.status)));
-        for result in results {
-            insert.execute(params![
-                site,
-                epoch,
-                number,
-                result.name.as_str(),
-                status_name(result.status),
-                result.config_version.to_string(),
-                result.message
-            ])?;
         }
         Ok(())
     }

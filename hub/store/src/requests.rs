@@ -4,7 +4,7 @@
 //! site, because a pending request is never replaced. How many may wait is the caller's rule; how many
 //! rejections are remembered is bounded here.
 
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 
 use super::{Session, StoreError};
 
@@ -233,7 +233,7 @@ impl Session<'_> {
     }
 }
 
-fn pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<PendingRequest> {
+fn pending(row: &Row<'_>) -> Result<PendingRequest, DbError> {
     Ok(PendingRequest {
         site: row.get(0)?,
         key_id: row.get(1)?,

@@ -3,7 +3,7 @@
 //! What comes in: enrolments that somebody approved. What goes out: registrations and keys. A key is
 //! never exchanged silently: a new one is a new generation, and the old one stays on record.
 
-use rusqlite::{OptionalExtension as _, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
 use super::{Session, StoreError};
@@ -119,7 +119,7 @@ impl Session<'_> {
     }
 }
 
-fn registration(row: &rusqlite::Row<'_>) -> rusqlite::Result<Registration> {
+fn registration(row: &Row<'_>) -> Result<Registration, DbError> {
     Ok(Registration {
         site: row.get(0)?,
         role: row.get(1)?,

@@ -4,7 +4,7 @@
 //! first report of the unbroken run, by the hub's clock. A bundle before the one that would do, anything but success, and a
 //! report that is missing or lost within the run break it, and so does one from before a restore of the hub. It reads no further back than is asked for.
 
-use rusqlite::params;
+use super::db::params;
 
 use super::{Session, SiteState, StoreError, from_sql, to_sql};
 

@@ -3,7 +3,7 @@
 //! What comes in: a site, and from which place on. What goes out: reports as they were signed, with when and how they
 //! came, a bounded number of them. It reads no other site and works nothing out.
 
-use rusqlite::params;
+use super::db::params;
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};

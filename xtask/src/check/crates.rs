@@ -388,10 +388,10 @@ const RULES: &[Rule] = &[
         member: "outhaul-store",
         never: &[
             &CENTRE,
-            &["axum", "outhaul-listen", "tokio", "ureq"],
+            &["axum", "hyper", "outhaul-listen", "ureq"],
             PROGRAMS,
         ],
-        why: "the hub's database knows no network",
+        why: "the hub's database knows no network but that of its server",
     },
     Rule {
         member: "outhaul-audit",

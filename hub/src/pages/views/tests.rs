@@ -266,7 +266,7 @@ fn sites_are_found_by_name_environment_type_and_state() {
 
 #[test]
 fn reports_and_sites_come_in_parts_and_none_is_left_out() {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     let mut one = Site::new("drone-000", "dev", "drone");
     register(&mut store, &one);
     let lines: Vec<Vec<u8>> = (0..120).map(|_| one.started()).collect();

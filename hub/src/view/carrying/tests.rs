@@ -12,7 +12,7 @@ const NOW_MS: i64 = 200 * HOUR_MS;
 
 /// A store with bundles 1 (of `OLD`) and 2 (of `NEW`) of `dev`/`drone`.
 fn store() -> Store {
-    let mut store = Store::in_memory().unwrap();
+    let mut store = crate::stored::empty();
     for (number, commit) in [(1, OLD), (2, NEW)] {
         let index = fake::index(&fake::stream("dev", "drone"), number, commit);
         let signed = Signed {

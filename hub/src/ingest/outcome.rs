@@ -1,0 +1,67 @@
+//! What became of a batch of reports, and how far each chain is complete.
+//!
+//! What comes in: counts, refusals, and what is on record. What goes out: values for answers and the command line. It decides
+//! nothing.
+
+use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
+use serde::Serialize;
+
+use crate::store::{ReportPosition, Session, StoreError};
+
+/// What became of a batch.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Ingested {
+    /// Reports that are new.
+    pub accepted: u64,
+    /// Reports that were on record already.
+    pub duplicates: u64,
+    /// Lines refused.
+    pub refused_lines: u64,
+    /// The first 200 of them, with the reason.
+    pub refused: Vec<RefusedLine>,
+    /// All of them, one entry per site and rule.
+    pub refused_groups: Vec<RefusedGroup>,
+    /// How far each chain that the batch touched is complete now.
+    pub complete: Vec<Complete>,
+}
+
+/// Everything of a chain up to a number is on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Complete {
+    /// The site.
+    pub site: String,
+    /// The epoch.
+    pub epoch: String,
+    /// The number; 0 when the first is missing.
+    pub number: u64,
+    /// Digest of that report as it is on record; none where the site declared it lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl Complete {
+    /// What is on record at the end of a chain that is complete up to `number`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn at(
+        session: &Session<'_>,
+        site: String,
+        epoch: String,
+        number: u64,
+    ) -> Result<Self, StoreError> {
+        let place = ReportPosition {
+            site,
+            epoch,
+            number,
+        };
+        let digest = session.stored_report(&place)?.map(|stored| stored.digest);
+        let ReportPosition { site, epoch, .. } = place;
+        Ok(Self {
+            site,
+            epoch,
+            number,
+            digest,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! What a database says when it does not do what it was told.
+//!
+//! What comes in: errors of either database. What goes out: the same with its own words first, and what kind of trouble it is.
+//! It decides nothing.
+
+use std::error::Error as _;
+
+use postgres::error::SqlState;
+use rusqlite::ErrorCode;
+
+/// Why a statement failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DbError {
+    /// A column holds something that this program never wrote.
+    #[error("column {at} holds a value of another kind")]
+    Column {
+        /// Which one, from 0.
+        at: usize,
+    },
+    /// The query that must have a row has none.
+    #[error("a row that should be there is missing")]
+    NoRow,
+    /// `PostgreSQL` failed, or cannot be reached.
+    #[error("{}", in_words(source))]
+    Postgres {
+        /// What it says.
+        source: postgres::Error,
+    },
+    /// `SQLite` failed.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+impl From<postgres::Error> for DbError {
+    fn from(source: postgres::Error) -> Self {
+        Self::Postgres { source }
+    }
+}
+
+/// What kind of trouble it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The file is no database, or a damaged one.
+    Damage,
+    /// Another program holds it.
+    Busy,
+    /// It cannot be written: a full disk, or a file system or server that is read-only.
+    Unwritable,
+    /// The server cannot be reached, or went away.
+    Gone,
+    /// The server does not let this user in.
+    Denied,
+    /// Anything else.
+    Other,
+}
+
+impl DbError {
+    /// What kind of trouble it is.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::Sqlite(error) => of_sqlite(error),
+            Self::Postgres { source } => of_postgres(source),
+            Self::Column { .. } | Self::NoRow => Trouble::Other,
+        }
+    }
+}
+
+fn of_sqlite(error: &rusqlite::Error) -> Trouble {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Damage,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Trouble::Busy,
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure,
+        ) => Trouble::Unwritable,
+        _ => Trouble::Other,
+    }
+}
+
+fn of_postgres(error: &postgres::Error) -> Trouble {
+    let Some(state) = error.code() else {
+        // Without an answer of the server: the connection is what failed.
+        return Trouble::Gone;
+    };
+    match *state {
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Trouble::Damage,
+        SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED => Trouble::Busy,
+        SqlState::DISK_FULL
+        | SqlState::READ_ONLY_SQL_TRANSACTION
+        | SqlState::IO_ERROR
+        | SqlState::OUT_OF_MEMORY => Trouble::Unwritable,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+        | SqlState::INVALID_PASSWORD
+        | SqlState::INSUFFICIENT_PRIVILEGE => Trouble::Denied,
+        SqlState::ADMIN_SHUTDOWN
+        | SqlState::CRASH_SHUTDOWN
+        | SqlState::CANNOT_CONNECT_NOW
+        | SqlState::TOO_MANY_CONNECTIONS
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Trouble::Gone,
+        _ if state.code().starts_with("08") => Trouble::Gone,
+        _ => Trouble::Other,
+    }
+}
+
+/// The server's own words, or what failed on the way to it.
+fn in_words(error: &postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        let more = said.detail().or(said.hint());
+        let more = more.map_or_else(String::new, |more| format!(" ({more})"));
+        return format!("PostgreSQL says: {}{more}", said.message());
+    }
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
+}

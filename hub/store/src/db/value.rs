@@ -1,0 +1,195 @@
+//! Values as both databases have them: whole numbers, text, bytes, or nothing.
+//!
+//! What comes in: what a statement is given, or a column of a row. What goes out: the same as the other side's type, or that it
+//! is none. It knows no database.
+
+use std::fmt::Debug;
+
+/// One value, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing.
+    Null,
+    /// A number, or 0 and 1 for no and yes.
+    Int(i64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+/// What a statement can be given.
+pub trait Param {
+    /// It as a value.
+    fn value(&self) -> Value<'_>;
+}
+
+impl Param for i64 {
+    fn value(&self) -> Value<'_> {
+        Value::Int(*self)
+    }
+}
+
+impl Param for u32 {
+    fn value(&self) -> Value<'_> {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Param for i32 {
+    fn value(&self) -> Value<'_> {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Param for bool {
+    fn value(&self) -> Value<'_> {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Param for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Param for String {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Param for [u8] {
+    fn value(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl Param for Vec<u8> {
+    fn value(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl Param for Value<'_> {
+    fn value(&self) -> Value<'_> {
+        *self
+    }
+}
+
+impl<T: Param> Param for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, Param::value)
+    }
+}
+
+impl<T: Param + ?Sized> Param for &T {
+    fn value(&self) -> Value<'_> {
+        (**self).value()
+    }
+}
+
+/// What a statement is given, in order.
+pub trait Params {
+    /// All of it.
+    fn values(&self) -> Vec<Value<'_>>;
+}
+
+impl Params for [&dyn Param; 0] {
+    fn values(&self) -> Vec<Value<'_>> {
+        Vec::new()
+    }
+}
+
+impl Params for &[&dyn Param] {
+    fn values(&self) -> Vec<Value<'_>> {
+        self.iter().map(|one| one.value()).collect()
+    }
+}
+
+impl Params for Vec<Value<'_>> {
+    fn values(&self) -> Vec<Value<'_>> {
+        self.clone()
+    }
+}
+
+impl<A, B, C, D, E, F, G> Params for (A, B, C, D, E, F, G)
+where
+    A: Param,
+    B: Param,
+    C: Param,
+    D: Param,
+    E: Param,
+    F: Param,
+    G: Param,
+{
+    fn values(&self) -> Vec<Value<'_>> {
+        let (a, b, c, d, e, f, g) = self;
+        vec![
+            a.value(),
+            b.value(),
+            c.value(),
+            d.value(),
+            e.value(),
+            f.value(),
+            g.value(),
+        ]
+    }
+}
+
+/// What a column can be read as.
+pub trait FromColumn: Sized {
+    /// It, or `None` where the column holds something else.
+    fn from_column(value: Value<'_>) -> Option<Self>;
+}
+
+impl FromColumn for i64 {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Int(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for bool {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        i64::from_column(value).map(|number| number != 0)
+    }
+}
+
+impl FromColumn for String {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for Vec<u8> {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Blob(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+}
+
+impl<T: FromColumn> FromColumn for Option<T> {
+    fn from_column(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::from_column(value).map(Some),
+        }
+    }
+}
+
+/// What a statement is given, of any types.
+macro_rules! params {
+    ($($param:expr),* $(,)?) => {
+        &[$(&$param as &dyn $crate::db::Param),*] as &[&dyn $crate::db::Param]
+    };
+}
+pub(crate) use params;

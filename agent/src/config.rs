@@ -12,6 +12,8 @@ use outhaul_reconcilers::settings::{
 };
 use serde::Deserialize;
 
+use outhaul_pace::PullLimits;
+
 use outhaul_asking::settings::{AtDeadline, DelayConfig, HealthConfig};
 use outhaul_site::windows::MaintenanceConfig;
 
@@ -103,6 +105,20 @@ pub struct RepositoryConfig {
     pub ca: Option<PathBuf>,
     /// With a trusted clock, a bundle from here must not have been issued longer ago, in hours.
     pub max_issued_age_h: Option<u64>,
+    /// Most KiB of blobs in a second, 1 to 10,000,000.
+    pub max_kib_per_s: Option<u64>,
+    /// Most MiB of blobs in a day of UTC, 1 to 100,000,000.
+    pub max_mib_per_day: Option<u64>,
+}
+
+impl RepositoryConfig {
+    /// How fast and how much is pulled.
+    pub fn pull_limits(&self) -> PullLimits {
+        PullLimits {
+            max_kib_per_s: self.max_kib_per_s,
+            max_mib_per_day: self.max_mib_per_day,
+        }
+    }
 }
 
 /// `[hub]`
@@ -174,6 +190,8 @@ impl Default for RepositoryConfig {
             poll_s: 300,
             ca: None,
             max_issued_age_h: None,
+            max_kib_per_s: None,
+            max_mib_per_day: None,
         }
     }
 }
@@ -306,6 +324,9 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         return wrong(key, found, expected);
     }
     if let Some((key, found, expected)) = config.serve.out_of_range() {
+        return wrong(key, found, expected);
+    }
+    if let Some((key, found, expected)) = config.repository.pull_limits().out_of_range() {
         return wrong(key, found, expected);
     }
     if !(5..=week).contains(&config.repository.poll_s) {

@@ -27,6 +27,7 @@ use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
 
+use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
 
 mod attention;
@@ -112,6 +113,9 @@ pub struct Status {
     /// That this memory came from a backup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored: Option<Restored>,
+    /// What came from the repository today, and how much may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pulled: Option<PullStatus>,
     /// It is certainly not earlier than this.
     pub time_lower_bound: String,
     /// The machine's own clock.
@@ -235,6 +239,11 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         reports_acknowledged: cursor.acknowledged,
         renumbered: state::meta::<Renumbered>(db, key::RENUMBERED)?.map(|why| why.sentence()),
         restored: state::meta(db, key::RESTORED)?,
+        pulled: PullStatus::of(
+            agent.state_folder.root(),
+            agent.config.repository.pull_limits(),
+            reading.wall.as_millisecond(),
+        ),
         time_lower_bound: reading.bound.at().to_string(),
         clock: Clock::of(agent, &reading)?,
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
@@ -421,6 +430,8 @@ impl Status {
             "reports: {} waiting, {} made, {} acknowledged",
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
+        let pulled = self.pulled.iter();
+        lines.extend(pulled.map(|one| format!("repository: {}", one.told())));
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));

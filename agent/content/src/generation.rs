@@ -26,6 +26,9 @@ use crate::secrets::Secrets;
 use crate::serving;
 use crate::state_folder::StateFolder;
 
+/// Largest buffer of a file that is unpacked, in bytes.
+const MAX_BUFFER: u64 = 256 * 1024;
+
 /// An empty file in a generation; all that was read and found right is older than it.
 pub const CHECKED: &str = "checked";
 
@@ -279,7 +282,11 @@ pub fn write_contents(
                 return Ok(None);
             };
             let file = create(path, *executable).map_err(|error| error.source)?;
-            Ok(Some(Box::new(BufWriter::new(file)) as Box<dyn Write>))
+            // In few pieces: what is small has a small buffer.
+            let buffer = usize::try_from(content.size.clamp(1, MAX_BUFFER)).unwrap_or(1);
+            Ok(Some(
+                Box::new(BufWriter::with_capacity(buffer, file)) as Box<dyn Write>
+            ))
         })?;
         for content in &blob.contents {
             copy_others(&wanted.remove(content).unwrap_or_default())?;

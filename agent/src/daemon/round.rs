@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_pace::Pace;
 
 use outhaul_kit::service;
 
@@ -331,8 +332,11 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;
+    let pace = Pace::of(agent.state_folder.root(), config.pull_limits());
+    let pace = (pace, agent.clock_reading()?.wall.as_millisecond());
+    let heartbeat = &agent.heartbeat;
     let Some(mut source) =
-        BundleRepository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
+        BundleRepository::open(&config, &site, limits, heartbeat, &*agent.facilities, pace)?
     else {
         return Ok(());
     };

@@ -4,11 +4,9 @@
 //! blob whose download broke off, or was slow, goes on from its last byte; its digest is checked from the first to
 //! the last byte all the same. Nothing that the server says is trusted for that it said it.
 
-use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::time::Instant;
 
-use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_http::is_timeout;
@@ -18,11 +16,12 @@ use outhaul_signer::{MetadataSource, SourceError};
 use super::BundleSource;
 use crate::blobs::Blobs;
 use crate::config::RepositoryConfig;
-use crate::durable::at;
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server, Span};
 use crate::state::SiteIdentity;
+use outhaul_content::partial::Partial;
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_pace::Pace;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The least that must come in one part: some 700 bytes a second, slower than any link that carries bundles.
@@ -39,57 +38,6 @@ enum Received {
     FromTheStart,
 }
 
-/// A blob as far as it is there.
-#[derive(Debug)]
-struct Partial {
-    path: PathBuf,
-    file: File,
-    hasher: Hasher,
-    have: u64,
-    /// Whether the server was not asked for it yet: an empty blob is asked for, too.
-    is_untouched: bool,
-}
-
-impl Partial {
-    fn open(path: &Path, size: u64) -> Result<Self, AgentError> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(at("open", path))?;
-        let mut hasher = Hasher::new();
-        let have = io::copy(&mut (&file).take(size), &mut hasher).map_err(at("read", path))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            hasher,
-            have,
-            is_untouched: size == 0,
-        })
-    }
-
-    fn restart(&mut self) -> Result<(), AgentError> {
-        self.file.set_len(0).map_err(at("write", &self.path))?;
-        self.file
-            .seek(SeekFrom::Start(0))
-            .map_err(at("write", &self.path))?;
-        self.hasher = Hasher::new();
-        self.have = 0;
-        Ok(())
-    }
-
-    fn add(&mut self, bytes: &[u8]) -> Result<(), AgentError> {
-        self.hasher.update(bytes);
-        self.file
-            .write_all(bytes)
-            .map_err(at("write", &self.path))?;
-        self.have += bytes.len() as u64;
-        Ok(())
-    }
-}
-
 /// A repository that is being read.
 #[derive(Debug)]
 pub struct BundleRepository {
@@ -99,6 +47,9 @@ pub struct BundleRepository {
     limits: Limits,
     heartbeat: Heartbeat,
     max_issued_age_h: Option<u64>,
+    pace: Pace,
+    /// When it was opened, by the wall clock and by one that nobody sets.
+    since: (i64, Instant),
 }
 
 impl BundleRepository {
@@ -112,6 +63,7 @@ impl BundleRepository {
         limits: Limits,
         heartbeat: &Heartbeat,
         facilities: &dyn Facilities,
+        (pace, now_ms): (Pace, i64),
     ) -> Result<Option<Self>, AgentError> {
         let Some(url) = &config.url else {
             return Ok(None);
@@ -123,23 +75,30 @@ impl BundleRepository {
             limits,
             heartbeat: heartbeat.clone(),
             max_issued_age_h: config.max_issued_age_h,
+            pace,
+            since: (now_ms, Instant::now()),
         }))
     }
 
     /// Receives a blob, part by part: a server that lets bytes drip holds the pull for one part and no longer.
-    fn download(&self, blob: &Blob, store: &mut Blobs, meter: &Meter) -> Result<(), AgentError> {
+    fn download(
+        &mut self,
+        blob: &Blob,
+        store: &mut Blobs,
+        meter: &Meter,
+    ) -> Result<(), AgentError> {
         let partial = store.partial_path(&blob.digest);
         let mut part = Partial::open(&partial, blob.size)?;
         let path = format!("blobs/sha256/{}", blob.digest.hex());
         let mut span = Span::Part;
-        while part.have < blob.size || part.is_untouched {
-            let before = part.have;
+        while !part.is_whole(blob.size) {
+            let before = part.have();
             match self.receive(&path, blob.size, &mut part, span, meter)? {
                 Received::All => break,
                 Received::FromTheStart => span = Span::Whole,
-                Received::Part if span == Span::Part && part.have - before >= LEAST_BYTES => {}
+                Received::Part if span == Span::Part && part.have() - before >= LEAST_BYTES => {}
                 Received::Part => {
-                    let came = part.have - before;
+                    let came = part.have() - before;
                     let problem = format!(
                         "too slow: {came} bytes came before the time for a part was over; what came is kept"
                     );
@@ -148,9 +107,7 @@ impl BundleRepository {
                 }
             }
         }
-        let Partial { file, hasher, .. } = part;
-        file.set_len(blob.size).map_err(at("write", &partial))?;
-        let (found, _) = hasher.finish();
+        let found = part.finish(blob.size)?;
         if found == blob.digest {
             return Ok(store.keep(&blob.digest)?);
         }
@@ -161,16 +118,17 @@ impl BundleRepository {
     }
 
     fn receive(
-        &self,
+        &mut self,
         path: &str,
         size: u64,
         part: &mut Partial,
         span: Span,
         meter: &Meter,
     ) -> Result<Received, AgentError> {
-        let (mut body, start) = self.client.open(path, part.have, span)?;
-        part.is_untouched = false;
-        if start == 0 && part.have > 0 {
+        self.within_budget(path, size - part.have())?;
+        let (mut body, start) = self.client.open(path, part.have(), span)?;
+        part.is_asked_for();
+        if start == 0 && part.have() > 0 {
             // The server does not do ranges: from the beginning then, and in one go.
             part.restart()?;
             if span == Span::Part {
@@ -178,12 +136,13 @@ impl BundleRepository {
             }
         }
         let mut buffer = vec![0; BUFFER_BYTES];
-        while part.have < size {
+        while part.have() < size {
             if self.heartbeat.is_cancelled() {
                 return Err(AgentError::Stopped);
             }
-            let left = usize::try_from(size - part.have).unwrap_or(usize::MAX);
-            let want = buffer.len().min(left);
+            let left = (size - part.have()).min(BUFFER_BYTES as u64);
+            let want = usize::try_from(self.within_budget(path, left)?).unwrap_or_default();
+            let begun = Instant::now();
             let count = match body.read(&mut buffer[..want]) {
                 Ok(count) => count,
                 Err(error) if is_timeout(&error) => return Ok(Received::Part),
@@ -196,8 +155,27 @@ impl BundleRepository {
             self.heartbeat.beat();
             part.add(&buffer[..count])?;
             meter.add(count as u64);
+            // At most a second: what may come at once is what comes in one.
+            std::thread::sleep(self.pace.came(count as u64, begun.elapsed())?);
         }
         Ok(Received::All)
+    }
+
+    /// How many of `want` bytes may come now.
+    fn within_budget(&mut self, path: &str, want: u64) -> Result<u64, AgentError> {
+        let (then, clock) = self.since;
+        let passed = i64::try_from(clock.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let may = self.pace.may(want, then.saturating_add(passed));
+        if may > 0 || want == 0 {
+            return Ok(may);
+        }
+        let today = self.pace.today();
+        let problem = format!(
+            "{today} bytes came today (UTC), which is all of `repository.max_mib_per_day`; what came is kept, and it \
+             goes on from there tomorrow"
+        );
+        let url = self.client.url(path);
+        Err(AgentError::Network { url, problem })
     }
 
     fn broke(&self, path: &str, error: &io::Error) -> AgentError {
@@ -258,9 +236,10 @@ impl BundleSource for BundleRepository {
         let missing: Vec<&Blob> = index.blobs.iter().filter(|blob| !store.has(blob)).collect();
         let bytes = missing.iter().map(|blob| blob.size).sum();
         let meter = Meter::new("downloading", Unit::Bytes, Some(bytes));
-        missing
-            .into_iter()
-            .try_for_each(|blob| self.download(blob, store, &meter))
+        let mut all = missing.into_iter();
+        let done = all.try_for_each(|blob| self.download(blob, store, &meter));
+        self.pace.save()?;
+        done
     }
 
     fn is_polled(&self) -> bool {

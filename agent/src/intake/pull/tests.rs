@@ -1,10 +1,11 @@
 //! Servers that are slow, from a server that holds each connection until the agent lets go of it.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use outhaul_bundle::index::Encoding;
+use outhaul_pace::PullLimits;
 
 use super::*;
 use crate::http::ServerClient;
@@ -54,17 +55,29 @@ fn serve(content: Vec<u8>, most: usize) -> String {
 
 fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
     let folder = tempfile::tempdir().unwrap();
+    pull_within(&folder, content, most, PullLimits::default())
+}
+
+/// The same into `folder`, within limits.
+fn pull_within(
+    folder: &tempfile::TempDir,
+    content: &[u8],
+    most: usize,
+    limits: PullLimits,
+) -> Result<Digest, AgentError> {
     let state_folder = StateFolder::new(folder.path());
     state_folder.create().unwrap();
     let mut store = Blobs::new(&state_folder);
     let url = serve(content.to_vec(), most);
-    let repository = BundleRepository {
+    let mut repository = BundleRepository {
         name: url.clone(),
         role: "s-1".to_owned(),
         client: Box::new(ServerClient::new(&url, None, "").unwrap().with_part(PART)),
         limits: Limits::default(),
         heartbeat: Heartbeat::default(),
         max_issued_age_h: None,
+        pace: Pace::of(folder.path(), limits),
+        since: (0, Instant::now()),
     };
     let blob = Blob {
         digest: Digest::of(content),
@@ -74,7 +87,9 @@ fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
         sealed: None,
     };
     let meter = Meter::new("downloading", Unit::Bytes, None);
-    repository.download(&blob, &mut store, &meter)?;
+    let done = repository.download(&blob, &mut store, &meter);
+    repository.pace.save().unwrap();
+    done?;
     assert!(store.has(&blob));
     Ok(blob.digest)
 }
@@ -90,4 +105,30 @@ fn a_server_that_lets_bytes_drip_does_not_hold_the_pull() {
 fn a_slow_server_is_read_part_by_part() {
     let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
     pull(&content, 100_000).unwrap();
+}
+
+#[test]
+fn a_day_that_is_used_up_keeps_what_came_and_the_next_one_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = PullLimits {
+        max_kib_per_s: None,
+        max_mib_per_day: Some(1),
+    };
+    let content: Vec<u8> = (0..1_500_000_u32).map(|at| (at % 251) as u8).collect();
+    let error = pull_within(&folder, &content, usize::MAX, limits).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains(
+            "1048576 bytes came today (UTC), which is all of `repository.max_mib_per_day`"
+        ),
+        "{error}"
+    );
+    // Asked again on the same day nothing comes.
+    let again = pull_within(&folder, &content, usize::MAX, limits).unwrap_err();
+    assert_eq!(
+        again.to_string().replace(char::is_numeric, ""),
+        error.replace(char::is_numeric, "")
+    );
+    std::fs::remove_file(folder.path().join(outhaul_pace::FILE)).unwrap();
+    pull_within(&folder, &content, usize::MAX, limits).unwrap();
 }

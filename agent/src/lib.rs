@@ -12,10 +12,8 @@
 
 mod acks;
 mod agent;
-mod apply;
 mod calls;
 pub mod cli;
-mod config;
 mod daemon;
 mod enrol;
 mod error;
@@ -36,6 +34,7 @@ mod status;
 
 use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_kit::durable;
+use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, cut, interrupted, keys, machine, rehearsal, request, secrets, state, state_folder,
 };

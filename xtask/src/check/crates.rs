@@ -350,6 +350,11 @@ const RULES: &[Rule] = &[
         why: "what a site keeps of bundles is kept without a network",
     },
     Rule {
+        member: "outhaul-settings",
+        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
+        why: "what a site's owner sets decides nothing by itself",
+    },
+    Rule {
         member: "outhaul-site",
         never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
         why: "what a site remembers is decided without a network",

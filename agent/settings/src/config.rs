@@ -15,7 +15,7 @@ use serde::Deserialize;
 use outhaul_asking::settings::{AtDeadline, DelayConfig, HealthConfig};
 use outhaul_site::windows::MaintenanceConfig;
 
-use crate::durable::{self, FileError};
+use outhaul_kit::durable::{self, FileError};
 
 mod observe;
 

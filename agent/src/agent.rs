@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_reconcilers::{ApplyError, Item, Reconciler};
+use outhaul_reconcilers::{Item, Reconciler};
 use outhaul_signer::SigningKey;
+use outhaul_values::WithSiteValues;
 use rusqlite::Transaction;
 
 use crate::config::{self, AgentConfig};
@@ -19,6 +20,7 @@ use crate::facilities::Facilities;
 use crate::host::Host;
 use crate::keys;
 use crate::rehearsal::Rehearsal;
+use crate::runner::own_values;
 use crate::state::clock::{self, ClockReading};
 use crate::state::floors;
 use crate::state::inventory;
@@ -150,13 +152,15 @@ impl Agent {
         )
     }
 
-    /// The reconciler for a stream of `kind`.
+    /// The reconciler for a stream of `kind`, which gives assignments the values that this site set.
     ///
     /// # Errors
-    /// [`ApplyError`] when this site has none.
-    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, ApplyError> {
-        self.facilities
-            .reconciler(kind, &self.config, &self.state_folder)
+    /// [`AgentError`] when this site has none, or the memory cannot be read.
+    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, AgentError> {
+        let inner = self
+            .facilities
+            .reconciler(kind, &self.config, &self.state_folder)?;
+        Ok(WithSiteValues::over(inner, own_values::given(self)?))
     }
 
     /// The inventory of one assignment under one reconciler.

@@ -77,8 +77,14 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError>;
 
-    /// Asks a program or a URL of this site.
-    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered;
+    /// Asks a program, a URL or the cluster of this site.
+    fn ask(
+        &self,
+        one: &AskConfig,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+        heartbeat: &Heartbeat,
+    ) -> Answered;
 
     /// The plain files of a folder, by name, each with the beginning of its text.
     ///

@@ -66,8 +66,15 @@ impl Facilities for Host {
         Ok(Box::new(Client::new(base, ca, pem)?))
     }
 
-    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
-        outhaul_asking::ask(one, &state_folder.root().join("asked"), heartbeat)
+    fn ask(
+        &self,
+        one: &AskConfig,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+        heartbeat: &Heartbeat,
+    ) -> Answered {
+        let locks = state_folder.root().join("asked");
+        outhaul_asking::ask(one, &config.kubernetes, &locks, heartbeat)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {

@@ -69,6 +69,7 @@ pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<De
         assignment: assignment.clone(),
         rendered: folder.join("assignments").join(assignment.name.as_str()),
         payload: folder.join("payload").join(assignment.name.as_str()),
+        site_values: BTreeMap::new(),
     };
     index.assignments.iter().map(one).collect()
 }

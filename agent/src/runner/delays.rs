@@ -113,7 +113,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
         agent.heartbeat.beat();
         let answered = agent
             .facilities
-            .ask(one, &agent.state_folder, &agent.heartbeat);
+            .ask(one, &agent.config, &agent.state_folder, &agent.heartbeat);
         match answered {
             Answered::Yes => {}
             Answered::No(text) => all.push(said(one.name.clone(), &text)),

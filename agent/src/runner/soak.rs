@@ -45,7 +45,7 @@ pub(super) fn unwell(agent: &Agent) -> Option<String> {
         agent.heartbeat.beat();
         let answered = agent
             .facilities
-            .ask(one, &agent.state_folder, &agent.heartbeat);
+            .ask(one, &agent.config, &agent.state_folder, &agent.heartbeat);
         let said = match answered {
             Answered::Yes => return None,
             Answered::No(said) => said.lines().next().unwrap_or_default().to_owned(),

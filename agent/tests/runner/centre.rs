@@ -437,7 +437,7 @@ impl Centre {
         index
             .assignments
             .sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        index.format = format_of(&index.assignments, &index.served).to_owned();
+        index.format = format_of(&index.assignments, &index.served, index.waves.as_ref()).to_owned();
         index.blobs.clear();
         for plan in plan_blobs(&candidates) {
             let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new()).unwrap();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use outhaul_bundle::encode::{self, ContentSource, ContentToEncode};
 use outhaul_bundle::index::{
     Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Served, Snapshot,
-    Stream, format_of,
+    Stream, Waves, format_of,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -54,6 +54,8 @@ pub struct BundleSources<'a> {
     pub kept: BTreeMap<Name, Digest>,
     /// What single sites are told to do.
     pub orders: Vec<Order>,
+    /// Which sites take it first.
+    pub waves: Option<Waves>,
 }
 
 /// A bundle that nobody has signed yet.
@@ -108,6 +110,7 @@ pub fn assemble(
         served,
         mut kept,
         orders,
+        waves,
     } = contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
@@ -162,6 +165,7 @@ pub fn assemble(
             files,
             payload,
             overlays,
+            site_values: rendered.site_values.clone(),
         });
     }
     candidates.extend(served.contents().map(|content| ContentToEncode {
@@ -171,7 +175,7 @@ pub fn assemble(
     }));
     let blobs = encode_all(&candidates, &spool)?;
     let index = Index {
-        format: format_of(&listed, &served).to_owned(),
+        format: format_of(&listed, &served, waves.as_ref()).to_owned(),
         fleet: fleet.parse().map_err(|source| AssembleError::Name {
             assignment: fleet.to_owned(),
             source,
@@ -182,6 +186,7 @@ pub fn assemble(
         snapshot,
         reconciler,
         recipients,
+        waves,
         assignments: listed,
         served,
         kept,

@@ -262,6 +262,7 @@ fn stream(
             served: payloads.served,
             kept: plan.kept.clone(),
             orders: orders.clone(),
+            waves: plan.delivery.waves(environment, name),
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);

@@ -350,6 +350,22 @@ const RULES: &[Rule] = &[
         why: "what a site keeps of bundles is kept without a network",
     },
     Rule {
+        member: "outhaul-values",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-http",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+                "rusqlite",
+            ],
+            PROGRAMS,
+        ],
+        why: "which values are used is decided from the signed index alone",
+    },
+    Rule {
         member: "outhaul-settings",
         never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
         why: "what a site's owner sets decides nothing by itself",

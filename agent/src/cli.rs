@@ -34,6 +34,7 @@ mod rollback;
 mod run;
 mod send;
 mod status;
+mod trial;
 mod values;
 
 /// Verifies bundles, applies them on this site, and reports to the hub.
@@ -86,6 +87,8 @@ enum Command {
     Values(values::ListArgs),
     Set(values::SetArgs),
     Unset(values::UnsetArgs),
+    #[command(hide = true)]
+    Trial(trial::Args),
     Export(export::Args),
     Send(send::Args),
     Backup(backup::Args),
@@ -159,6 +162,13 @@ pub fn main() -> ExitCode {
         // journald and people have their own clock; this one may be wrong.
         .without_time()
         .init();
+    if !matches!(
+        cli.command,
+        Command::Enrol(_) | Command::Restore(_) | Command::Trial(_) | Command::ApplyHelper(_)
+    ) {
+        let is_service = matches!(cli.command, Command::Run(_));
+        crate::update::launch(&cli.state, is_service, &say);
+    }
     let context = Context {
         state: cli.state,
         output: cli.output,
@@ -178,6 +188,7 @@ pub fn main() -> ExitCode {
             Command::Values(args) => values::list(&context, &args),
             Command::Set(args) => values::set(&context, &args),
             Command::Unset(args) => values::unset(&context, &args),
+            Command::Trial(args) => trial::run(&context, &args),
             Command::Export(args) => export::run(&context, &args),
             Command::Send(args) => send::run(&context, &args),
             Command::Backup(args) => backup::run(&context, &args),

@@ -31,6 +31,7 @@ mod report;
 mod roots;
 mod runner;
 mod status;
+mod update;
 
 use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_kit::durable;

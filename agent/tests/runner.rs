@@ -11,6 +11,8 @@
 
 #[path = "runner/afterwards.rs"]
 mod afterwards;
+#[path = "runner/agent_update.rs"]
+mod agent_update;
 #[path = "runner/ansible.rs"]
 mod ansible;
 #[path = "runner/argocd.rs"]
@@ -23,6 +25,8 @@ mod centre;
 mod clocks;
 #[path = "runner/conformance.rs"]
 mod conformance;
+#[path = "runner/draft.rs"]
+mod draft;
 #[path = "runner/flux.rs"]
 mod flux;
 #[path = "runner/hook_page.rs"]
@@ -83,6 +87,8 @@ mod service;
 mod since;
 #[path = "runner/site.rs"]
 mod site;
+#[path = "runner/site_values.rs"]
+mod site_values;
 #[path = "runner/situations.rs"]
 mod situations;
 #[path = "runner/slips.rs"]
@@ -107,6 +113,8 @@ mod trusted_clock;
 mod volumes;
 #[path = "runner/waits.rs"]
 mod waits;
+#[path = "runner/waves.rs"]
+mod waves;
 #[path = "runner/wrong_stick.rs"]
 mod wrong_stick;
 

@@ -224,6 +224,7 @@ fn index(number: u64) -> Result<Index, NameError> {
         kept: BTreeMap::new(),
         orders: Vec::new(),
         waves: None,
+        agent: None,
         attestations: Vec::new(),
         blobs: Vec::new(),
     })

@@ -18,6 +18,7 @@ use crate::number;
 use crate::order::{self, Order};
 
 mod overlay;
+pub mod release;
 pub mod served;
 mod shape;
 pub mod site_values;
@@ -31,6 +32,7 @@ use tree::{BundleContents, Tree};
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
 pub use overlay::Overlay;
+pub use release::AgentRelease;
 pub use served::Served;
 pub use site_values::SiteValues;
 pub use sites::format_of;
@@ -44,8 +46,8 @@ pub const FORMAT_WITH_SITES: &str = "outhaul.dev/bundle/v2";
 /// The format of an index with what the site serves. A reader that knows the others alone must refuse it: its
 /// reconciler would wait for what nobody serves.
 pub const FORMAT_WITH_SERVED: &str = "outhaul.dev/bundle/v3";
-/// The format of an index with what each site decides for itself by signed rules: values that it sets, when it takes a
-/// bundle. A reader that knows the others alone must refuse it: it would not keep the rules.
+/// The format of an index with what each site decides for itself by signed rules (values that it sets, when it takes a
+/// bundle), or with an agent. A reader that knows the others alone must refuse it: it would not keep the rules.
 pub const FORMAT_WITH_SITE_RULES: &str = "outhaul.dev/bundle/v4";
 /// Every format that this program reads.
 const FORMATS: [&str; 4] = [
@@ -87,6 +89,9 @@ pub struct Index {
     /// Which sites take it first; absent where all take it at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waves: Option<Waves>,
+    /// The agent that it brings, which sites replace theirs by when it is newer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRelease>,
     /// What runs: one entry per assignment, sorted by name.
     pub assignments: Vec<Assignment>,
     /// What the site serves: images and git repositories that the assignments need.
@@ -359,6 +364,9 @@ impl Index {
             delta: self.requires.is_some(),
         };
         self.served.check(carried)?;
+        if let Some(agent) = &self.agent {
+            agent.check(carried)?;
+        }
         let mut names = BTreeSet::new();
         Tree::new("attestations", &self.attestations, carried)?;
         for assignment in &self.assignments {

@@ -93,6 +93,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         kept: std::collections::BTreeMap::new(),
         orders: Vec::new(),
         waves: None,
+        agent: None,
         attestations: Vec::new(),
         blobs: Vec::new(),
     }

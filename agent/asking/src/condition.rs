@@ -50,7 +50,9 @@ fn look(one: &AskConfig, object: &str, config: &KubernetesConfig) -> Answered {
         let cluster = Cluster::new(&access, timeout)?;
         match cluster.resource_of(&key)? {
             None => Ok(Err("the cluster does not have this kind".to_owned())),
-            Some(resource) => Ok(cluster.get(&resource, &key)?.ok_or_else(|| "it is not there".to_owned())),
+            Some(resource) => Ok(cluster
+                .get(&resource, &key)?
+                .ok_or_else(|| "it is not there".to_owned())),
         }
     });
     let status = one.is.as_deref().unwrap_or("True");
@@ -71,5 +73,7 @@ pub(super) fn ask(
     _config: &KubernetesConfig,
     _heartbeat: &Heartbeat,
 ) -> Answered {
-    Answered::Silent(format!("this agent was built without Kubernetes and cannot ask about `{object}`"))
+    Answered::Silent(format!(
+        "this agent was built without Kubernetes and cannot ask about `{object}`"
+    ))
 }

@@ -188,8 +188,14 @@ mod tests {
     #[test]
     fn a_program_answers_by_its_exit_code_within_its_time_and_bound() {
         let folder = tempfile::tempdir().unwrap();
-        let answer =
-            |arguments: &[&str]| ask(&program(arguments), &KubernetesConfig::default(), folder.path(), &Heartbeat::default());
+        let answer = |arguments: &[&str]| {
+            ask(
+                &program(arguments),
+                &KubernetesConfig::default(),
+                folder.path(),
+                &Heartbeat::default(),
+            )
+        };
         let shell = |text: &str| answer(&["/bin/sh", "-c", text]);
         assert_eq!(answer(&["/bin/true"]), Answered::Yes);
         assert_eq!(
@@ -236,7 +242,14 @@ mod tests {
                 write!(stream, "HTTP/1.1 {said}").unwrap();
             }
         });
-        let answer = |one: &AskConfig| ask(one, &KubernetesConfig::default(), folder.path(), &Heartbeat::default());
+        let answer = |one: &AskConfig| {
+            ask(
+                one,
+                &KubernetesConfig::default(),
+                folder.path(),
+                &Heartbeat::default(),
+            )
+        };
         assert_eq!(answer(&one), Answered::Yes);
         assert_eq!(answer(&one), Answered::No("batch 7".to_owned()));
         answers.join().unwrap();

@@ -134,7 +134,10 @@ impl AskConfig {
             );
         }
         let (longest, expected) = match self.object {
-            Some(_) => (3600, "a list with each `timeout_s` 1 to 3600 where it names an `object`"),
+            Some(_) => (
+                3600,
+                "a list with each `timeout_s` 1 to 3600 where it names an `object`",
+            ),
             None => (60, "a list with each `timeout_s` 1 to 60"),
         };
         if !(1..=longest).contains(&self.timeout_s()) {
@@ -149,7 +152,9 @@ impl AskConfig {
             return Some("a list of programs and URLs: objects are asked about under `[health]`");
         }
         let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
-        let place = object.split_once(' ').filter(|(kind, place)| word(kind) && word(place));
+        let place = object
+            .split_once(' ')
+            .filter(|(kind, place)| word(kind) && word(place));
         if place.is_none() || self.ca.is_some() {
             return Some(
                 "a list with each `object` such as `Deployment.apps NAMESPACE/NAME` or `Node NAME`, without `ca`",

@@ -20,8 +20,8 @@ use outhaul_reconcilers::{
 };
 
 use crate::config::AgentConfig;
-use outhaul_kit::durable::{self, FileError};
 use outhaul_content::generation;
+use outhaul_kit::durable::{self, FileError};
 use outhaul_site::secrets::Secrets;
 use outhaul_site::state_folder::StateFolder;
 

@@ -68,7 +68,9 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<u8, AgentError> {
     let Some((key, value)) = args.setting.split_once('=') else {
         return Err(AgentError::Usage {
             message: format!("`{}` has no `=`", args.setting),
-            help: "write KEY=VALUE, such as LABEL_WIDTH_MM=70; `outhaul-agent values` lists the keys".into(),
+            help:
+                "write KEY=VALUE, such as LABEL_WIDTH_MM=70; `outhaul-agent values` lists the keys"
+                    .into(),
         });
     };
     decide(context, key, Some(value), &args.decision)
@@ -148,7 +150,9 @@ pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError
     let site = runner::site_now(agent.store.read())?;
     let active = own_values::active_index(&agent)?;
     // Before anything runs, what waits says what may be set.
-    let waiting = site.waiting.and_then(|waiting| runner::index_of(&agent, waiting.number).ok());
+    let waiting = site
+        .waiting
+        .and_then(|waiting| runner::index_of(&agent, waiting.number).ok());
     let index = active.or(waiting);
     let rows = rows(&agent, index.as_ref(), &given);
     context.print(&text(&rows), &rows);
@@ -158,7 +162,8 @@ pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError
 fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut shown = std::collections::BTreeSet::new();
-    let desired = index.map(|index| generation::desired(&agent.state_folder, index, &agent.site.name));
+    let desired =
+        index.map(|index| generation::desired(&agent.state_folder, index, &agent.site.name));
     for one in desired.unwrap_or_default() {
         let name = one.assignment.name.as_str();
         let Some(declared) = &one.assignment.site_values else {
@@ -170,7 +175,10 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
         let file = file.unwrap_or_default();
         for (key, rule) in &declared.keys {
             shown.insert((name.to_owned(), key.clone()));
-            let set = given.of(name).find(|(known, _)| known == key).map(|(_, given)| given);
+            let set = given
+                .of(name)
+                .find(|(known, _)| known == key)
+                .map(|(_, given)| given);
             let centre = declared.value_in(&file, key);
             rows.push(Row {
                 assignment: name.to_owned(),
@@ -222,7 +230,10 @@ fn text(rows: &[Row]) -> String {
             Some(reason) => format!("set by {who}: {reason}"),
             None => format!("set by {who}"),
         });
-        let centre = row.centre.as_ref().map(|centre| format!("the centre's is `{centre}`"));
+        let centre = row
+            .centre
+            .as_ref()
+            .map(|centre| format!("the centre's is `{centre}`"));
         let mut line = match (&row.value, &row.set) {
             (Some(value), None) => format!("  {} = `{value}`, the centre's", row.key),
             (Some(value), Some(set)) if value == set && row.unused.is_none() => {

@@ -129,13 +129,7 @@ impl Facilities for FakeHost {
         Ok(Box::new(self.hub.clone()))
     }
 
-    fn ask(
-        &self,
-        one: &AskConfig,
-        _: &AgentConfig,
-        _: &StateFolder,
-        _: &Heartbeat,
-    ) -> Answered {
+    fn ask(&self, one: &AskConfig, _: &AgentConfig, _: &StateFolder, _: &Heartbeat) -> Answered {
         let answers = self.answers.lock().unwrap();
         answers.get(&one.name).cloned().unwrap_or(Answered::Yes)
     }

@@ -53,7 +53,11 @@ impl Helper {
         }
         let kind = index.reconciler.kind.as_str();
         let reconciler = apply::reconciler(kind, &self.config, &self.state_folder)?;
-        self.act((request.verb, &request.values), reconciler.as_ref(), &desired)
+        self.act(
+            (request.verb, &request.values),
+            reconciler.as_ref(),
+            &desired,
+        )
     }
 
     fn act(

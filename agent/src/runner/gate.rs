@@ -106,7 +106,10 @@ pub(crate) fn standing(
     };
     let mut all = Vec::new();
     for obstacle in gate::obstacles(&conditions) {
-        let by_time = matches!(obstacle, Obstacle::Delay | Obstacle::Window | Obstacle::Wave);
+        let by_time = matches!(
+            obstacle,
+            Obstacle::Delay | Obstacle::Window | Obstacle::Wave
+        );
         if !by_time && !all.is_empty() {
             continue;
         }
@@ -159,7 +162,9 @@ pub(crate) fn standing(
             ),
             (Obstacle::Wave, _) => turn.clone(),
             (Obstacle::WaveClock, _) => {
-                format!("{turn}, and nothing vouches for this site's clock: when it is time, {approve}")
+                format!(
+                    "{turn}, and nothing vouches for this site's clock: when it is time, {approve}"
+                )
             }
             (Obstacle::Values, _) => format!(
                 "it does not take what this site set ({}): set another value, `outhaul-agent unset` it, or {approve}; then \
@@ -221,10 +226,14 @@ fn wave(agent: &Agent, index: &Index) -> Result<(Window, String), AgentError> {
     let hours = i64::try_from(place.after_hours).unwrap_or(i64::MAX);
     let begins = issued.and_then(|(_, at_ms)| {
         let issued = jiff::Timestamp::from_millisecond(at_ms).ok()?;
-        issued.checked_add(jiff::SignedDuration::from_hours(hours)).ok()
+        issued
+            .checked_add(jiff::SignedDuration::from_hours(hours))
+            .ok()
     });
     let Some(begins) = begins else {
-        let turn = format!("{turn}: {hours} hours after the bundle was issued, which is not known any more");
+        let turn = format!(
+            "{turn}: {hours} hours after the bundle was issued, which is not known any more"
+        );
         return Ok((Window::Unknown, turn));
     };
     let reading = agent.clock_reading()?;

@@ -44,9 +44,13 @@ pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> 
     let already = already.unwrap_or_default();
     let refused = judged::refused_by(index, &given).into_iter();
     let lost = refused.filter(|(assignment, key, _)| {
-        !already.iter().any(|(other, known, _)| other == assignment && known == key)
+        !already
+            .iter()
+            .any(|(other, known, _)| other == assignment && known == key)
     });
-    Ok(lost.map(|(assignment, _, why)| format!("`{assignment}`: {why}")).collect())
+    Ok(lost
+        .map(|(assignment, _, why)| format!("`{assignment}`: {why}"))
+        .collect())
 }
 
 /// Reports what is used of the site's values, when that is not what was reported last.
@@ -66,12 +70,23 @@ pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
     let unused = now.iter().filter(|value| value.unused.is_some()).count();
     let message = match unused {
         0 => "what runs uses every value that this site set".to_owned(),
-        unused => format!("what runs does not use {unused} of {} values that this site set", now.len()),
+        unused => format!(
+            "what runs does not use {unused} of {} values that this site set",
+            now.len()
+        ),
     };
     agent
         .commit(|db, author| {
-            state::set_meta(db, key::SITE_VALUES_TOLD, Some(&now).filter(|now| !now.is_empty()))?;
-            let event = ReportEvent::SiteValues { message, who: None, values: now };
+            state::set_meta(
+                db,
+                key::SITE_VALUES_TOLD,
+                Some(&now).filter(|now| !now.is_empty()),
+            )?;
+            let event = ReportEvent::SiteValues {
+                message,
+                who: None,
+                values: now,
+            };
             outbox::queue(db, author, event).map(|_| ())
         })
         .map_err(|error: StateError| error.into())

@@ -46,7 +46,11 @@ pub fn with_values(
     values: &BTreeMap<String, String>,
 ) -> Result<Desired, PutError> {
     let mut own = desired.clone();
-    let Some(declared) = desired.assignment.site_values.as_ref().filter(|_| !values.is_empty())
+    let Some(declared) = desired
+        .assignment
+        .site_values
+        .as_ref()
+        .filter(|_| !values.is_empty())
     else {
         return Ok(own);
     };
@@ -74,7 +78,11 @@ pub fn with_values(
 /// # Errors
 /// [`FileError`] of the disk.
 pub fn remove_others(own: &Desired) -> Result<(), FileError> {
-    let Some(parent) = own.rendered.parent().filter(|_| !own.site_values.is_empty()) else {
+    let Some(parent) = own
+        .rendered
+        .parent()
+        .filter(|_| !own.site_values.is_empty())
+    else {
         return Ok(());
     };
     for path in durable::list(parent)? {
@@ -88,7 +96,9 @@ pub fn remove_others(own: &Desired) -> Result<(), FileError> {
 /// `<generation>/site-values/<assignment>/<digest of what it holds>`.
 fn folder(own: &Desired) -> PathBuf {
     let files = own.assignment.files.iter();
-    let holds: Vec<String> = files.map(|file| format!("{} {}", file.content, file.path.as_str())).collect();
+    let holds: Vec<String> = files
+        .map(|file| format!("{} {}", file.content, file.path.as_str()))
+        .collect();
     let digest = Digest::of(holds.join("\n").as_bytes()).hex();
     let name = own.assignment.name.as_str();
     // `<generation>/assignments/<assignment>` is where the verified files lie.

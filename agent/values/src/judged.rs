@@ -94,21 +94,34 @@ mod tests {
     use super::*;
 
     fn declared(maximum: i64) -> SiteValues {
-        let allowed = Allowed::Integer { minimum: 20, maximum };
+        let allowed = Allowed::Integer {
+            minimum: 20,
+            maximum,
+        };
         let about = String::new();
         let keys = BTreeMap::from([("WIDTH".to_owned(), Rule { about, allowed })]);
-        SiteValues { form: Form::Env, keys }
+        SiteValues {
+            form: Form::Env,
+            keys,
+        }
     }
 
     fn given(value: &str) -> GivenValues {
         let mut given = GivenValues::default();
-        let one = GivenValue { value: value.into(), who: "ann".into(), why: String::new(), at_ms: 1 };
+        let one = GivenValue {
+            value: value.into(),
+            who: "ann".into(),
+            why: String::new(),
+            at_ms: 1,
+        };
         assert_eq!(given.set("hello-world-test", "WIDTH", one), None);
         given
     }
 
     fn index(declared: Option<SiteValues>) -> Index {
-        let mut index = FakeBundle::new(4, &[("site-values.env", b"WIDTH=\"62\"\n")]).unwrap().index;
+        let mut index = FakeBundle::new(4, &[("site-values.env", b"WIDTH=\"62\"\n")])
+            .unwrap()
+            .index;
         index.assignments[0].site_values = declared;
         index
     }
@@ -124,7 +137,10 @@ mod tests {
         assert_eq!(refused[0].1, "WIDTH");
         assert!(refused[0].2.contains("from 20 to 90"), "{refused:?}");
         let told = statement(Some(&narrow), &values);
-        assert_eq!((told[0].value.as_str(), told[0].who.as_str()), ("100", "ann"));
+        assert_eq!(
+            (told[0].value.as_str(), told[0].who.as_str()),
+            ("100", "ann")
+        );
         assert!(told[0].unused.as_ref().unwrap().contains("from 20 to 90"));
         let closed = index(None);
         assert!(refused_by(&closed, &values)[0].2.contains("opens no value"));
@@ -135,12 +151,20 @@ mod tests {
     #[test]
     fn values_of_an_assignment_that_is_gone_keep_no_bundle_waiting() {
         let mut values = given("70");
-        let one = GivenValue { value: "1".into(), who: "ann".into(), why: String::new(), at_ms: 1 };
+        let one = GivenValue {
+            value: "1".into(),
+            who: "ann".into(),
+            why: String::new(),
+            at_ms: 1,
+        };
         values.set("gone", "WIDTH", one);
         let index = index(Some(declared(110)));
         assert_eq!(refused_by(&index, &values), []);
         let told = statement(Some(&index), &values);
-        assert_eq!(told[0].unused.as_deref(), Some("the active bundle does not have the assignment"));
+        assert_eq!(
+            told[0].unused.as_deref(),
+            Some("the active bundle does not have the assignment")
+        );
         assert_eq!(values.unset("gone", "WIDTH").unwrap().value, "1");
         assert_eq!(values.unset("gone", "WIDTH"), None);
         assert_eq!(values.count(), 1);

@@ -83,10 +83,14 @@ impl Reconciler for WithSiteValues {
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        self.on(desired, |failed| failed, |own| {
-            file::remove_others(own)?;
-            self.inner.apply(own, recorded, ledger, heartbeat)
-        })
+        self.on(
+            desired,
+            |failed| failed,
+            |own| {
+                file::remove_others(own)?;
+                self.inner.apply(own, recorded, ledger, heartbeat)
+            },
+        )
     }
 
     fn observe(
@@ -95,7 +99,11 @@ impl Reconciler for WithSiteValues {
         recorded: &[Item],
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        self.on(desired, |failed| failed, |own| self.inner.observe(own, recorded, heartbeat))
+        self.on(
+            desired,
+            |failed| failed,
+            |own| self.inner.observe(own, recorded, heartbeat),
+        )
     }
 
     fn health(
@@ -122,7 +130,9 @@ impl Reconciler for WithSiteValues {
         ledger: &mut dyn Ledger,
         pulse: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
-        self.on(desired, Some, |own| self.inner.prune(own, recorded, ledger, pulse))
+        self.on(desired, Some, |own| {
+            self.inner.prune(own, recorded, ledger, pulse)
+        })
     }
 
     fn remove(
@@ -133,6 +143,7 @@ impl Reconciler for WithSiteValues {
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        self.inner.remove(instead, assignment, recorded, ledger, heartbeat)
+        self.inner
+            .remove(instead, assignment, recorded, ledger, heartbeat)
     }
 }

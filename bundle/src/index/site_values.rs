@@ -177,7 +177,11 @@ impl SiteValues {
     ///
     /// # Errors
     /// [`ValueError`] of a key that is not open, of a value that is not allowed, or of a file without a line for the key.
-    pub fn with(&self, file: &str, values: &BTreeMap<String, String>) -> Result<String, ValueError> {
+    pub fn with(
+        &self,
+        file: &str,
+        values: &BTreeMap<String, String>,
+    ) -> Result<String, ValueError> {
         let mut lines: Vec<String> = file.split_inclusive('\n').map(str::to_owned).collect();
         for (key, value) in values {
             let rule = self.rule(key)?;
@@ -222,7 +226,10 @@ impl SiteValues {
         self.keys.get(key).ok_or_else(|| {
             let open: Vec<String> = self.keys.keys().map(|key| format!("`{key}`")).collect();
             let key: String = key.chars().take(MAX_KEY_BYTES).collect();
-            ValueError(format!("`{key}` is not open to the site; open are {}", open.join(", ")))
+            ValueError(format!(
+                "`{key}` is not open to the site; open are {}",
+                open.join(", ")
+            ))
         })
     }
 
@@ -230,7 +237,9 @@ impl SiteValues {
     pub fn problem(&self) -> Option<String> {
         if self.keys.is_empty() || self.keys.len() > MAX_KEYS {
             let count = self.keys.len();
-            return Some(format!("{count} open keys, at least 1 and at most {MAX_KEYS} are allowed"));
+            return Some(format!(
+                "{count} open keys, at least 1 and at most {MAX_KEYS} are allowed"
+            ));
         }
         self.keys.iter().find_map(|(key, rule)| match is_key(key) {
             false => Some(format!(
@@ -258,7 +267,10 @@ impl Rule {
     pub fn check(&self, key: &str, value: &str) -> Result<(), ValueError> {
         let fail = |why: String| Err(ValueError(format!("`{key}`: {why}")));
         if value.len() > MAX_VALUE_BYTES {
-            return fail(format!("{} bytes, at most {MAX_VALUE_BYTES} are allowed", value.len()));
+            return fail(format!(
+                "{} bytes, at most {MAX_VALUE_BYTES} are allowed",
+                value.len()
+            ));
         }
         let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
         if value.chars().any(breaks) {
@@ -273,9 +285,14 @@ impl Rule {
                 let plain = number.filter(|number| number.to_string() == value);
                 plain.is_some_and(|number| (*minimum..=*maximum).contains(&number))
             }
-            Allowed::Text { max_length, pattern } => {
+            Allowed::Text {
+                max_length,
+                pattern,
+            } => {
                 value.chars().count() <= *max_length as usize
-                    && pattern.as_ref().is_none_or(|pattern| pattern.matches(value))
+                    && pattern
+                        .as_ref()
+                        .is_none_or(|pattern| pattern.matches(value))
             }
         };
         match is_allowed {
@@ -286,15 +303,19 @@ impl Rule {
 
     fn problem(&self) -> Option<String> {
         match &self.allowed {
-            Allowed::Text { max_length, .. } if !(1..=MAX_VALUE_BYTES as u32).contains(max_length) => {
-                Some(format!("a length of {max_length}, 1 to {MAX_VALUE_BYTES} are allowed"))
+            Allowed::Text { max_length, .. }
+                if !(1..=MAX_VALUE_BYTES as u32).contains(max_length) =>
+            {
+                Some(format!(
+                    "a length of {max_length}, 1 to {MAX_VALUE_BYTES} are allowed"
+                ))
             }
             Allowed::Integer { minimum, maximum } if minimum > maximum => {
                 Some(format!("{minimum} is more than {maximum}"))
             }
-            Allowed::Enum(choices) if choices.is_empty() || choices.len() > MAX_CHOICES => {
-                Some(format!("{} choices, 1 to {MAX_CHOICES} are allowed", choices.len()))
-            }
+            Allowed::Enum(choices) if choices.is_empty() || choices.len() > MAX_CHOICES => Some(
+                format!("{} choices, 1 to {MAX_CHOICES} are allowed", choices.len()),
+            ),
             Allowed::Enum(choices) => {
                 let all = |choice: &String| self.check("a choice", choice).err();
                 choices.iter().find_map(all).map(|error| error.to_string())
@@ -311,7 +332,10 @@ impl fmt::Display for Rule {
             Allowed::Integer { minimum, maximum } => {
                 write!(f, "a whole number from {minimum} to {maximum}")
             }
-            Allowed::Text { max_length, pattern } => {
+            Allowed::Text {
+                max_length,
+                pattern,
+            } => {
                 write!(f, "text of at most {max_length} characters")?;
                 match pattern {
                     Some(pattern) => write!(f, " like `{pattern}`"),

@@ -62,11 +62,19 @@ impl Waves {
         for (at, wave) in self.waves.iter().enumerate() {
             share += u64::from(wave.percent);
             if drawn < share * (PLACES / 100) || at == last {
-                return WavePlace { wave: at + 1, of: self.waves.len(), after_hours };
+                return WavePlace {
+                    wave: at + 1,
+                    of: self.waves.len(),
+                    after_hours,
+                };
             }
             after_hours += u64::from(wave.hours);
         }
-        WavePlace { wave: 1, of: 1, after_hours: 0 }
+        WavePlace {
+            wave: 1,
+            of: 1,
+            after_hours: 0,
+        }
     }
 
     /// What contradicts itself.
@@ -85,7 +93,10 @@ impl Waves {
             return Some(format!("a wave of {} % of the sites", wave.percent));
         }
         if let Some(wave) = self.waves.iter().find(|wave| wave.hours > MAX_HOURS) {
-            return Some(format!("{} hours between two waves, at most {MAX_HOURS} are allowed", wave.hours));
+            return Some(format!(
+                "{} hours between two waves, at most {MAX_HOURS} are allowed",
+                wave.hours
+            ));
         }
         let sum: u32 = self.waves.iter().map(|wave| u32::from(wave.percent)).sum();
         (sum != 100).then(|| format!("the shares of its waves are {sum} % together, not 100 %"))
@@ -101,8 +112,14 @@ mod tests {
     use super::*;
 
     fn waves(seed: &str, shares: &[(u8, u32)]) -> Waves {
-        let wave = |(percent, hours): &(u8, u32)| Wave { percent: *percent, hours: *hours };
-        Waves { seed: seed.to_owned(), waves: shares.iter().map(wave).collect() }
+        let wave = |(percent, hours): &(u8, u32)| Wave {
+            percent: *percent,
+            hours: *hours,
+        };
+        Waves {
+            seed: seed.to_owned(),
+            waves: shares.iter().map(wave).collect(),
+        }
     }
 
     fn site(number: usize) -> Name {
@@ -122,14 +139,19 @@ mod tests {
         let keys: Vec<_> = counted.keys().copied().collect();
         assert_eq!(keys, [(1, 0), (2, 24), (3, 72)]);
         let near = |wave: (usize, u64), expected: i32| (counted[&wave] - expected).abs() < 200;
-        assert!(near((1, 0), 1000) && near((2, 24), 4000) && near((3, 72), 5000), "{counted:?}");
+        assert!(
+            near((1, 0), 1000) && near((2, 24), 4000) && near((3, 72), 5000),
+            "{counted:?}"
+        );
     }
 
     #[test]
     fn the_order_is_frozen() {
         // What a site decides must be what the centre and the hub say of it, whatever version each has.
         let waves = waves("stage/press", &[(10, 24), (40, 48), (50, 0)]);
-        let order: Vec<usize> = (0..20).map(|number| waves.place(&site(number)).wave).collect();
+        let order: Vec<usize> = (0..20)
+            .map(|number| waves.place(&site(number)).wave)
+            .collect();
         insta::assert_compact_debug_snapshot!(order);
     }
 

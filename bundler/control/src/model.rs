@@ -18,8 +18,8 @@ pub use delivery::{
     Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images,
     PromotionHook, PromotionHooks, PromotionPolicy, Transport,
 };
-pub use site_values::OpenValues;
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
+pub use site_values::OpenValues;
 
 pub mod composition;
 

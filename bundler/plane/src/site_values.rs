@@ -61,8 +61,17 @@ impl<'a> Opener<'a> {
         for object in here {
             let form = object.form;
             let (found, first) = opened.get_or_insert_with(|| {
-                let declared = SiteValues { form, keys: BTreeMap::new() };
-                (Opened { declared, keys: BTreeMap::new() }, object)
+                let declared = SiteValues {
+                    form,
+                    keys: BTreeMap::new(),
+                };
+                (
+                    Opened {
+                        declared,
+                        keys: BTreeMap::new(),
+                    },
+                    object,
+                )
             });
             let contradicts = |what: String| {
                 Diagnostic::error(
@@ -114,7 +123,9 @@ impl<'a> Opener<'a> {
         let mut values = BTreeMap::new();
         for (key, rule) in &opened.keys {
             match text(composed, key).and_then(|value| {
-                rule.value.check(key, &value).map_err(|error| (error.to_string(), "change the value or the rule"))?;
+                rule.value
+                    .check(key, &value)
+                    .map_err(|error| (error.to_string(), "change the value or the rule"))?;
                 Ok(value)
             }) {
                 Ok(value) => drop(values.insert((*key).to_owned(), value)),
@@ -136,7 +147,8 @@ impl<'a> Opener<'a> {
         }
         let file = opened.declared.form.file();
         let text = opened.declared.file(namespace, &values);
-        let broken = |error: ValueError| Diagnostics::from(Diagnostic::error(CODE, error.to_string()));
+        let broken =
+            |error: ValueError| Diagnostics::from(Diagnostic::error(CODE, error.to_string()));
         Ok((file, text.map_err(broken)?))
     }
 
@@ -160,8 +172,14 @@ impl<'a> Opener<'a> {
                 if !put(&mut tried, key, &value) {
                     continue;
                 }
-                let Err(refused) = schemas.check(&applied, &tried) else { continue };
-                let why = refused.iter().next().map(|one| one.message.clone()).unwrap_or_default();
+                let Err(refused) = schemas.check(&applied, &tried) else {
+                    continue;
+                };
+                let why = refused
+                    .iter()
+                    .next()
+                    .map(|one| one.message.clone())
+                    .unwrap_or_default();
                 findings.push(
                     Diagnostic::error(
                         CODE,
@@ -206,7 +224,9 @@ fn text(composed: &Composed, key: &str) -> Result<String, (String, &'static str)
         Some(GoValue::Int(value)) => Ok(value.to_string()),
         Some(GoValue::Uint(value)) => Ok(value.to_string()),
         Some(_) => Err((
-            format!("`{key}` is open to its sites and its value is no text, whole number or boolean"),
+            format!(
+                "`{key}` is open to its sites and its value is no text, whole number or boolean"
+            ),
             "open single values only",
         )),
     }
@@ -214,6 +234,8 @@ fn text(composed: &Composed, key: &str) -> Result<String, (String, &'static str)
 
 /// Puts a value in the place of another one; `false` when there is none.
 fn put(composed: &mut Composed, key: &str, value: &str) -> bool {
-    let GoValue::Map(map) = &mut composed.values else { return false };
+    let GoValue::Map(map) = &mut composed.values else {
+        return false;
+    };
     map.get(key).is_some() && map.insert(key, GoValue::from(value)).is_some()
 }

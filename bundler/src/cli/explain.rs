@@ -195,7 +195,8 @@ impl Args {
         let answer = outhaul_remote::http::fetch(&url, self.hub_ca.as_deref());
         let answer = answer.map_err(|error| error.to_string());
         Some(answer.and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|error| format!("`{url}` answered something else: {error}"))
+            serde_json::from_slice(&bytes)
+                .map_err(|error| format!("`{url}` answered something else: {error}"))
         }))
     }
 

@@ -344,7 +344,10 @@ fn words(event: &ReportEvent) -> Words {
         } => {
             let unused = values.iter().filter_map(|value| {
                 let why = value.unused.as_ref()?;
-                Some(format!("`{}` of `{}` is not used: {why}", value.key, value.assignment))
+                Some(format!(
+                    "`{}` of `{}` is not used: {why}",
+                    value.key, value.assignment
+                ))
             });
             Words {
                 amiss: unused.collect(),

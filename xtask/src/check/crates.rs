@@ -350,6 +350,22 @@ const RULES: &[Rule] = &[
         why: "what a site keeps of bundles is kept without a network",
     },
     Rule {
+        member: "outhaul-update",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-http",
+                "outhaul-reconcilers",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+            ],
+            PROGRAMS,
+        ],
+        why: "what starts another agent knows nothing that could keep it from starting",
+    },
+    Rule {
         member: "outhaul-values",
         never: &[
             &CENTRE,

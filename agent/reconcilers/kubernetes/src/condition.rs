@@ -18,7 +18,10 @@ pub fn has(object: &Value, condition: &str, status: &str) -> Result<(), String> 
         known.sort_unstable();
         return Err(match known.is_empty() {
             true => "it has no condition yet".to_owned(),
-            false => format!("it has no condition `{condition}`; it has {}", known.join(", ")),
+            false => format!(
+                "it has no condition `{condition}`; it has {}",
+                known.join(", ")
+            ),
         });
     };
     let generation = object["metadata"]["generation"].as_i64();
@@ -73,13 +76,24 @@ mod tests {
         let why = has(&object("True", 2), "Available", "True").unwrap_err();
         assert!(why.contains("generation 2 of it, not 3"), "{why}");
         let why = has(&object("True", 3), "Ready", "True").unwrap_err();
-        assert_eq!(why, "it has no condition `Ready`; it has Available, Progressing");
-        assert_eq!(has(&json!({}), "Ready", "True").unwrap_err(), "it has no condition yet");
+        assert_eq!(
+            why,
+            "it has no condition `Ready`; it has Available, Progressing"
+        );
+        assert_eq!(
+            has(&json!({}), "Ready", "True").unwrap_err(),
+            "it has no condition yet"
+        );
     }
 
     #[test]
     fn attack_conditions_of_any_shape_end_in_a_sentence() {
-        for object in [json!(null), json!({"status": 1}), json!({"status": {"conditions": "x"}}), json!({"status": {"conditions": [1, {"type": 2}]}})] {
+        for object in [
+            json!(null),
+            json!({"status": 1}),
+            json!({"status": {"conditions": "x"}}),
+            json!({"status": {"conditions": [1, {"type": 2}]}}),
+        ] {
             has(&object, "Ready", "True").unwrap_err();
         }
     }

@@ -55,7 +55,9 @@ pub struct Outcome {
 pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentError> {
     let site = assignments::at_rest(agent)?;
     let active = own_values::active_index(agent)?;
-    let waiting = site.waiting.and_then(|waiting| runner::index_of(agent, waiting.number).ok());
+    let waiting = site
+        .waiting
+        .and_then(|waiting| runner::index_of(agent, waiting.number).ok());
     let mut given = own_values::given(agent)?;
     let bundles: Vec<&Index> = active.iter().chain(&waiting).collect();
     let assignment = assignment(&bundles, &given, decided)?;
@@ -83,13 +85,15 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
         None => drop(given.unset(&assignment, decided.key)),
     }
     if given.count() > MAX_VALUES {
-        return Err(nothing(&format!("this site keeps {MAX_VALUES} values, and no more are kept")));
+        return Err(nothing(&format!(
+            "this site keeps {MAX_VALUES} values, and no more are kept"
+        )));
     }
     let differs = used(active.as_ref(), &given, &assignment) != used_before;
     let statement = judged::statement(active.as_ref(), &given);
-    let of_it = statement.iter().find(|one| {
-        one.assignment.as_str() == assignment && one.key == decided.key
-    });
+    let of_it = statement
+        .iter()
+        .find(|one| one.assignment.as_str() == assignment && one.key == decided.key);
     let unused = of_it.and_then(|one| one.unused.clone());
     let what = match decided.value {
         Some(value) => format!("`{}` of `{assignment}` is `{value}`", decided.key),
@@ -101,9 +105,17 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
     }
     let message = shortened(&message);
     let who = Some(shortened(decided.who));
-    let event = ReportEvent::SiteValues { message: message.clone(), who, values: statement.clone() };
+    let event = ReportEvent::SiteValues {
+        message: message.clone(),
+        who,
+        values: statement.clone(),
+    };
     let store = |db: &rusqlite::Transaction<'_>, author: &outbox::Author<'_>| {
-        state::set_meta(db, key::SITE_VALUES, Some(&given).filter(|given| !given.is_empty()))?;
+        state::set_meta(
+            db,
+            key::SITE_VALUES,
+            Some(&given).filter(|given| !given.is_empty()),
+        )?;
         let told = Some(&statement).filter(|told| !told.is_empty());
         state::set_meta(db, key::SITE_VALUES_TOLD, told)?;
         outbox::queue(db, author, event).map(|_| ())
@@ -113,9 +125,16 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
         Some(_) => {
             runner::transition_with(agent, &Transition::new(Event::RepairDue, message), store)?;
         }
-        None => agent.commit(store).map_err(|error: StateError| AgentError::from(error))?,
+        None => agent
+            .commit(store)
+            .map_err(|error: StateError| AgentError::from(error))?,
     }
-    Ok(Outcome { assignment, before, unused, apply })
+    Ok(Outcome {
+        assignment,
+        before,
+        unused,
+        apply,
+    })
 }
 
 /// The values of an assignment that what runs uses.
@@ -146,7 +165,12 @@ fn assignment(
         let Some(declared) = &one.site_values else {
             continue;
         };
-        open.extend(declared.keys.keys().map(|key| format!("`{key}` of `{name}`")));
+        open.extend(
+            declared
+                .keys
+                .keys()
+                .map(|key| format!("`{key}` of `{name}`")),
+        );
         if decided.workload.is_none_or(is_meant) && declared.keys.contains_key(decided.key) {
             names.insert(name);
         }
@@ -165,14 +189,17 @@ fn assignment(
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             Err(AgentError::Usage {
                 message: format!("`{}` is open in {}", decided.key, names.join(", ")),
-                help: "name the one that is meant with `--workload NAME`; nothing was changed".into(),
+                help: "name the one that is meant with `--workload NAME`; nothing was changed"
+                    .into(),
             })
         }
         (None, _) if open.is_empty() => Err(nothing(
             "no bundle of this site opens a value to it: the centre sets all of them",
         )),
         (None, _) => {
-            let of = decided.workload.map_or_else(String::new, |name| format!(" of `{name}`"));
+            let of = decided
+                .workload
+                .map_or_else(String::new, |name| format!(" of `{name}`"));
             let open: Vec<String> = open.into_iter().collect();
             Err(AgentError::Nothing {
                 message: format!(
@@ -180,7 +207,9 @@ fn assignment(
                     decided.key,
                     open.join(", ")
                 ),
-                help: "`outhaul-agent values` shows what may be set, and to what; nothing was changed".into(),
+                help:
+                    "`outhaul-agent values` shows what may be set, and to what; nothing was changed"
+                        .into(),
             })
         }
     }
@@ -202,6 +231,7 @@ fn check(bundles: &[&Index], assignment: &str, key: &str, value: &str) -> Result
     let message = refused.map_or_else(|| format!("`{key}` is not open"), |error| error.to_string());
     Err(AgentError::Nothing {
         message,
-        help: "`outhaul-agent values` shows what may be set, and to what; nothing was changed".into(),
+        help: "`outhaul-agent values` shows what may be set, and to what; nothing was changed"
+            .into(),
     })
 }

@@ -5,16 +5,41 @@ use outhaul_bundle::index::site_values::{Allowed, Form, Rule, SiteValues};
 
 use super::*;
 
-const FILES: [(&str, &[u8]); 2] = [("namespace.yaml", b"a: 1\n"), ("site-values.env", b"TRAY=\"left\"\nWIDTH=\"62\"\n")];
+const FILES: [(&str, &[u8]); 2] = [
+    ("namespace.yaml", b"a: 1\n"),
+    ("site-values.env", b"TRAY=\"left\"\nWIDTH=\"62\"\n"),
+];
 
 fn desired(generation: &Path) -> Desired {
     let index = FakeBundle::new(4, &FILES).unwrap().index;
     let mut assignment = index.assignments[0].clone();
-    let integer = Allowed::Integer { minimum: 20, maximum: 110 };
-    let keys = [("TRAY", Allowed::Enum(["left", "right"].map(str::to_owned).into())), ("WIDTH", integer)];
-    let keys = keys.map(|(key, allowed)| (key.to_owned(), Rule { about: String::new(), allowed }));
-    assignment.site_values = Some(SiteValues { form: Form::Env, keys: keys.into() });
-    let rendered = generation.join("assignments").join(assignment.name.as_str());
+    let integer = Allowed::Integer {
+        minimum: 20,
+        maximum: 110,
+    };
+    let keys = [
+        (
+            "TRAY",
+            Allowed::Enum(["left", "right"].map(str::to_owned).into()),
+        ),
+        ("WIDTH", integer),
+    ];
+    let keys = keys.map(|(key, allowed)| {
+        (
+            key.to_owned(),
+            Rule {
+                about: String::new(),
+                allowed,
+            },
+        )
+    });
+    assignment.site_values = Some(SiteValues {
+        form: Form::Env,
+        keys: keys.into(),
+    });
+    let rendered = generation
+        .join("assignments")
+        .join(assignment.name.as_str());
     fs::create_dir_all(&rendered).unwrap();
     for (name, bytes) in FILES {
         fs::write(rendered.join(name), bytes).unwrap();
@@ -44,13 +69,25 @@ fn the_site_s_values_are_in_a_folder_of_their_own_and_the_bundle_s_files_are_as_
     assert_ne!(own.rendered, desired.rendered);
     let text = fs::read_to_string(own.rendered.join("site-values.env")).unwrap();
     assert_eq!(text, "TRAY=\"left\"\nWIDTH=\"70\"\n");
-    assert_eq!(fs::read(own.rendered.join("namespace.yaml")).unwrap(), b"a: 1\n");
-    assert_eq!(fs::read(desired.rendered.join("site-values.env")).unwrap(), FILES[1].1);
+    assert_eq!(
+        fs::read(own.rendered.join("namespace.yaml")).unwrap(),
+        b"a: 1\n"
+    );
+    assert_eq!(
+        fs::read(desired.rendered.join("site-values.env")).unwrap(),
+        FILES[1].1
+    );
     // The digests are those of what is there.
     assert!(is_whole(&own, &own.rendered));
     assert_eq!(own.site_values, values("70"));
-    assert_eq!(with_values(&desired, &values("70")).unwrap().rendered, own.rendered);
-    assert_eq!(with_values(&desired, &BTreeMap::new()).unwrap().rendered, desired.rendered);
+    assert_eq!(
+        with_values(&desired, &values("70")).unwrap().rendered,
+        own.rendered
+    );
+    assert_eq!(
+        with_values(&desired, &BTreeMap::new()).unwrap().rendered,
+        desired.rendered
+    );
 }
 
 #[test]
@@ -73,7 +110,10 @@ fn a_value_that_the_declaration_does_not_allow_is_an_error_and_changes_nothing()
     let folder = tempfile::tempdir().unwrap();
     let desired = desired(folder.path());
     for value in ["7", "70\nEVIL=1"] {
-        assert!(matches!(with_values(&desired, &values(value)), Err(PutError::Value(_))));
+        assert!(matches!(
+            with_values(&desired, &values(value)),
+            Err(PutError::Value(_))
+        ));
     }
     assert!(!folder.path().join("site-values").exists());
 }

@@ -26,7 +26,9 @@ pub struct Pattern {
 
 /// Why a text is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a pattern: {problem}; write characters and classes such as `[A-Z0-9]`, each perhaps with `?`, `+`, `*` or `{{1,8}}`")]
+#[error(
+    "`{text}` is not a pattern: {problem}; write characters and classes such as `[A-Z0-9]`, each perhaps with `?`, `+`, `*` or `{{1,8}}`"
+)]
 pub struct PatternError {
     text: String,
     problem: String,
@@ -42,7 +44,11 @@ struct Item {
 
 impl Item {
     fn has(&self, c: char) -> bool {
-        self.ranges.is_empty() || self.ranges.iter().any(|(from, to)| (*from..=*to).contains(&c))
+        self.ranges.is_empty()
+            || self
+                .ranges
+                .iter()
+                .any(|(from, to)| (*from..=*to).contains(&c))
     }
 }
 
@@ -89,7 +95,10 @@ impl FromStr for Pattern {
             problem: problem.to_owned(),
         };
         if text.is_empty() || text.len() > MAX_BYTES {
-            return Err(fail(&format!("it has {} bytes, 1 to {MAX_BYTES} are allowed", text.len())));
+            return Err(fail(&format!(
+                "it has {} bytes, 1 to {MAX_BYTES} are allowed",
+                text.len()
+            )));
         }
         if text.chars().any(char::is_control) {
             return Err(fail("it has a control character"));
@@ -100,13 +109,18 @@ impl FromStr for Pattern {
             let one = |c: char| vec![(c, c)];
             let ranges = match c {
                 '.' => Vec::new(),
-                '[' => class(&mut chars).ok_or_else(|| fail("a class that does not end, or is empty"))?,
+                '[' => class(&mut chars)
+                    .ok_or_else(|| fail("a class that does not end, or is empty"))?,
                 '\\' => one(chars.next().ok_or_else(|| fail("it ends with `\\`"))?),
                 '(' | ')' | '|' | '^' | '$' => {
-                    return Err(fail(&format!("`{c}` is not known here; `\\{c}` means the character")));
+                    return Err(fail(&format!(
+                        "`{c}` is not known here; `\\{c}` means the character"
+                    )));
                 }
                 ']' | '{' | '}' | '?' | '+' | '*' => {
-                    return Err(fail(&format!("`{c}` has nothing before it; `\\{c}` means the character")));
+                    return Err(fail(&format!(
+                        "`{c}` has nothing before it; `\\{c}` means the character"
+                    )));
                 }
                 other => one(other),
             };
@@ -119,26 +133,50 @@ impl FromStr for Pattern {
                     let (least, most) = inside.split_once(',').unwrap_or((&inside, &inside));
                     let times = (least.parse::<u16>(), most.parse::<u16>());
                     let (Ok(least), Ok(most)) = times else {
-                        return Err(fail("`{` needs numbers behind it, such as `{2}` or `{1,8}`"));
+                        return Err(fail(
+                            "`{` needs numbers behind it, such as `{2}` or `{1,8}`",
+                        ));
                     };
                     if least > most || most == 0 || most > MAX_TIMES {
-                        return Err(fail(&format!("it comes 1 to {MAX_TIMES} times, the first number not above the second")));
+                        return Err(fail(&format!(
+                            "it comes 1 to {MAX_TIMES} times, the first number not above the second"
+                        )));
                     }
-                    items.push(Item { ranges, least, most });
+                    items.push(Item {
+                        ranges,
+                        least,
+                        most,
+                    });
                     continue;
                 }
                 _ => {
-                    items.push(Item { ranges, least: 1, most: 1 });
+                    items.push(Item {
+                        ranges,
+                        least: 1,
+                        most: 1,
+                    });
                     continue;
                 }
             };
             chars.next();
-            items.push(Item { ranges, least, most });
+            items.push(Item {
+                ranges,
+                least,
+                most,
+            });
         }
-        if items.iter().map(|item| usize::from(item.most)).sum::<usize>() > MAX_STEPS {
+        if items
+            .iter()
+            .map(|item| usize::from(item.most))
+            .sum::<usize>()
+            > MAX_STEPS
+        {
             return Err(fail("what may come many times comes too often in it"));
         }
-        Ok(Self { text: text.to_owned(), items })
+        Ok(Self {
+            text: text.to_owned(),
+            items,
+        })
     }
 }
 
@@ -218,7 +256,10 @@ mod tests {
     #[test]
     fn what_is_no_pattern_says_why() {
         let many = "a+".repeat(5);
-        for text in ["", "(a|b)", "[a", "[]", "[^a]", "a{", "a{2,1}", "a{0}", "a{999}", "*a", "a\\", "[z-a]", &many, "a$"] {
+        for text in [
+            "", "(a|b)", "[a", "[]", "[^a]", "a{", "a{2,1}", "a{0}", "a{999}", "*a", "a\\",
+            "[z-a]", &many, "a$",
+        ] {
             let error = text.parse::<Pattern>().unwrap_err();
             assert!(error.to_string().contains("is not a pattern"), "{error}");
         }

@@ -86,7 +86,11 @@ pub(super) fn described() -> KindSchema {
                 "waves",
                 "Which sites take a bundle first: each wave has a share of the sites, and runs for some hours before the next one begins. Which site belongs to which wave follows from the seed and its name.",
                 some(object(vec![
-                    must("percent", "How many of 100 sites; all waves together 100.", whole(1..=100)),
+                    must(
+                        "percent",
+                        "How many of 100 sites; all waves together 100.",
+                        whole(1..=100),
+                    ),
                     may(
                         "hours",
                         "For how many hours it runs before the next wave begins; default 0. Of the last wave it means nothing.",

@@ -61,11 +61,23 @@ pub(super) fn described() -> KindSchema {
             "The key of the platform config.",
             pattern("^[A-Za-z_][A-Za-z0-9_]{0,62}$", "LABEL_WIDTH_MM"),
         ),
-        may("about", "What it is for, shown on site.", text("Width of the paper")),
-        must("type", "What the value may be.", one_of(&Type::ALL.map(Type::as_str))),
+        may(
+            "about",
+            "What it is for, shown on site.",
+            text("Width of the paper"),
+        ),
+        must(
+            "type",
+            "What the value may be.",
+            one_of(&Type::ALL.map(Type::as_str)),
+        ),
         may("minimum", "The least, of an integer.", number()),
         may("maximum", "The most, of an integer.", number()),
-        may("maxLength", "Most characters, of text; default 256.", whole(1..=most)),
+        may(
+            "maxLength",
+            "Most characters, of text; default 256.",
+            whole(1..=most),
+        ),
         may(
             "pattern",
             "What all of a text must be like: characters and classes such as `[A-Z0-9]`, each perhaps with `?`, `+`, `*` or `{1,8}`; no groups, no alternatives.",
@@ -79,7 +91,11 @@ pub(super) fn described() -> KindSchema {
         "Which values of some assignments belong to the sites: a person on site sets them within these rules, and the next bundle keeps them.",
         LABELS,
         object(vec![
-            must("deploymentTargetSelector", "Of which deployment targets.", selected()),
+            must(
+                "deploymentTargetSelector",
+                "Of which deployment targets.",
+                selected(),
+            ),
             must("clusterTypeSelector", "On which cluster types.", selected()),
             must(
                 "form",
@@ -116,7 +132,11 @@ fn keys(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<BTreeMap<String, S
     if items.is_empty() {
         let location = reader.location(spec.node);
         let finding = Diagnostic::error("missing-field", "`SiteValues.spec.keys` names no key");
-        reader.report(finding.at(&location).help("name at least one key with its `type`"));
+        reader.report(
+            finding
+                .at(&location)
+                .help("name at least one key with its `type`"),
+        );
     }
     for (at, item) in items.iter().enumerate() {
         let what = format!("{}.keys[{at}]", spec.what);
@@ -144,7 +164,13 @@ fn keys(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<BTreeMap<String, S
             continue;
         }
         let location = key.location;
-        keys.insert(key.value, Spanned { value: rule, location });
+        keys.insert(
+            key.value,
+            Spanned {
+                value: rule,
+                location,
+            },
+        );
     }
     sound.then_some(keys)
 }
@@ -176,15 +202,25 @@ fn one(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(Spanned<String>,
         let node = fields.field(name).map_or(fields.node, |node| node);
         let location = reader.location(node);
         let kind = kind.value.as_str();
-        let finding = Diagnostic::error("bad-value", format!("`{name}` means nothing for `type: {kind}`"));
-        reader.report(finding.at(&location).help("leave it out, or change the type"));
+        let finding = Diagnostic::error(
+            "bad-value",
+            format!("`{name}` means nothing for `type: {kind}`"),
+        );
+        reader.report(
+            finding
+                .at(&location)
+                .help("leave it out, or change the type"),
+        );
         return None;
     }
     let allowed = match kind.value {
         Type::Boolean => Allowed::Boolean,
         Type::Enum => {
-            let values: BTreeSet<String> =
-                reader.texts(fields, "values").into_iter().map(|one| one.value).collect();
+            let values: BTreeSet<String> = reader
+                .texts(fields, "values")
+                .into_iter()
+                .map(|one| one.value)
+                .collect();
             Allowed::Enum(values)
         }
         Type::Integer => Allowed::Integer {
@@ -209,7 +245,10 @@ fn one(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(Spanned<String>,
                     }
                 },
             };
-            Allowed::Text { max_length: most, pattern }
+            Allowed::Text {
+                max_length: most,
+                pattern,
+            }
         }
     };
     let about = about.map(|about| about.value).unwrap_or_default();
@@ -234,8 +273,15 @@ fn bound(reader: &mut Reader<'_>, fields: &Fields<'_>, name: &str) -> Option<i64
     };
     if written.is_none() {
         let location = reader.location(node.unwrap_or(fields.node));
-        let finding = Diagnostic::error("bad-value", format!("`{}.{name}` must be a whole number", fields.what));
-        reader.report(finding.at(&location).help("an integer has a least and a most: `minimum: 20`, `maximum: 110`"));
+        let finding = Diagnostic::error(
+            "bad-value",
+            format!("`{}.{name}` must be a whole number", fields.what),
+        );
+        reader.report(
+            finding
+                .at(&location)
+                .help("an integer has a least and a most: `minimum: 20`, `maximum: 110`"),
+        );
     }
     written
 }

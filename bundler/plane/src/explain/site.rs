@@ -153,10 +153,18 @@ fn wave(plane: &ControlPlane, site: &Site) -> Option<WavePlace> {
 /// What a person on site may set in an assignment.
 fn open(plane: &ControlPlane, id: &AssignmentId) -> BTreeMap<String, String> {
     let opener = Opener::new(Inputs::of(plane), Mode::default());
-    let place = plane.cluster_types.get(&id.cluster_type).zip(plane.targets.get(&id.target));
-    let opened = place.and_then(|(cluster_type, target)| opener.of(cluster_type, target).ok().flatten());
-    let keys = opened.map(|opened| opened.declared.keys).unwrap_or_default();
-    keys.into_iter().map(|(key, rule)| (key, rule.to_string())).collect()
+    let place = plane
+        .cluster_types
+        .get(&id.cluster_type)
+        .zip(plane.targets.get(&id.target));
+    let opened =
+        place.and_then(|(cluster_type, target)| opener.of(cluster_type, target).ok().flatten());
+    let keys = opened
+        .map(|opened| opened.declared.keys)
+        .unwrap_or_default();
+    keys.into_iter()
+        .map(|(key, rule)| (key, rule.to_string()))
+        .collect()
 }
 
 fn own(composition: &Composition, id: &AssignmentId, site: &str) -> Vec<OwnValue> {

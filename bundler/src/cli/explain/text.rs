@@ -217,8 +217,14 @@ pub(super) fn set_on_site(values: &[super::SetOnSite]) -> String {
         return "  nothing is set on site, as far as the hub knows".to_owned();
     }
     let lines = values.iter().map(|one| {
-        let reason = one.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        let unused = one.unused.as_ref().map_or_else(String::new, |why| format!("; not used: {why}"));
+        let reason = one
+            .reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        let unused = one
+            .unused
+            .as_ref()
+            .map_or_else(String::new, |why| format!("; not used: {why}"));
         format!(
             "  `{}` on `{}` is `{}`, set on site by {} at {}{reason}{unused}",
             one.key, one.assignment, one.value, one.who, one.set_at

@@ -73,6 +73,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         kept: BTreeMap::new(),
         orders: Vec::new(),
         waves: None,
+        agent: None,
     };
     assemble(contents, Spool::new(&std::env::temp_dir()).unwrap()).unwrap()
 }

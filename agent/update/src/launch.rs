@@ -47,7 +47,7 @@ pub enum LaunchError {
 }
 
 /// What this process is to the slots.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a function has none")]
 pub struct Launcher<'a> {
     /// The agent's state folder.
     pub state: &'a Path,

@@ -10,6 +10,7 @@ use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
 use crate::store::Origin;
 
 mod attacks;
+mod forks;
 
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = Store::in_memory().unwrap();

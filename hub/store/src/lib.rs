@@ -35,7 +35,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 pub use audit::ChainedDecision;
 pub use callers::Caller;
-pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
+pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;
 pub use current::{SiteFilter, SitePage};
 pub use decisions::{PastDecision, StepRules};

@@ -161,6 +161,11 @@ impl AgentError {
         }
     }
 
+    /// Whether it is a refusal by this rule.
+    pub fn is_refused_by(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { rule, .. } if rule == wanted)
+    }
+
     /// What a backup said: the file's fault, or this machine's.
     pub fn from_backup(source_name: &str, error: BackupError) -> Self {
         match (error.rule(), error) {

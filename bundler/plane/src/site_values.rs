@@ -239,3 +239,6 @@ fn put(composed: &mut Composed, key: &str, value: &str) -> bool {
     };
     map.get(key).is_some() && map.insert(key, GoValue::from(value)).is_some()
 }
+
+#[cfg(test)]
+mod tests;

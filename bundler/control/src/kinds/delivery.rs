@@ -16,7 +16,7 @@ use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
 use super::shape::{
-    KindSchema, LABELS, kind, may, must, object, one_of, selected, some, text, whole,
+    KindSchema, LABELS, Shape, kind, may, must, object, one_of, selected, some, text, whole,
 };
 
 pub(super) fn described() -> KindSchema {
@@ -89,7 +89,7 @@ pub(super) fn described() -> KindSchema {
                     must(
                         "percent",
                         "How many of 100 sites; all waves together 100.",
-                        whole(1..=100),
+                        Shape::from(whole(1..=100)).with("examples", json!([100])),
                     ),
                     may(
                         "hours",

@@ -194,3 +194,6 @@ impl Agent {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,12 +16,8 @@ mod calls;
 pub mod cli;
 mod daemon;
 mod enrol;
-mod error;
-mod facilities;
 mod following;
 mod helper;
-mod host;
-mod http;
 mod incomplete;
 mod intact;
 mod intake;
@@ -34,6 +30,7 @@ mod status;
 mod update;
 
 use outhaul_content::{blobs, content_error, generation, serving};
+use outhaul_host::{error, facilities, host};
 use outhaul_kit::durable;
 use outhaul_settings::{apply, config};
 use outhaul_site::{

@@ -382,6 +382,11 @@ const RULES: &[Rule] = &[
         why: "which values are used is decided from the signed index alone",
     },
     Rule {
+        member: "outhaul-host",
+        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
+        why: "what a machine says decides nothing by itself",
+    },
+    Rule {
         member: "outhaul-settings",
         never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
         why: "what a site's owner sets decides nothing by itself",

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outhaul_bundle::index::Encoding;
 
 use super::*;
-use crate::http::Client;
 use crate::state_folder::StateFolder;
+use outhaul_host::http::Client;
 
 /// Far shorter than a part is in the field; nothing here measures it.
 const PART: Duration = Duration::from_millis(300);

@@ -40,6 +40,9 @@ pub fn launch(state: &Path, is_service: bool, say: &dyn Fn(&str)) {
         return;
     }
     let state_folder = StateFolder::new(state);
+    if !outhaul_update::slots::folder(state).is_dir() {
+        return;
+    }
     // A service that runs already is not disturbed.
     let is_service = is_service && state_folder.lock().is_ok();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();

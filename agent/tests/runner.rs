@@ -23,6 +23,8 @@ mod backups;
 mod centre;
 #[path = "runner/clocks.rs"]
 mod clocks;
+#[path = "runner/conditions.rs"]
+mod conditions;
 #[path = "runner/conformance.rs"]
 mod conformance;
 #[path = "runner/draft.rs"]

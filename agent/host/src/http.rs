@@ -60,7 +60,6 @@ impl Client {
     }
 
     /// The same with other bounds, for tests that wait for one.
-    #[cfg(test)]
     pub fn with_part(mut self, part: Duration) -> Self {
         self.part = part;
         self

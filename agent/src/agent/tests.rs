@@ -17,7 +17,6 @@ use outhaul_signer::clock::BootReading;
 use outhaul_signer::{Envelope, SigningKey};
 use tempfile::TempDir;
 
-use std::fmt;
 use std::io::Read;
 
 use super::*;

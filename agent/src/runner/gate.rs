@@ -51,9 +51,8 @@ fn prepare(agent: &Agent, index: &Index) {
         .into_iter()
         .next();
     let asked = first.map_or(Ok(()), |first| {
-        agent
-            .reconciler(index.reconciler.kind.as_str())?
-            .prepare(&first, &agent.heartbeat)
+        let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+        Ok::<_, AgentError>(reconciler.prepare(&first, &agent.heartbeat)?)
     });
     if let Err(error) = asked {
         tracing::warn!(number = index.number, "{error}");

@@ -293,7 +293,7 @@ fn listed() -> BTreeSet<String> {
         .map(|(name, _)| name.to_owned());
     // The apply helper's, a cluster's, a hook's and a newer agent's are passed where there is one, in tests of their own.
     let own = names.filter(|name| {
-        ["helper-", "object-", "hook-", "slot-"]
+        ["helper-", "object-", "hook-", "slot-", "trial-"]
             .iter()
             .all(|other| !name.starts_with(other))
     });

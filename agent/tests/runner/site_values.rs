@@ -49,6 +49,11 @@ fn draft(greeting: &str, maximum: i64, width: &str) -> Draft {
     Draft::new([printer.open(open(maximum), &[("TRAY", "left"), ("WIDTH", width)])])
 }
 
+/// Imports what may have to wait.
+fn import(site: &Site, bundle: &std::path::Path) -> serde_json::Value {
+    site.ok(&["import", bundle.to_str().unwrap()])
+}
+
 /// The file with the values, as the reconciler wrote it.
 fn applied(site: &Site) -> String {
     let applied = site.applied();
@@ -179,7 +184,7 @@ fn a_bundle_that_does_not_take_what_is_set_waits_and_an_approval_keeps_the_value
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&draft("one", 110, "62")));
     site.ok(&["set", "WIDTH=100", "--as", "ann"]);
-    let taken = site.take(&centre.publish(&draft("two", 90, "62")));
+    let taken = import(&site, &centre.publish(&draft("two", 90, "62")));
     assert_eq!(taken["state"], "gated", "{taken}");
     let why = taken["message"].as_str().unwrap();
     assert!(

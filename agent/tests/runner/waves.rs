@@ -16,6 +16,11 @@ use crate::site::{Site, assert_told};
 /// All but 1 of 100 sites, and `drone-7` is not that one, take it a day after the others.
 const LATER: [(u8, u32); 2] = [(1, 24), (99, 0)];
 
+/// Imports what may have to wait.
+fn import(site: &Site, bundle: &std::path::Path) -> serde_json::Value {
+    site.ok(&["import", bundle.to_str().unwrap()])
+}
+
 fn site(clock_is_trusted: bool) -> (Centre, Site) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
@@ -44,7 +49,7 @@ fn a_site_of_a_later_wave_waits_says_until_when_and_is_reported_as_waiting() {
         planned.to_string().contains("wave 2 of 2: not before 2"),
         "{planned}"
     );
-    let taken = site.take(&two);
+    let taken = import(&site, &two);
     assert_eq!(taken["state"], "gated", "{taken}");
     let why = taken["message"].as_str().unwrap();
     assert!(why.starts_with("wave 2 of 2: not before 2"), "{why}");
@@ -69,7 +74,7 @@ fn a_trusted_clock_opens_the_wave_and_an_untrusted_one_asks_a_person() {
     }
     let (centre, trusted) = site(true);
     let two = centre.publish(&Draft::hello("two").waves(&LATER));
-    trusted.take(&two);
+    import(&trusted, &two);
     let later = under("+25h", &trusted, &["run", "--once"])
         .checked()
         .unwrap();
@@ -78,7 +83,7 @@ fn a_trusted_clock_opens_the_wave_and_an_untrusted_one_asks_a_person() {
 
     let (centre, untrusted) = site(false);
     let two = centre.publish(&Draft::hello("two").waves(&LATER));
-    let taken = untrusted.take(&two);
+    let taken = import(&untrusted, &two);
     let why = taken["message"].as_str().unwrap();
     assert!(
         why.contains("nothing vouches for this site's clock"),
@@ -98,7 +103,7 @@ fn a_trusted_clock_opens_the_wave_and_an_untrusted_one_asks_a_person() {
 #[test]
 fn signed_time_opens_the_wave_where_no_clock_is_trusted() {
     let (centre, site) = site(false);
-    site.take(&centre.publish(&Draft::hello("two").waves(&LATER)));
+    import(&site, &centre.publish(&Draft::hello("two").waves(&LATER)));
     let day = now() + SignedDuration::from_hours(25);
     let slip = centre.slip_issued("drone", day, day + SignedDuration::from_hours(24 * 90));
     site.ok(&["import", slip.to_str().unwrap()]);
@@ -109,8 +114,8 @@ fn signed_time_opens_the_wave_where_no_clock_is_trusted() {
 #[test]
 fn a_newer_bundle_begins_its_waves_anew_and_one_without_waves_is_taken_at_once() {
     let (centre, site) = site(true);
-    site.take(&centre.publish(&Draft::hello("two").waves(&LATER)));
-    let taken = site.take(&centre.publish(&Draft::hello("three").waves(&LATER)));
+    import(&site, &centre.publish(&Draft::hello("two").waves(&LATER)));
+    let taken = import(&site, &centre.publish(&Draft::hello("three").waves(&LATER)));
     assert_eq!(taken["state"], "gated", "{taken}");
     let taken = site.take(&centre.publish(&Draft::hello("four")));
     assert_eq!(taken["state"], "active", "{taken}");

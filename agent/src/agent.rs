@@ -11,7 +11,7 @@ use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{Item, Reconciler};
 use outhaul_signer::SigningKey;
-use outhaul_values::WithSiteValues;
+use outhaul_values::{GivenValues, WithSiteValues};
 use rusqlite::Transaction;
 
 use crate::config::{self, AgentConfig};
@@ -20,7 +20,6 @@ use crate::facilities::Facilities;
 use crate::host::Host;
 use crate::keys;
 use crate::rehearsal::Rehearsal;
-use crate::runner::own_values;
 use crate::state::clock::{self, ClockReading};
 use crate::state::floors;
 use crate::state::inventory;
@@ -160,7 +159,15 @@ impl Agent {
         let inner = self
             .facilities
             .reconciler(kind, &self.config, &self.state_folder)?;
-        Ok(WithSiteValues::over(inner, own_values::given(self)?))
+        Ok(WithSiteValues::over(inner, self.site_values()?))
+    }
+
+    /// The values that a person on site set.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn site_values(&self) -> Result<GivenValues, StateError> {
+        Ok(state::meta(self.store.read(), state::key::SITE_VALUES)?.unwrap_or_default())
     }
 
     /// The inventory of one assignment under one reconciler.

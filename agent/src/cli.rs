@@ -167,7 +167,7 @@ pub fn main() -> ExitCode {
         Command::Enrol(_) | Command::Restore(_) | Command::Trial(_) | Command::ApplyHelper(_)
     ) {
         let is_service = matches!(cli.command, Command::Run(_));
-        crate::update::launch(&cli.state, is_service, &say);
+        crate::update::launch(&cli.state, is_service, &crate::daemon::alive, &say);
     }
     let context = Context {
         state: cli.state,

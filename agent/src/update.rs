@@ -34,8 +34,9 @@ pub fn version() -> String {
     std::env::var(IN_SLOT).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned())
 }
 
-/// Starts the program that is to run, in the place of this process; returns when this one is to go on.
-pub fn launch(state: &Path, is_service: bool, say: &dyn Fn(&str)) {
+/// Starts the program that is to run, in the place of this process; returns when this one is to go on. `alive` is called
+/// while a program is tried.
+pub fn launch(state: &Path, is_service: bool, alive: &dyn Fn(&Heartbeat), say: &dyn Fn(&str)) {
     if std::env::var_os(IN_SLOT).is_some() {
         return;
     }
@@ -53,7 +54,7 @@ pub fn launch(state: &Path, is_service: bool, say: &dyn Fn(&str)) {
         version: env!("CARGO_PKG_VERSION"),
         arguments: &arguments,
         is_service,
-        beat: &|| crate::daemon::alive(&heartbeat),
+        beat: &|| alive(&heartbeat),
         say,
         cut: &cut::here,
     };

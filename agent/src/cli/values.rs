@@ -146,7 +146,7 @@ struct Row {
 
 pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError> {
     let agent = Agent::open(&context.state)?;
-    let given = own_values::given(&agent)?;
+    let given = agent.site_values()?;
     let site = runner::site_now(agent.store.read())?;
     let active = own_values::active_index(&agent)?;
     // Before anything runs, what waits says what may be set.

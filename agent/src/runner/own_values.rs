@@ -5,21 +5,13 @@
 
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{ReportEvent, SiteValue};
-use outhaul_values::{GivenValues, judged};
+use outhaul_values::judged;
 use rusqlite::Connection;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::runner;
 use crate::state::{self, StateError, key, outbox};
-
-/// The values that a person on site set.
-///
-/// # Errors
-/// [`StateError`]
-pub fn given(agent: &Agent) -> Result<GivenValues, StateError> {
-    Ok(state::meta(agent.store.read(), key::SITE_VALUES)?.unwrap_or_default())
-}
 
 /// The index of the active bundle; `None` when none is active, or it cannot be read, which is told elsewhere.
 ///
@@ -35,7 +27,7 @@ pub fn active_index(agent: &Agent) -> Result<Option<Index>, StateError> {
 /// # Errors
 /// [`StateError`]
 pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> {
-    let given = given(agent)?;
+    let given = agent.site_values()?;
     if given.is_empty() {
         return Ok(Vec::new());
     }
@@ -58,7 +50,7 @@ pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> 
 /// # Errors
 /// [`AgentError`] of the memory.
 pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
-    let given = given(agent)?;
+    let given = agent.site_values()?;
     let told: Vec<SiteValue> = told(agent.store.read())?;
     if given.is_empty() && told.is_empty() {
         return Ok(());

@@ -113,7 +113,7 @@ impl Args {
                 .help("write `NAME=PROGRAM`, each name once")
         })?;
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
-            Failure::say(failure::USAGE, error.to_string()).help("nothing was written")
+            Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;

@@ -58,7 +58,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
     let waiting = site
         .waiting
         .and_then(|waiting| runner::index_of(agent, waiting.number).ok());
-    let mut given = own_values::given(agent)?;
+    let mut given = agent.site_values()?;
     let bundles: Vec<&Index> = active.iter().chain(&waiting).collect();
     let assignment = assignment(&bundles, &given, decided)?;
     let before = given.of(&assignment).find(|(key, _)| *key == decided.key);

@@ -1,3 +1,5 @@
+//! The file with a site's values: written beside what was unpacked, and refused where it would change anything else.
+
 use std::fs;
 
 use outhaul_bundle::fake::FakeBundle;

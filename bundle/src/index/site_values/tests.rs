@@ -1,3 +1,5 @@
+//! What a site may set: each rule, each form of the file, and indexes whose rules contradict what they hold.
+
 use super::*;
 use crate::Index;
 use crate::fake::FakeBundle;

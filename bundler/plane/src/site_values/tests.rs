@@ -22,7 +22,7 @@ fn rendered(open: &str, schema: &str) -> Result<RenderedAssignment, String> {
     let template = |name: &str, kind: &str, text: &str| {
         format!(
             "apiVersion: outhaul.dev/v1alpha1\nkind: Template\nmetadata: {{name: {name}}}\nspec:\n  type: {kind}\n  \
-             manifests:\n    - name: a\n      template: \"{text}\"\n---\n"
+             manifests:\n    - \"{text}\"\n---\n"
         )
     };
     let base = [

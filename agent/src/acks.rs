@@ -116,7 +116,7 @@ fn usable_line(site: &SiteIdentity, line: &[u8]) -> Result<Envelope, (&'static s
 /// hub's time raises the lower bound within its slack.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn accept(agent: &mut Agent, envelopes: &[Envelope]) -> Result<Acknowledged, AgentError> {
     let Ok(hub) = PublicKey::from_pem(&agent.site.hub_key) else {
         return Ok(Acknowledged::default());

@@ -83,7 +83,7 @@ impl Agent {
     /// decides, it decides as it would, and everything is forgotten with it.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory.
+    /// [`AgentError`] of the store.
     pub fn for_rehearsal(self) -> Result<Self, AgentError> {
         let known = floors::floors(self.store.read(), &self.state_folder.floors());
         let mut store = self.store.copy()?;

@@ -42,11 +42,11 @@ pub enum Call {
 
 impl Call {
     /// What is asked, for the journal.
-    pub fn words(&self) -> String {
+    pub fn sentence(&self) -> String {
         match self {
             Self::Import(path) => format!("import {}", outhaul_kit::text::path(path)),
             Self::Slip(_) => "import a freshness slip".to_owned(),
-            Self::Ordered(ordered) => ordered.words(),
+            Self::Ordered(ordered) => ordered.sentence(),
             Self::Round => "do one round".to_owned(),
         }
     }

@@ -232,7 +232,7 @@ fn refuse_root_in_anothers(state: &Path, command: &Command) -> Result<(), AgentE
     })
 }
 
-/// A line on stderr. It may quote names and messages of strangers, which must not control a terminal.
+/// A line on stderr. It may quote names and messages from untrusted sources, which must not control a terminal.
 fn say(line: &str) {
     console::message(&printable_lines(line));
 }

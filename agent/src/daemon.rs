@@ -1,7 +1,7 @@
 //! `run`: the agent as a service, or once for a timer.
 //!
 //! What comes in: an agent with the lock, and SIGTERM. What goes out: bundles taken from watched folders,
-//! mounts and the repository, drift looked for, reports sent, and word to systemd that it is ready and
+//! mounts and the repository, drift looked for, reports sent, and notifications to systemd that it is ready and
 //! lives. One thread works ([`round`]); the other waits for signals and feeds the watchdog, but only
 //! while the work moves. A stop ends the work between two actions, from where the next start goes on.
 
@@ -28,13 +28,13 @@ use round::Round;
 /// How often folders are looked at and decisions of people are picked up.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long work that was asked to end may give no sign of life.
+/// How long work that was asked to end may send no heartbeat.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Works until told to stop; with `once`, until everything that is due was done.
+/// Works until stopped; with `once`, until everything that is due was done.
 ///
 /// # Errors
-/// [`AgentError`] of the memory, and with `once` of the first road that failed.
+/// [`AgentError`] of the store, and with `once` of the first transport that failed.
 pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
     let heartbeat = agent.heartbeat.clone();
     let (wake, woken) = mpsc::channel();
@@ -75,7 +75,7 @@ pub fn alive(heartbeat: &Heartbeat) {
 enum Ended {
     /// By itself, or because it was asked to.
     Worked,
-    /// It was asked to end and gave no sign of life any more.
+    /// It was asked to end and sent no heartbeat any more.
     Hangs,
 }
 
@@ -174,12 +174,12 @@ mod tests {
         let worker = thread::spawn(|| panic!("overflow when adding to {}", "an instant"));
         let error = broken(&*worker.join().unwrap_err());
         assert_eq!(error.exit_code(), 5);
-        let told = error.lines().join("\n");
+        let reported = error.lines().join("\n");
         assert!(
-            told.contains("overflow when adding to an instant"),
-            "{told}"
+            reported.contains("overflow when adding to an instant"),
+            "{reported}"
         );
-        assert!(!told.contains("nothing is half done"), "{told}");
-        assert!(told.contains("help: "), "{told}");
+        assert!(!reported.contains("nothing is half done"), "{reported}");
+        assert!(reported.contains("help: "), "{reported}");
     }
 }

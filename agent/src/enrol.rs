@@ -42,7 +42,7 @@ pub struct Enrolled {
     pub fingerprint: String,
     /// Whether the site had been enrolled by the same kit before.
     pub again: bool,
-    /// What an earlier memory of this folder had applied.
+    /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
 }
 

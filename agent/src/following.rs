@@ -24,7 +24,7 @@ pub use outhaul_site::followed::{details, is_well, lines, next, sentence};
 
 mod seen;
 
-use seen::{Controller, Follower, Standing};
+use seen::{Controller, Follower, FollowerStatus};
 
 /// Largest record in bytes: a path and a digest for each of some ten thousand files.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
@@ -45,7 +45,7 @@ struct Record {
 /// Looks at the cluster, and queues what it shows.
 ///
 /// # Errors
-/// [`AgentError::Usage`] where nothing is to be observed; [`AgentError`] of the memory. A cluster that cannot be asked
+/// [`AgentError::Usage`] where nothing is to be observed; [`AgentError`] of the store. A cluster that cannot be asked
 /// is a report, and no error.
 pub fn observe(agent: &mut Agent) -> Result<ClusterEvent, AgentError> {
     let Some(repository) = agent.config.observe.repository.clone() else {
@@ -106,14 +106,14 @@ fn shown(
         return absent("this cluster has neither Flux nor Argo CD".to_owned());
     };
     let mut event = absent(String::new());
-    controller.word().clone_into(&mut event.reconciler);
+    controller.as_str().clone_into(&mut event.reconciler);
     let applies: Vec<&Follower> = followers.iter().filter(|one| one.path.is_some()).collect();
-    let Some(worst) = followers.iter().max_by_key(|one| one.standing) else {
+    let Some(worst) = followers.iter().max_by_key(|one| one.status) else {
         event.message = format!("nothing on this cluster follows {repository}");
         return event;
     };
     if applies.is_empty() {
-        let of_source = worst.standing > Standing::Synced;
+        let of_source = worst.status > FollowerStatus::Synced;
         event.message = format!("{repository} is fetched, and nothing on this cluster applies it");
         if of_source {
             event.message += &format!("; {}: {}", worst.name, worst.message);
@@ -121,8 +121,8 @@ fn shown(
         event.message = shortened(&event.message);
         return event;
     }
-    event.state = state_of(worst.standing);
-    if worst.standing > Standing::Synced {
+    event.state = state_of(worst.status);
+    if worst.status > FollowerStatus::Synced {
         event.message = shortened(&format!("{}: {}", worst.name, worst.message));
     }
     let commits: BTreeSet<&String> = applies
@@ -161,7 +161,7 @@ fn record(agent: &Agent, commit: &str) -> Result<Record, String> {
     let config = &agent.config.observe;
     let (base, path) = config
         .record_of(commit)
-        .ok_or("`record` under `[observe]` in agent.toml is no address")?;
+        .ok_or("`record` under `[observe]` in agent.toml is not a URL")?;
     let bytes = agent
         .facilities
         .server(&base, config.ca.as_deref(), "")
@@ -222,7 +222,10 @@ fn with_record(
     for name in names.iter().take(MAX_ASSIGNMENTS) {
         let Ok(parsed) = name.parse::<Name>() else {
             event.state = ClusterState::Failing;
-            let text = format!("the record names `{}`, which is no name", shortened(name));
+            let text = format!(
+                "the record names `{}`, which is not a valid name",
+                shortened(name)
+            );
             event.message = join(&event.message, &text);
             continue;
         };
@@ -254,10 +257,10 @@ fn followed(
             || folder
                 .strip_prefix(path)
                 .is_some_and(|rest| rest.starts_with('/'));
-        path == folder || (below && (one.below || gathers(path, base, record)))
+        path == folder || (below && (one.below || covers(path, base, record)))
     };
     let all: Vec<&&Follower> = applies.iter().filter(covers).collect();
-    let Some(worst) = all.iter().max_by_key(|one| one.standing) else {
+    let Some(worst) = all.iter().max_by_key(|one| one.status) else {
         return FollowedAssignment {
             name,
             status: ComplianceStatus::Failed,
@@ -265,9 +268,9 @@ fn followed(
             steps: Vec::new(),
         };
     };
-    let status = match worst.standing {
-        Standing::Synced => ComplianceStatus::Compliant,
-        Standing::Failing => ComplianceStatus::Failed,
+    let status = match worst.status {
+        FollowerStatus::Synced => ComplianceStatus::Compliant,
+        FollowerStatus::Failing => ComplianceStatus::Failed,
         _ => ComplianceStatus::InProgress,
     };
     let is_well = status == ComplianceStatus::Compliant;
@@ -281,13 +284,13 @@ fn followed(
         },
         steps: all
             .iter()
-            .map(|one| outcome::step(&one.name, step_word(one.standing), &one.message))
+            .map(|one| outcome::step(&one.name, step_word(one.status), &one.message))
             .collect(),
     }
 }
 
-/// Whether a `kustomization.yaml` in `path` gathers what lies below it.
-fn gathers(path: &str, base: &str, record: &Record) -> bool {
+/// Whether a `kustomization.yaml` in `path` collects what lies below it.
+fn covers(path: &str, base: &str, record: &Record) -> bool {
     let inside = match (base, path.strip_prefix(base)) {
         ("", _) => path,
         (_, Some(rest)) => rest.trim_start_matches('/'),
@@ -300,22 +303,22 @@ fn gathers(path: &str, base: &str, record: &Record) -> bool {
     record.files.contains_key(&file)
 }
 
-fn step_word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Synced => "ok",
-        Standing::Failing => "failed",
+fn step_word(status: FollowerStatus) -> &'static str {
+    match status {
+        FollowerStatus::Synced => "ok",
+        FollowerStatus::Failing => "failed",
         _ => "skipped",
     }
 }
 
-fn state_of(standing: Standing) -> ClusterState {
-    match standing {
-        Standing::Synced => ClusterState::Synced,
-        Standing::InProgress => ClusterState::InProgress,
-        Standing::OtherRevision => ClusterState::OtherRevision,
-        Standing::Stale => ClusterState::Stale,
-        Standing::Suspended => ClusterState::Suspended,
-        Standing::Failing => ClusterState::Failing,
+fn state_of(status: FollowerStatus) -> ClusterState {
+    match status {
+        FollowerStatus::Synced => ClusterState::Synced,
+        FollowerStatus::InProgress => ClusterState::InProgress,
+        FollowerStatus::OtherRevision => ClusterState::OtherRevision,
+        FollowerStatus::Stale => ClusterState::Stale,
+        FollowerStatus::Suspended => ClusterState::Suspended,
+        FollowerStatus::Failing => ClusterState::Failing,
     }
 }
 
@@ -329,7 +332,7 @@ fn join(one: &str, other: &str) -> String {
 /// What was reported last, where agent.toml still has the repository.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn last(agent: &Agent) -> Result<Option<ClusterEvent>, AgentError> {
     if agent.config.observe.repository.is_none() {
         return Ok(None);

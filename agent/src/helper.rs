@@ -2,7 +2,7 @@
 //!
 //! What comes in: a connection on a socket that systemd hands over, with one [`HelperRequest`]: a verb, a bundle
 //! number, the digest of its signed index, an assignment. What goes out: one [`HelperAnswer`]. The helper has a
-//! folder of its own with the fleet's metadata, floors, inventory and copies; of the agent's folder, which
+//! separate folder with the fleet's metadata, floors, inventory and copies; of the agent's folder, which
 //! another user may write to, it reads what a signature accounts for, and nothing else. It takes no path,
 //! no content and no command from anybody.
 

@@ -1,4 +1,4 @@
-//! Taking a bundle in: from bytes that nobody vouches for to a staged generation, or a refusal.
+//! Taking a bundle in: from bytes that nobody has verified to a staged generation, or a refusal.
 //!
 //! What comes in: a [`BundleSource`] (a file, or a repository over HTTPS; [`slip`] is for metadata alone). What
 //! goes out: an [`ImportOutcome`]. In this order: metadata against what the site trusts; number; index;
@@ -31,7 +31,7 @@ use crate::state::{self, StateError, floors, key};
 pub(crate) mod copy;
 pub mod file;
 pub mod media;
-mod mistaken;
+mod other_files;
 pub mod parts;
 pub mod plan;
 mod published;
@@ -42,9 +42,9 @@ pub mod slip;
 pub mod visit;
 
 /// Refusals of one visit that are reported one by one. A stick full of forgeries must not fill the outbox.
-pub const MAX_TOLD: usize = 16;
+pub const MAX_REPORTED: usize = 16;
 
-/// A way by which a bundle comes. The same verifier judges all of them.
+/// A way by which a bundle comes. The same verifier checks all of them.
 pub trait BundleSource {
     /// File name or URL, without this machine's folders.
     fn name(&self) -> &str;
@@ -55,7 +55,7 @@ pub trait BundleSource {
     /// [`AgentError`] of the stick or the link.
     fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError>;
 
-    /// The index that the metadata vouches for.
+    /// The index that the metadata lists.
     ///
     /// # Errors
     /// [`AgentError`], a refusal included.
@@ -170,7 +170,7 @@ fn verify_above(
 /// Takes in what a source brings and drives it as far as it goes.
 ///
 /// # Errors
-/// A refusal (reported home), or [`AgentError`]; what runs was not touched by either.
+/// A refusal (reported to the hub), or [`AgentError`]; what runs was not touched by either.
 pub fn accept(
     agent: &mut Agent,
     source: &mut dyn BundleSource,
@@ -181,27 +181,27 @@ pub fn accept(
     {
         refusals::taken_since(agent, source.name())?;
     }
-    let told = outcome.as_ref().err();
-    let told = told.and_then(|error| refusals::to_tell(error, source.name()));
+    let reported = outcome.as_ref().err();
+    let reported = reported.and_then(|error| refusals::to_tell(error, source.name()));
     // How much space is missing differs each time; that it is missing is one thing to tell.
     let known_by = |refused: &AgentError| match refused {
         AgentError::Refused { rule, .. } if rule == refusals::NO_SPACE => rule.clone(),
         other => other.to_string(),
     };
     if !source.is_polled() {
-        if let Some(refused) = &told {
+        if let Some(refused) = &reported {
             report(agent, refused)?;
         }
         return outcome;
     }
     // Asked every few minutes, a repository says the same every few minutes: told once.
-    if outcome.is_err() && told.is_none() {
+    if outcome.is_err() && reported.is_none() {
         return outcome;
     }
-    let now = told.as_ref().map(known_by);
+    let now = reported.as_ref().map(known_by);
     let before: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
     if now != before {
-        if let Some(refused) = &told {
+        if let Some(refused) = &reported {
             report(agent, refused)?;
         }
         agent
@@ -211,11 +211,11 @@ pub fn accept(
     outcome
 }
 
-/// Queues the report of a source that was not taken. A disk that has no room for it either is told by the error itself.
+/// Queues the report of a source that was not taken. A disk that has no room for it either is reported by the error itself.
 fn report(agent: &mut Agent, refused: &AgentError) -> Result<(), AgentError> {
     match (refusals::report_refusal(agent, refused), refused) {
         (Err(error), AgentError::Refused { rule, .. }) if rule == refusals::NO_SPACE => {
-            tracing::warn!("that there is no space cannot be reported: {error}");
+            tracing::warn!("the lack of space cannot be reported: {error}");
             Ok(())
         }
         (done, _) => done,
@@ -425,19 +425,19 @@ fn store_trust(agent: &mut Agent, offer: &Offer) -> Result<Vec<String>, AgentErr
     if known == *versions && floors::trusted(db)? == offer.acceptance.trusted {
         return Ok(Vec::new());
     }
-    let mut news = floors::news(&known, versions);
-    if news.is_empty() {
-        news.push("other signatures of the same versions".to_owned());
+    let mut changes = floors::raised(&known, versions);
+    if changes.is_empty() {
+        changes.push("other signatures of the same versions".to_owned());
     }
     roots::keep(agent, offer)?;
     floors::raise(&agent.state_folder, db, versions)?;
     agent
         .commit(|db, author| accept_metadata(db, author.reading, offer))
         .map_err(|error: StateError| AgentError::from(error))?;
-    Ok(news)
+    Ok(changes)
 }
 
-/// The index that an offer's metadata vouches for.
+/// The index that an offer's metadata lists.
 fn expected(offer: &Offer) -> Content {
     Content {
         digest: offer.index,

@@ -4,8 +4,8 @@
 //! intake ─▶ verify ─▶ stage ─▶ gate ─▶ apply ─▶ soak ─▶ active ─▶ observe ─▶ report
 //! ```
 //!
-//! [`machine`] says what follows what, `runner` does it, `state` remembers it, `intake` judges what comes
-//! in, `apply` chooses the reconciler, `report` gets the news home. What comes in: bundles and the decisions
+//! [`machine`] says what follows what, `runner` does it, `state` remembers it, `intake` verifies what comes
+//! in, `apply` chooses the reconciler, `report` sends what happened to the hub. What comes in: bundles and the decisions
 //! of people on site. What goes out: applied assignments and signed reports. It never applies what was not
 //! verified, never removes what it did not make, and after a power cut goes on where it was.
 //! The way of a bundle through a cut is published in README.md and tested at every instant.

@@ -1,7 +1,7 @@
 //! Signed orders: what the centre tells this very site, read from the index of a verified bundle.
 //!
-//! What comes in: an index that the metadata vouches for. What goes out: a new key, another stream, a site
-//! that installs nothing new, or the news that its key is approved; each once, with a report in the
+//! What comes in: an index that the metadata lists. What goes out: a new key, another stream, a site
+//! that installs nothing new, or that its key is approved; each once, with a report in the
 //! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
 //! order stops what runs. A revocation acts as soon as metadata and index hold; every other order only
 //! when the whole bundle was verified. README.md has the table.
@@ -75,7 +75,7 @@ impl OrderEffect {
 /// whole. Floors and metadata stay as they were.
 ///
 /// # Errors
-/// [`AgentError`] of the memory; an order that was not recorded is done again.
+/// [`AgentError`] of the store; an order that was not recorded is done again.
 pub fn execute_revocation(
     agent: &mut Agent,
     index: &Index,
@@ -99,7 +99,7 @@ pub fn execute_revocation(
 /// else of the bundle is for this site any more.
 ///
 /// # Errors
-/// [`AgentError`] of the memory or the state folder; orders that were not recorded are done again.
+/// [`AgentError`] of the store or the state folder; orders that were not recorded are done again.
 pub fn execute(
     agent: &mut Agent,
     index: &Index,
@@ -147,7 +147,7 @@ pub(crate) fn refuse_if_revoked(db: &Connection, name: &str) -> Result<(), Agent
 /// Where this site's enrolment stands.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn enrolment(agent: &Agent) -> Result<EnrolmentStatus, AgentError> {
     let db = agent.store.read();
     if state::meta::<u64>(db, key::REVOKED)?.is_some() {
@@ -173,7 +173,7 @@ pub fn enrolment(agent: &Agent) -> Result<EnrolmentStatus, AgentError> {
 }
 
 /// Whether sticks bring the request home: until the hub knows this site's key, and until the centre, too,
-/// does. The centre seals for it, and believes no report of a key that it does not know.
+/// does. The centre seals for it, and accepts no report of a key that it does not know.
 pub(crate) fn request_travels(agent: &Agent) -> Result<bool, AgentError> {
     let db = agent.store.read();
     let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
@@ -202,7 +202,7 @@ pub(crate) fn rehearse(
     };
     Ok(PlannedOrder {
         number: order.number,
-        what: order.what.word(),
+        what: order.what.as_str(),
         message: change.message,
         refused: change.refused,
         ends: change.stream.is_some() || order.what == Instruction::Revoke,
@@ -293,14 +293,12 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
         }
         _ => OrderEffect {
             refused: true,
-            ..OrderEffect::with_message(
-                "this agent does not know what is ordered; update it".to_owned(),
-            )
+            ..OrderEffect::with_message("this agent does not know this order; update it".to_owned())
         },
     })
 }
 
-/// The order's result, the trust that vouches for it and the report, in one transaction.
+/// The order's result, the trust by which it was verified and the report, in one transaction.
 fn record(
     agent: &mut Agent,
     order: &Order,
@@ -362,7 +360,12 @@ fn record(
         })
         .map_err(AgentError::from)?;
     cut::here("order-committed");
-    tracing::warn!(number, "order `{}`: {}", order.what.word(), change.message);
+    tracing::warn!(
+        number,
+        "order `{}`: {}",
+        order.what.as_str(),
+        change.message
+    );
     agent.site = site;
     if change.next.is_some() {
         agent.key = keys::key_in_use(&agent.state_folder, agent.store.read())?;
@@ -375,7 +378,7 @@ fn order_report(order: &Order, change: &OrderEffect) -> report::ReportEvent {
     let Order {
         number, enrolment, ..
     } = *order;
-    let what = order.what.word().to_owned();
+    let what = order.what.as_str().to_owned();
     let message = change.message.clone();
     if change.refused {
         return ReportEvent::OrderRefused {

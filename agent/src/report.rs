@@ -28,7 +28,7 @@ use outhaul_site::state::refusal::HubRefusal;
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// Largest answer, in bytes. 1 MiB: acknowledgements of one site's epochs and 200 refused lines.
 const MAX_ANSWER_BYTES: u64 = 1024 * 1024;
-/// A medium is a stranger's folder: ordinary permissions, so that the next machine can read it.
+/// A medium is an untrusted folder: ordinary permissions, so that the next machine can read it.
 const MODE: u32 = 0o644;
 /// Most batches in one go.
 const MAX_BATCHES: usize = 1_000;
@@ -131,7 +131,7 @@ pub fn export_newer(
 /// Whether something is to be written that is not `there`.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn has_newer(agent: &Agent, media: &Media, there: &mut OnMedium) -> Result<bool, AgentError> {
     there.forget_if_exchanged(media);
     let after = there.after(&agent.site.epoch);
@@ -288,7 +288,7 @@ pub fn hub_url(agent: &Agent) -> Option<String> {
 /// Queues an event that is not about a bundle's way: a start, a person's decision.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn queue(
     agent: &mut Agent,
     event: outhaul_bundle::report::ReportEvent,

@@ -1,7 +1,7 @@
 //! The runner: performs what the machine asks for, and tells it what came of it.
 //!
 //! What comes in: events. What goes out: the site in which it came to rest. Each transition is one
-//! transaction: the site's rows, journal, reports and memory of failures together. Work happens only after
+//! transaction: the site's rows, journal, reports and record of failures together. Work happens only after
 //! its intent is committed; after a stop or cut, [`drive`] goes on with what the site owes. It
 //! writes no state that the machine did not decide.
 
@@ -224,7 +224,7 @@ fn blocked(agent: &mut Agent, site: &Site, error: AgentError) -> Result<AgentErr
 /// Whether the work under way may have changed something on this host.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
     let (number, pass) = match site.work {
         Work::Applying(number) => (number, format!("apply {number}")),

@@ -175,7 +175,7 @@ pub struct GenerationStatus {
 /// How this site stands.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let db = agent.store.read();
     let cursor = outbox::cursor(db)?;
@@ -189,7 +189,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         .into_iter()
         .map(|g| GenerationStatus {
             number: g.number,
-            state: g.state.word(),
+            state: g.state.as_str(),
             index: g.index.to_string(),
             source: g.source,
             note: g.note,
@@ -201,7 +201,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let row = site.worked_on().or(active);
     let row = row.map(|number| generations::one(db, number)).transpose()?;
     let note = row.flatten().map(|row| row.note).unwrap_or_default();
-    // An index that cannot be read is told by what needs it.
+    // An index that cannot be read is reported by what needs it.
     let index = active.and_then(|number| runner::whole_index_of(agent, number).ok());
     let name = &agent.site.name;
     let own_files = index.as_ref().map(|index| plan::own_files(index, name));
@@ -302,8 +302,8 @@ impl Status {
     fn bundle_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for step in &self.steps {
-            let words = step.progress.words();
-            lines.push(format!("  {}: {words}", step.assignment));
+            let label = step.progress.label();
+            lines.push(format!("  {}: {label}", step.assignment));
         }
         for g in self.generations.iter().filter(|g| brief::is_shown(self, g)) {
             let note = match brief::note(self, g) {
@@ -445,7 +445,7 @@ impl Status {
             lines.push(format!("trouble: {trouble}"));
         }
         match &self.next[..] {
-            [] => lines.push("next: nothing is to be done".to_owned()),
+            [] => lines.push("next: no action needed".to_owned()),
             [one] => lines.push(format!("next: {one}")),
             many => {
                 let numbered = many.iter().enumerate();

@@ -164,7 +164,7 @@ impl FakeBundle {
         })
     }
 
-    /// What metadata would vouch for: size and digest of `index.json`.
+    /// What metadata would list: size and digest of `index.json`.
     pub fn expected_index(&self) -> Content {
         let bytes = self.index.to_bytes();
         Content {

@@ -15,8 +15,8 @@ use serde_json::Value;
 mod rules;
 
 pub use rules::{
-    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, RuleVerdict,
-    SOAK_HOURS, Window, time_ms,
+    APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
+    RuleVerdict, SOAK_HOURS, time_ms,
 };
 
 /// Where the answers are, below the hub's address.
@@ -126,7 +126,7 @@ pub enum GateVerdict {
 
 impl GateVerdict {
     /// `open` or `closed`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
             Self::Open => "open",
@@ -305,7 +305,7 @@ impl SiteStatus {
     }
 
     /// The word used in reasons.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Behind => "behind",
             Self::BeforeRestore => "before-restore",
@@ -357,7 +357,7 @@ pub struct SiteStanding {
 impl SiteStanding {
     /// `stale: site `x` last reported 80 h ago …`
     pub fn sentence(&self) -> String {
-        let word = self.standing.word();
+        let word = self.standing.as_str();
         format!("{word}: site `{}` {}", self.site, self.message)
     }
 }

@@ -1,6 +1,6 @@
 //! `index.json`: what one bundle states, and the digest and size of every blob that it carries.
 //!
-//! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata vouches for.
+//! What comes in: an [`Index`] that the bundler assembled, or bytes that signed metadata lists.
 //! What goes out: canonical bytes (sorted keys, no spaces), or an [`Index`] that was checked for
 //! consistency, after its lists were counted: every content that a file names, also one of a single site's, is carried by a blob or
 //! required from the base; what is for some sites names them; what was kept is an assignment, and no two orders contradict. It holds no time
@@ -105,7 +105,7 @@ pub struct Index {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<Order>,
     /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a
-    /// bill of materials. They are carried like any content and are no part of what is applied.
+    /// bill of materials. They are carried like any content and are not part of what is applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attestations: Vec<File>,
     /// Every blob of the bundle, in the order in which it lies in the tar.
@@ -247,7 +247,7 @@ impl Index {
         bytes
     }
 
-    /// An index from bytes that the metadata vouches for.
+    /// An index from bytes that the metadata lists.
     ///
     /// # Errors
     /// [`IndexError`] when the bytes are malformed, of another format, or inconsistent.

@@ -1,9 +1,9 @@
-//! The wire formats that cross the gap: the bundle that goes out, the report that comes home.
+//! The wire formats that cross the gap: the bundle that goes out, the report that comes back.
 //!
 //! A bundle is a plain, deterministic tar (`*.outhaul`). Its members, in this order:
 //!
 //! 1. `metadata/…`: signed metadata of The Update Framework, opaque to this crate;
-//! 2. `index.json`: an [`Index`], the one file that the metadata vouches for;
+//! 2. `index.json`: an [`Index`], the one file that the metadata lists;
 //! 3. `volume.json`: which part of the bundle the file is, or which blobs it leaves out because an earlier bundle has
 //!    them ([`Volume`]); a whole bundle has none;
 //! 4. `blobs/sha256/…`: each blob once, in the order of [`Index::blobs`], for which the index vouches.

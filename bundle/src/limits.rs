@@ -7,7 +7,7 @@ pub struct Limits {
     pub max_metadata_bytes: u64,
     /// Most metadata files. 1,024 missed root rotations is python-tuf's own bound of patience.
     pub max_metadata_files: usize,
-    /// Most bytes of all metadata files together: they are held in memory before anything vouches for
+    /// Most bytes of all metadata files together: they are held in memory before anything is verified of
     /// them. 8 MiB: 1,024 roots of 8 KiB.
     pub max_metadata_total_bytes: u64,
     /// Largest `index.json` in bytes. 64 MiB: some 200,000 files.

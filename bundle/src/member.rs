@@ -137,7 +137,7 @@ pub(crate) enum Block {
     Zeros,
 }
 
-/// Why a block is no header of a bundle.
+/// Why a block is not a header of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {

@@ -79,7 +79,7 @@ impl RelativePath {
     /// This path below `folder`.
     ///
     /// # Errors
-    /// [`NameError`] when `folder` is no safe path or the two together are too long.
+    /// [`NameError`] when `folder` is not a safe path or the two together are too long.
     pub fn below(&self, folder: &str) -> Result<Self, NameError> {
         format!("{folder}/{}", self.0).parse()
     }

@@ -1,7 +1,7 @@
 //! Signed orders: what the centre tells single sites of a stream, inside the index of its bundles.
 //!
 //! What comes in: orders that the centre has on record. What goes out: a list in the index, so that the
-//! one chain of trust that vouches for a bundle vouches for them, and a stranger's order is a stranger's
+//! one chain of trust that covers a bundle covers them, and an untrusted order is an untrusted
 //! bundle. An order is bound to one enrolment of one site and is done once, by its number. It never
 //! stops what runs.
 
@@ -56,7 +56,7 @@ pub enum Instruction {
 
 impl Instruction {
     /// One word for reports and messages.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Approve { .. } => "approve",
             Self::Move { .. } => "move",

@@ -1,7 +1,7 @@
-//! Reads a bundle as a stream: nothing is sought, nothing is believed, nothing is decompressed.
+//! Reads a bundle as a stream: nothing is sought, nothing is trusted, nothing is decompressed.
 //!
 //! What comes in: foreign bytes of any length. What goes out, in three steps that a caller takes in
-//! order: the metadata files, for whoever knows the keys; the index, once somebody vouches for its
+//! order: the metadata files, for whoever knows the keys; the index, once somebody has verified its
 //! digest; each blob, handed to a [`BlobSink`] while it is hashed. A sink is asked to keep a blob only
 //! when its digest was right. Memory stays the same however large the bundle is (the index aside).
 //! Member names are compared with those that the index demands, and never reach a file system.
@@ -84,11 +84,11 @@ impl<R: Read> BundleReader<R> {
         self.step(Stage::Start, Stage::Metadata, Self::metadata)
     }
 
-    /// Reads `index.json`, which must have the size and digest that the metadata vouches for.
+    /// Reads `index.json`, which must have the size and digest that the metadata lists.
     /// Returns it with its exact bytes.
     ///
     /// # Errors
-    /// [`ReadError`] when the next member is no index, another one, or one that contradicts itself.
+    /// [`ReadError`] when the next member is not an index, another one, or one that contradicts itself.
     pub fn read_index(&mut self, expected: &Content) -> Result<(Index, Vec<u8>), ReadError> {
         self.step(Stage::Metadata, Stage::Index, |reader| {
             reader.index(expected)

@@ -125,9 +125,9 @@ pub enum ReportEvent {
         /// Every value that the site keeps, sorted by assignment and key.
         values: Vec<SiteValue>,
     },
-    /// A freshness slip was believed: floors rose and time came, nothing was installed.
+    /// A freshness slip was trusted: floors rose and time came, nothing was installed.
     FreshnessSlip {
-        /// File name, or what stands for a typed one.
+        /// File name, or the name of a typed one.
         source: String,
         /// The signed time that it brought, milliseconds since 1970.
         issued_ms: i64,
@@ -323,7 +323,7 @@ pub struct Ack {
     /// lost. A site that has another report of this number was restored from an older copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The hub's clock, milliseconds since 1970: a site believes it only within a slack.
+    /// The hub's clock, milliseconds since 1970: a site trusts it only within a slack.
     pub hub_time_ms: i64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an index, the bytes that come before its blobs, and how large a file may be. What goes out: which
 //! blobs are in which part. Each part is a bundle with all the metadata, the index, and a range of the index's blobs,
-//! whole: what vouches for the bundle vouches for each part, alone and in any order. [`Volume`] (`volume.json`)
+//! whole: what signs the bundle signs each part, alone and in any order. [`Volume`] (`volume.json`)
 //! only states which range that is, or, in a copy for sites that have an earlier bundle, which blobs are left out
 //! ([`Volume::since`]). Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
 //! signed index is there, whatever a part states of itself.

@@ -1,8 +1,8 @@
-//! `outhaul demo`: the whole loop, on an example, in a folder of its own.
+//! `outhaul demo`: the whole loop, on an example, in a separate folder.
 //!
 //! What comes in: a folder (a temporary one, unless it is to be kept) and the three programs. What goes
-//! out: the story of two rounds on standard output: what was scheduled where and why, what travelled,
-//! what each site verified and applied, what came home, why the gate opened. It types the commands
+//! out: the transcript of two rounds on standard output: what was scheduled where and why, what travelled,
+//! what each site verified and applied, what came back, why the gate opened. It types the commands
 //! that a user would type, runs agent and hub as the separate programs that they are, needs no root and
 //! no network, and changes nothing outside its folder.
 
@@ -33,7 +33,7 @@ pub struct DemoOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DemoError {
-    /// A program did not do what the story needs.
+    /// A program did not do what the transcript needs.
     #[error("`{command}` ended with {code}\n{said}")]
     Command {
         /// The command, as typed.
@@ -82,19 +82,19 @@ pub enum DemoError {
 pub fn run(options: &DemoOptions) -> Result<(), DemoError> {
     let programs = programs::locate()?;
     let (folder, temporary) = place(options)?;
-    let mut story = Transcript::new();
+    let mut transcript = Transcript::new();
     let ansible = folders::ansible_version();
-    story.title(&folder, options.keep.is_some(), ansible.as_deref());
+    transcript.title(&folder, options.keep.is_some(), ansible.as_deref());
     let mut folders = DemoFolders::set(&folder, programs, ansible.is_some())?;
-    story.fleet(&folders);
-    rounds::first(&mut folders, &mut story)?;
-    rounds::second(&mut folders, &mut story)?;
+    transcript.fleet(&folders);
+    rounds::first(&mut folders, &mut transcript)?;
+    rounds::second(&mut folders, &mut transcript)?;
     if let Some(kept) = &options.keep {
         folders.write_project()?;
-        story.next_commands(kept, &folders);
+        transcript.next_commands(kept, &folders);
     }
     if options.serve {
-        story.line(&format!(
+        transcript.line(&format!(
             "The hub's page is open at {} (Ctrl-C ends it).",
             folders.hub_url()
         ));

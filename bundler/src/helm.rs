@@ -1,7 +1,7 @@
 //! `helm template`: what a chart makes of the values of a release.
 //!
 //! What comes in: the archive of a chart, and a release. What goes out: the manifests that helm prints, within a time and a
-//! size. It runs in a folder of its own, with no configuration, repository or plugin of the user, and asks no cluster: a chart that
+//! size. It runs in a separate folder, with no configuration, repository or plugin of the user, and asks no cluster: a chart that
 //! looks something up in one finds nothing. It changes nothing.
 
 use std::fs::File;
@@ -68,7 +68,7 @@ pub(crate) fn template(archive: &Path, release: &Release) -> Result<Vec<u8>, Str
         .spawn();
     let mut child = child.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("there is no `helm` here; install it, or name it in ${COMMAND}")
+            format!("`helm` was not found; install it, or name it in ${COMMAND}")
         }
         _ => format!("`helm` cannot be started: {error}"),
     })?;

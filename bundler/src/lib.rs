@@ -7,9 +7,9 @@
 //!  outhaul-load, over outhaul-plane             outhaul-ship
 //! ```
 //!
-//! Each stage is in a crate of its own: the value on its left goes in, the value on its right comes out, and
+//! Each stage is in a separate crate: the value on its left goes in, the value on its right comes out, and
 //! none reaches back. This one is what people and daemons do with them: `cli` is what people type and holds no
-//! rule of its own, [`serve`] does all of it again and again, and [`scaffold`] and [`demo`] are for
+//! rules, [`serve`] does all of it again and again, and [`scaffold`] and [`demo`] are for
 //! those who begin, as is `outhaul-import`. `outhaul-promote` moves a commit to the next environment, `outhaul-remote` asks hubs and forges.
 
 mod checked;

@@ -140,7 +140,7 @@ fn refused(key: &str) -> Option<&'static str> {
             "an environment is named with each command: use `--environment NAME`"
         }
         "store" => {
-            "the fleet's folder keeps what was shipped: use `fleet`; `serve` has a configuration of its own"
+            "the fleet's folder keeps what was shipped: use `fleet`; `serve` has its own configuration"
         }
         "compat" | "strict" => {
             "use the option with each command, so that its result is the same in every folder"
@@ -192,7 +192,7 @@ impl Project {
 /// A project file for the control plane in the folder `control_plane` beside it.
 pub fn sample(control_plane: &str) -> String {
     format!(
-        "# What `outhaul` need not be told in this folder and below it; an option or a variable overrules it.\n\
+        "# Defaults of `outhaul` in this folder and below it; an option or a variable overrules it.\n\
          # `outhaul project` shows what applies, `outhaul project --help` every setting. No secrets here.\n\
          control_plane = {}\n\
          # fleet = \"fleet\"\n\

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 use outhaul_control::Diagnostics;
-use outhaul_git::source::Reference;
+use outhaul_git::source::GitReference;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::{LoadRequest, since};
 use outhaul_remote::forge::access::credential;
@@ -16,7 +16,7 @@ use outhaul_remote::forge::{self, Access, ForgeError, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
-    self, Desired, PublishError, Repository, Target, TargetChoice, TargetError,
+    self, BranchTarget, Desired, PlatformRepository, PublishError, TargetChoice, TargetError,
 };
 use outhaul_ship::overriding::Override;
 use zeroize::Zeroizing;
@@ -59,7 +59,7 @@ pub struct PullRequestOptions<'a> {
 #[derive(Debug)]
 pub struct Publishing {
     /// Where it went, as it was named.
-    pub target: Target,
+    pub target: BranchTarget,
     /// What is different.
     pub plan: CommitChanges,
     /// The branch's commit.
@@ -114,8 +114,8 @@ pub fn publish(
     };
     let not_published = |error: PublishError| failed(error.into());
     let choice = publication.target;
-    let target = Target::of(&platform.control_plane, choice)?;
-    let reference = Reference::Branch(target.branch.clone());
+    let target = BranchTarget::of(&platform.control_plane, choice)?;
+    let reference = GitReference::Branch(target.branch.clone());
     let is_given = choice.to.is_some();
     let url = branch::where_to(&target.url, &reference, is_given, &platform.sources)
         .map_err(not_published)?;
@@ -123,12 +123,12 @@ pub fn publish(
         .forge
         .or_else(|| ForgeKind::of_host(&target.url));
     let credential = credential(&url, kind, publication.token.as_ref());
-    let reached = Target {
+    let reached = BranchTarget {
         url,
         ..target.clone()
     };
     let repository =
-        Repository::open(reached, &platform.cache, credential).map_err(not_published)?;
+        PlatformRepository::open(reached, &platform.cache, credential).map_err(not_published)?;
     let tree = branch::tree(platform).map_err(PublicationError::Findings)?;
     let desired = Desired {
         overridden: publication.overridden,

@@ -12,8 +12,8 @@ use outhaul_needs::Release;
 use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::{
-    ChartReference, Client, Credentials, Hosts, ImageCache, Pulled, Reference, RegistryError, look,
-    pull, pull_chart,
+    ChartReference, Credentials, Hosts, ImageCache, ImageReference, Pulled, RegistryClient,
+    RegistryError, look, pull, pull_chart,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
@@ -23,7 +23,7 @@ use crate::helm;
 #[derive(Debug)]
 pub struct Registries {
     /// Made when the first image is asked for: a machine without images needs no authorities.
-    client: OnceLock<Result<Client, ImageError>>,
+    client: OnceLock<Result<RegistryClient, ImageError>>,
     credentials: Vec<PathBuf>,
     authority: Option<PathBuf>,
     cache: ImageCache,
@@ -62,7 +62,7 @@ impl Registries {
         self
     }
 
-    fn client(&self) -> Result<&Client, ImageError> {
+    fn client(&self) -> Result<&RegistryClient, ImageError> {
         let here = |message: String| ImageError {
             message,
             is_environment: true,
@@ -71,14 +71,14 @@ impl Registries {
         let made = self.client.get_or_init(|| {
             let credentials = Credentials::read(&self.credentials);
             let credentials = credentials.map_err(|error| here(error.to_string()))?;
-            let client = Client::new(credentials, self.authority.as_deref());
+            let client = RegistryClient::new(credentials, self.authority.as_deref());
             client.map_err(|error| here(error.to_string()))
         });
         made.as_ref().map_err(Clone::clone)
     }
 }
 
-fn reference(image: &str) -> Result<Reference, ImageError> {
+fn reference(image: &str) -> Result<ImageReference, ImageError> {
     image.parse().map_err(|error: ReferenceError| ImageError {
         message: error.to_string(),
         is_environment: false,
@@ -129,7 +129,7 @@ impl ImageSource for Registries {
         Ok(self.brought(pulled.map_err(|error| {
             let mut error = failed(error);
             error.help.get_or_insert_with(|| {
-                "see that the chart's name and version are right, that its repository has it, and that it lets you in \
+                "see that the chart's name and version are right, that its repository has it, and that it accepts your credentials \
                  (`auths` in the file of `docker login`, `REGISTRY_AUTH_FILE`)"
                     .to_owned()
             });

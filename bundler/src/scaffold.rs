@@ -35,7 +35,7 @@ pub struct ScaffoldPlan {
 
 /// What was written.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct ScaffoldedPlane {
     /// Whether it is a git repository; otherwise one folder per branch.
     pub git: bool,
     /// Every branch with its commit (empty without git) and its files, `main` first.
@@ -145,7 +145,7 @@ impl ScaffoldError {
 ///
 /// # Errors
 /// [`ScaffoldError`]; a folder that was not empty is as it was.
-pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<Written, ScaffoldError> {
+pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<ScaffoldedPlane, ScaffoldError> {
     check(plan)?;
     let mut entries = match std::fs::read_dir(folder) {
         Ok(entries) => Some(entries),
@@ -170,7 +170,7 @@ pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<Written, Scaf
             write_all(&folder.join(&branch), &files)?;
             branches.push((branch, String::new(), listed(&files)));
         }
-        return Ok(Written {
+        return Ok(ScaffoldedPlane {
             git: false,
             branches,
         });
@@ -184,7 +184,7 @@ pub fn control_plane(folder: &Path, plan: &ScaffoldPlan) -> Result<Written, Scaf
         branches.push((branch, commit, listed(&files)));
     }
     repository.check_out("main")?;
-    Ok(Written {
+    Ok(ScaffoldedPlane {
         git: true,
         branches,
     })

@@ -2,8 +2,8 @@
 //!
 //! What comes in: a [`ServeConfig`], and the time before each step. What goes out: bundles and commits for
 //! what changed, and a [`State`] on disk that says what was done from which sources. An environment
-//! whose sources are what they were is not touched. One environment's failure is told and stops no
-//! other; what was good before stays. [`daemon`] runs rounds until it is told to stop.
+//! whose sources are what they were is not touched. One environment's failure is reported and stops no
+//! other; what was good before stays. [`daemon`] runs rounds until it is stopped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub use steps::RoundProblem;
 
 /// Passes that promotions may set off in one round: more than any chain is long.
 const MAX_PASSES: usize = 32;
-/// Under what name the chain's problems are told.
+/// Under what name the chain's problems are reported.
 const CHAIN: &str = "promotion";
 
 /// Why the service cannot begin or go on.
@@ -90,7 +90,7 @@ pub enum ServeError {
         /// Why.
         source: KeyError,
     },
-    /// What stands for a repository cannot be used.
+    /// The local folder of a repository cannot be used.
     #[error("`sources` cannot be used")]
     Source(#[from] SourceError),
     /// What chooses for policies cannot be used.
@@ -127,7 +127,7 @@ impl ServeError {
 pub struct RoundContext<'a> {
     /// The time.
     pub clock: fn() -> Timestamp,
-    /// Who is told what is done, as it is done.
+    /// Who is informed of what is done, as it is done.
     pub tell: &'a (dyn Fn(&str) + Sync),
     /// How it is stopped.
     pub heartbeat: &'a Heartbeat,
@@ -202,7 +202,7 @@ impl Service {
         })
     }
 
-    /// What it was told to do.
+    /// What it was asked to do.
     pub fn config(&self) -> &ServeConfig {
         &self.config
     }

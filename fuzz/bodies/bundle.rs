@@ -30,7 +30,7 @@ impl BlobSink for Void {
     fn discard(&mut self, _: &Blob) {}
 }
 
-/// Reads a bundle to its end; its index is taken at its word, as if metadata vouched for it.
+/// Reads a bundle to its end; its index is taken at its word, as if metadata listed it.
 pub fn bundle(bytes: &[u8]) {
     let mut first = BundleReader::new(bytes, Limits::default());
     if first.read_metadata().is_err() {
@@ -115,7 +115,7 @@ pub fn orders(bytes: &[u8]) {
         assert!(order.number > 0);
         assert!(!matches!(order.what, Instruction::Move { first: 0, .. }));
         assert!(seen.insert((&order.site, order.enrolment, order.number)));
-        assert!(["approve", "move", "rekey", "revoke"].contains(&order.what.word()));
+        assert!(["approve", "move", "rekey", "revoke"].contains(&order.what.as_str()));
         let own = index.clone().for_site(&order.site);
         assert!(own.orders.contains(order));
     }

@@ -12,7 +12,7 @@ use outhaul_bundler::serve::{ServeConfig, knows_secret};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds;
-use outhaul_git::source::{Cache, Reference, SourceMap, open};
+use outhaul_git::source::{Cache, GitReference, SourceMap, open};
 use outhaul_git::terminal;
 use outhaul_needs::chart::{self, Chart};
 
@@ -80,7 +80,7 @@ pub fn url(bytes: &[u8]) {
     let url = format!("file://{text}");
     let cache = Cache::at("/nonexistent/outhaul-fuzz");
     for url in [url.as_str(), &format!("/{text}"), &format!("ext::{text}")] {
-        assert!(open(url, &Reference::Head, &SourceMap::default(), &cache).is_err());
+        assert!(open(url, &GitReference::Head, &SourceMap::default(), &cache).is_err());
     }
 }
 

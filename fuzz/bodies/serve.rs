@@ -4,7 +4,7 @@
 //! grammar, so that nothing that a client sends becomes a path.
 
 use outhaul_serve::git::pktline::{self, Packet, Packets};
-use outhaul_serve::git::request::{self, Request};
+use outhaul_serve::git::request::{self, UploadPackRequest};
 use outhaul_serve::route::{self, Route, What};
 use outhaul_serve::{charts, git, layout, name, range};
 
@@ -33,7 +33,7 @@ pub fn target(bytes: &[u8]) {
         }
         Ok(Route::Ping) | Err(_) => {}
     }
-    if let Some((image, tag)) = name::Image::reference(text) {
+    if let Some((image, tag)) = name::ImageName::reference(text) {
         assert!(name::is_repository(&image.repository));
         assert!(tag.is_none_or(|tag| name::is_tag(&tag)));
     }
@@ -62,7 +62,7 @@ pub fn packets(bytes: &[u8]) {
     // Lengths may be written with capitals.
     assert!(!is_whole || written.eq_ignore_ascii_case(bytes));
     for parsed in [request::parse(bytes), request::parse_v2(bytes, "sha1")] {
-        if let Ok(Request::Fetch(fetch)) = parsed {
+        if let Ok(UploadPackRequest::Fetch(fetch)) = parsed {
             assert!(
                 fetch
                     .wants

@@ -1,6 +1,6 @@
 //! How fast a hub takes reports in, and how fast it tells the present of a large fleet.
 //!
-//! What comes in: made-up sites, each with a key of its own, whose signed reports tell of 20 assignments. What goes
+//! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
 //! out: durable ingest (every signature checked, every batch on the disk) against `INSERT … SELECT` of the same rows
 //! by `SQLite` alone; the present of a fleet with a long history against one with none, and one page of it against
 //! all.

@@ -66,7 +66,7 @@ pub struct Part {
 
 /// A backup that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Written {
+pub struct WrittenHubBackup {
     /// The fleet.
     pub fleet: String,
     /// When, RFC 3339.
@@ -85,7 +85,12 @@ pub struct Written {
 ///
 /// # Errors
 /// [`HubError`] when the state cannot be read or the file not written; no part of it is left then.
-pub fn write(hub: &mut Hub, folder: &Path, to: &Path, now_ms: i64) -> Result<Written, HubError> {
+pub fn write(
+    hub: &mut Hub,
+    folder: &Path,
+    to: &Path,
+    now_ms: i64,
+) -> Result<WrittenHubBackup, HubError> {
     if to.exists() {
         return Err(HubError::Refused {
             problem: format!("`{}` exists already", text::path(to)),
@@ -112,7 +117,7 @@ fn write_parts(
     folder: &Path,
     (copy, part): (&Path, &Path),
     now_ms: i64,
-) -> Result<Written, HubError> {
+) -> Result<WrittenHubBackup, HubError> {
     // A leftover of a crash may be anything.
     durable::remove_file(copy)?;
     durable::remove_file(part)?;
@@ -151,7 +156,7 @@ fn write_parts(
         .map_err(io::IntoInnerError::into_error)
         .and_then(|file| file.sync_all())
         .map_err(durable::at("write", part))?;
-    Ok(Written {
+    Ok(WrittenHubBackup {
         fleet: header.fleet,
         made_at: header.made_at,
         size,

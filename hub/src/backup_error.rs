@@ -1,4 +1,4 @@
-//! Why a file is no backup of a hub, or is not restored.
+//! Why a file is not a backup of a hub, or is not restored.
 //!
 //! What comes in: what was found in the file and around it. What goes out: the sentence for the person, what to do next, and
 //! an exit code. It reads nothing.
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use outhaul_kit::text;
 
-/// Why a file is no backup, or is not restored.
+/// Why a file is not a backup, or is not restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
     /// Not a backup.
-    #[error("`{}` is no backup of a hub: {problem}", text::path(file))]
+    #[error("`{}` is not a backup of a hub: {problem}", text::path(file))]
     NotOne {
         /// The file.
         file: PathBuf,

@@ -3,7 +3,7 @@
 //! What comes in: a bundle, or its first part up to `index.json`; blobs are not read. What goes out: the
 //! bundle on record. The metadata is checked exactly as a site would, from the fleet's root and with the
 //! floors of its stream, before the index is read; an expired signature is recorded with its date,
-//! because the hub installs nothing. It never believes a bundle's own word for its stream.
+//! because the hub installs nothing. It never trusts what a bundle says about its stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -40,7 +40,7 @@ pub enum DesiredError {
         /// The digest offered.
         found: String,
     },
-    /// The index says something else than the metadata that vouches for it.
+    /// The index says something else than the metadata that lists it.
     #[error("the index is of {what} `{found}`, its metadata is of `{expected}`")]
     Mismatch {
         /// What differs.
@@ -62,7 +62,7 @@ pub enum DesiredError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Not believed.
+    /// Not accepted.
     #[error("{0}")]
     Trust(#[from] TrustError),
 }
@@ -180,7 +180,7 @@ fn verify<R: Read>(
     let accepted = match trust::verify(&trusted, &floors, metadata, &role, clock) {
         Err(error @ TrustError::Rollback { .. }) => {
             // A stick still has the bundles before the newest. Those that are on record, byte for
-            // byte, are known; nothing is believed or changed for it.
+            // byte, are known; nothing is trusted or changed for it.
             let known = known(session, reader, &role, number)?;
             return known.map(Verified::Known).ok_or(error.into());
         }

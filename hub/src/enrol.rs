@@ -5,7 +5,7 @@
 //! that waits. Approval comes from a person who names the fingerprint (`site add`), from an order in a
 //! verified bundle, or from a kit that was announced before (`site expect`), once. A request that waits
 //! is never replaced and a conflict is never resolved here; a key that is on record is never replaced
-//! without being told so.
+//! without an explicit request.
 
 mod waiting;
 
@@ -15,7 +15,7 @@ pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, che
 
 use crate::orders;
 use crate::registration::{is_revoked, known_key, refuse_key_of_other};
-use crate::store::{Origin, Registration, Session};
+use crate::store::{Registration, RequestOrigin, Session};
 
 /// Approves a request because a person says so: never a second key for a kit that was used.
 ///
@@ -60,7 +60,7 @@ fn refuse_used_kit(session: &Session<'_>, checked: &CheckedRequest) -> Result<()
 pub fn receive(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
@@ -94,23 +94,23 @@ pub fn receive(
     }
 }
 
-/// A new key that the present one vouches for waits for its order or for a person, and so does one that
+/// A new key that the present one signed waits for its order or for a person, and so does one that
 /// proves the very kit of the registered one, because somebody should know; any other is refused.
 fn wait_or_refuse(
     session: &Session<'_>,
     checked: &CheckedRequest,
     known: Option<&Registration>,
     refusal: EnrolError,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
-    let vouched = match known {
+    let confirmed = match known {
         Some(known) if known.revoked_ms.is_none() && checked.request.order.is_some() => {
             orders::signed_by_present_key(session, checked, known)?
         }
         _ => false,
     };
-    if vouched || refuse_used_kit(session, checked).is_err() {
+    if confirmed || refuse_used_kit(session, checked).is_err() {
         return waiting::keep(session, checked, origin, now_ms);
     }
     Err(refusal)

@@ -151,8 +151,8 @@ impl HubError {
                      new request; nothing was changed"
                 }
                 EnrolError::KeyOfOther { .. } => {
-                    "every machine makes a key of its own: the state folder of that site's machine was copied. Set this \
-                     machine up anew with a kit of its own, and see which of the two is to stay"
+                    "every machine makes its own key: the state folder of that site's machine was copied. Set this \
+                     machine up anew with its own kit, and see which of the two is to stay"
                 }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return store_help(error),

@@ -22,7 +22,7 @@ use crate::enrol::{self, EnrolError, Enrolled};
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
 use crate::state::{Hub, StateError};
-use crate::store::{Origin, StoreError};
+use crate::store::{RequestOrigin, StoreError};
 
 mod refused;
 
@@ -137,7 +137,7 @@ impl Folder {
 /// Imports every path; with `write_acks`, folders get their acknowledgements.
 ///
 /// # Errors
-/// [`HubError`] when a path cannot be read or the store fails. Refused content is no error.
+/// [`HubError`] when a path cannot be read or the store fails. Refused content is not an error.
 pub fn import(
     hub: &mut Hub,
     paths: &[PathBuf],
@@ -386,7 +386,7 @@ fn import_request(
     let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
         let result = hub
             .store
-            .write(|session| enrol::receive(session, &checked, Origin::FILE, now_ms))?;
+            .write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, now_ms))?;
         Ok(ImportedRequest {
             site: checked.request.site.to_string(),
             fingerprint: checked.key.id(),
@@ -462,7 +462,7 @@ fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
         .push(RefusedFile::whole(path, rule, reason, is_trust));
 }
 
-/// Files of the three kinds below a folder; what has such a name and is no regular file is refused.
+/// Files of the three kinds below a folder; what has such a name and is not a regular file is refused.
 fn search(media: Media, done: &mut Imported) -> Result<Folder, HubError> {
     let found = media.files(BOUNDS, |name| Sort::of(Path::new(name)).is_some())?;
     if found.incomplete {

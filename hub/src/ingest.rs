@@ -1,4 +1,4 @@
-//! Ingest: signed reports in any order, any number of times, by any road, counted once each.
+//! Ingest: signed reports in any order, any number of times, by any transport, counted once each.
 //!
 //! What comes in: lines, one envelope each, from a file or a request. What goes out: rows in the store,
 //! what was refused with the reason, and how far each chain is complete. A report is taken when its
@@ -25,15 +25,15 @@ use line::{LineRefusal, SIGNATURE, SignedReport, Taken, check_line, record_repor
 const LINES_AT_ONCE: usize = 2000;
 /// The same in bytes.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
-/// Rules about the key of a report: what they refuse counts when the report after it vouches for it.
+/// Rules about the key of a report: what they refuse counts when the report after it confirms it.
 const HELD: [&str; 3] = [SIGNATURE, "epoch-key", "retired-key"];
-/// Rules of lines that are no reports.
+/// Rules of lines that are not reports.
 const MALFORMED: [&str; 2] = ["malformed", "oversized"];
 /// Refused lines listed one by one; the rest is counted.
 const MAX_LISTED: usize = 200;
 /// Lines of one batch that may be no reports at all; then the rest of it is not read.
 const MAX_MALFORMED: usize = 1000;
-/// Sites and rules of refused lines of one batch that are told apart; what is beyond is counted only.
+/// Sites and rules of refused lines of one batch that are distinguished; what is beyond is counted only.
 const MAX_GROUPS: usize = 1_000;
 /// Of these the ones that are recorded: a flood must not push out what came before it.
 const MAX_RECORDED: usize = 20;
@@ -127,7 +127,7 @@ pub struct Batch<'a> {
 /// Takes in every line of `lines`.
 ///
 /// # Errors
-/// [`IngestError`] when reading or the store fails. A refused line is no error.
+/// [`IngestError`] when reading or the store fails. A refused line is not an error.
 pub fn ingest(
     store: &mut Store,
     lines: impl BufRead,
@@ -172,7 +172,7 @@ pub struct Intake {
     at: u64,
     /// Lines with a bad signature that are still verified; `None` for any number.
     patience: Option<usize>,
-    /// Lines that were no reports.
+    /// Lines that were not reports.
     malformed: usize,
     done: Ingested,
     touched: BTreeSet<(String, String)>,
@@ -206,7 +206,7 @@ impl Intake {
         }
     }
 
-    /// The next lines, at most `most` and about a megabyte of them; `None` at the end, or when this is no file of
+    /// The next lines, at most `most` and about a megabyte of them; `None` at the end, or when this is not a file of
     /// reports.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ impl Intake {
         let (mut waiting, mut bytes) = (Vec::new(), 0);
         if self.malformed >= MAX_MALFORMED {
             let text = format!(
-                "what follows this line is not read: {} lines before it are no reports",
+                "what follows this line is not read: {} lines before it are not reports",
                 self.malformed
             );
             let line = RefusedLine {
@@ -317,7 +317,7 @@ impl Intake {
             changed.extend(new_of(&outcome));
             self.count(batch, number, outcome);
         }
-        // What another key signed may be vouched for by the report after it: the newest first.
+        // What another key signed may be confirmed by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
             let outcome = record_report(session, batch, &report)?;
@@ -424,7 +424,7 @@ fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
     Some(taken.site.clone())
 }
 
-/// Turns refusals into reports to be recorded where the report after them vouches for them: one of the same
+/// Turns refusals into reports to be recorded where the report after them confirms them: one of the same
 /// lines that a key signed, or one on record.
 fn take_covered(
     session: &Session<'_>,

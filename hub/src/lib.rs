@@ -10,7 +10,7 @@
 //! goes out: acknowledgements signed by the hub's key, a page, JSON, and gate decisions. Observations
 //! are only ever added; the current state follows from them. The gate is a pure function and is
 //! closed unless the sites that should have reported did, and recently, and well.
-//! It never trusts the road by which a byte came, and never changes what a site reported.
+//! It never trusts the transport by which a byte came, and never changes what a site reported.
 #![expect(
     clippy::redundant_closure_for_method_calls,
     reason = "a method of `Session<'a>` named by its path is not general enough over 'a"

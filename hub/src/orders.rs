@@ -49,7 +49,7 @@ pub fn record(
     Ok(())
 }
 
-/// A request that came before the order by which it is believed.
+/// A request that came before the order by which it is trusted.
 fn accept_waiting(
     session: &Session<'_>,
     site: &str,
@@ -105,7 +105,7 @@ pub fn is_old(
     })
 }
 
-/// Whether a bundle said before that the key of this request is to be believed.
+/// Whether a bundle said before that the key of this request is to be trusted.
 ///
 /// # Errors
 /// [`EnrolError`] when the store fails or the request cannot be registered.
@@ -124,7 +124,7 @@ pub fn receive(
         Ok(key) => session.approval(site, &asked, Some(&key))?,
         Err(_) => None,
     };
-    let believed = match (request.order, known) {
+    let trusted = match (request.order, known) {
         (Some(number), Some(known)) if known.revoked_ms.is_none() => {
             is_later(session, &known.site, &asked, approved)?
                 || ordered(session, checked, known, number)?
@@ -133,7 +133,7 @@ pub fn receive(
         (None, None) => approved.is_some(),
         (Some(_), _) => false,
     };
-    if !believed || is_revoked(session, checked)? {
+    if !trusted || is_revoked(session, checked)? {
         return Ok(None);
     }
     registration::approve(session, checked, true, now_ms).map(Some)

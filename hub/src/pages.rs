@@ -1,6 +1,6 @@
 //! The pages: each one file of HTML with everything in it, from the program alone.
 //!
-//! What comes in: views, such as a [`Fleet`]. What goes out: HTML that needs no script, no font and no other
+//! What comes in: views, such as a [`FleetView`]. What goes out: HTML that needs no script, no font and no other
 //! server. Everything that a site or a file wrote is escaped. Very long tables are cut with a pointer to
 //! the API, so that each page stays readable with a hundred thousand sites.
 
@@ -13,14 +13,14 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use outhaul_bundle::hub_api::escaped;
 use serde::Serialize;
 
-use crate::view::{AssignmentRow, Fleet, OrderRow, STATES};
+use crate::view::{AssignmentRow, FleetView, OrderRow, STATES};
 use crate::visible;
 
 pub use views::{DecisionList, board, decisions, environments, problem, site, sites};
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;
-/// Orders shown; those that nobody told of come first.
+/// Orders shown; those without a report come first.
 const MAX_ORDERS: usize = 100;
 /// Sites shown of one assignment.
 const MAX_SITES_OF_ASSIGNMENT: usize = 50;
@@ -55,7 +55,7 @@ struct Ordered<'a> {
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn render(fleet: &Fleet) -> Result<String, minijinja::Error> {
+pub fn render(fleet: &FleetView) -> Result<String, minijinja::Error> {
     let shown = fleet.sites.len().min(MAX_SITES);
     let orders = orders(fleet);
     let orders_shown = orders.len().min(MAX_ORDERS);
@@ -101,7 +101,7 @@ fn page(template: &str, values: Value) -> Result<String, minijinja::Error> {
 }
 
 /// Every order: what is open, then what was refused, then the rest; the newest of each first.
-fn orders(fleet: &Fleet) -> Vec<Ordered<'_>> {
+fn orders(fleet: &FleetView) -> Vec<Ordered<'_>> {
     let mut all: Vec<Ordered<'_>> = Vec::new();
     for row in &fleet.sites {
         let site = row.site.as_str();

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a site's own request, signed by the very key that it is about and by the key of the kit that
 //! the site was given. What goes out: a registration, a new key for one, or why not. Who may approve is decided
-//! by `enrol` and `orders`; a key that is on record is never replaced without being told so.
+//! by `enrol` and `orders`; a key that is on record is never replaced without an explicit request.
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::Enrolled;
@@ -84,7 +84,7 @@ pub enum EnrolError {
         site: String,
     },
     /// It shows the kit's token, as agents of before did.
-    #[error("the request shows its kit's token, which whoever carried it could have read")]
+    #[error("the request shows its kit's token, which anybody who transported it could have read")]
     TokenShown,
     /// Of another fleet.
     #[error("the request is of fleet `{found}`, this hub serves `{expected}`")]
@@ -94,7 +94,7 @@ pub enum EnrolError {
         /// The request's.
         found: String,
     },
-    /// The key in it is none.
+    /// The key in it is not one.
     #[error("the request's key cannot be used")]
     Key(#[source] KeyError),
     /// The site follows another stream.
@@ -159,7 +159,7 @@ impl EnrolError {
 pub fn check(bytes: &[u8], fleet: &str) -> Result<CheckedRequest, EnrolError> {
     let malformed = |problem: String| EnrolError::Malformed { problem };
     let envelope = Envelope::from_json(bytes).map_err(|error| malformed(error.to_string()))?;
-    // The key is inside: read it unverified, then let it vouch for the very bytes it came in.
+    // The key is inside: read it unverified, then verify with it the very bytes it came in.
     let payload = envelope.unverified_payload();
     let shows_token = |value: serde_json::Value| value.get("token").is_some();
     if serde_json::from_slice(payload).is_ok_and(shows_token) {

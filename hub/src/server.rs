@@ -1,6 +1,6 @@
-//! The server: the page and the API over HTTP or HTTPS, until it is told to stop.
+//! The server: the page and the API over HTTP or HTTPS, until it is stopped.
 //!
-//! What comes in: an open hub and where to listen. What goes out: answers, and word to systemd when it is
+//! What comes in: an open hub and where to listen. What goes out: answers, and notifications to systemd when it is
 //! ready and that it lives. It stops on SIGTERM or SIGINT: no new connection is taken, running requests
 //! are finished, within a deadline. It holds the state's lock, so that there is one server.
 
@@ -51,7 +51,7 @@ pub struct ServerOptions {
     pub repository: Option<PathBuf>,
 }
 
-/// Serves until the process is told to stop. `ready` is called once with the address and the scheme
+/// Serves until the process is stopped. `ready` is called once with the address and the scheme
 /// when requests are answered.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn serve(
     let shared = Arc::new(Shared::new(hub, state)?);
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
-        // What sites believe of it is in its signatures, so that no more is needed than files.
+        // What sites accept of it is in its signatures, so that no more is needed than files.
         router = router.nest_service("/repository", ServeDir::new(folder));
     }
     let is_tls = tls.is_some();
@@ -105,7 +105,7 @@ fn service(router: &Router, peer: Peer) -> TowerToHyperService<Router> {
     TowerToHyperService::new(router.clone().layer(Extension(peer)))
 }
 
-/// As long as the store answers, systemd's watchdog is told so, twice per period.
+/// As long as the store answers, systemd's watchdog is informed, twice per period.
 async fn feed_watchdog(shared: Arc<Shared>) {
     let Some(period) = Watchdog::of_service().period() else {
         return;

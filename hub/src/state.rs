@@ -81,7 +81,7 @@ pub enum StateError {
     #[error(
         "{problem}; no acknowledgement is signed, the reports that came in are kept and will be \
          acknowledged\nhelp: set this machine's clock; if the fleet signed a wrong time, import a bundle \
-         that was signed after it was put right"
+         that was signed after it was corrected"
     )]
     Clock {
         /// By how much it is off.
@@ -311,7 +311,7 @@ impl Hub {
     /// Says, signed, that the hub has everything of each chain up to a number.
     ///
     /// # Errors
-    /// [`StateError::Name`] when the store holds a name that is none; [`StateError::Clock`] when nothing
+    /// [`StateError::Name`] when the store holds a name that is not one; [`StateError::Clock`] when nothing
     /// should be signed with this machine's clock.
     pub fn acknowledge(
         &mut self,
@@ -394,7 +394,7 @@ impl Hub {
     }
 }
 
-/// A folder with a hub's files and no database is no empty folder.
+/// A folder with a hub's files and no database is not an empty folder.
 fn refuse_lost(folder: &Path) -> Result<(), StateError> {
     let remains = lost::remains(folder)?;
     if remains.is_empty() {

@@ -1,4 +1,4 @@
-//! The fold: whatever the order and the road, the newest state is the newest report of the newest epoch.
+//! The fold: whatever the order and the transport, the newest state is the newest report of the newest epoch.
 
 mod kept;
 mod migrated;

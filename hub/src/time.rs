@@ -1,7 +1,7 @@
 //! The hub's clock, and how moments are written.
 //!
 //! What comes in: the system's clock. What goes out: milliseconds since 1970; what the gate makes of moments is
-//! handed on. [`now_ms`] is the only place of this crate that reads a clock; all else is told the time.
+//! handed on. [`now_ms`] is the only place of this crate that reads a clock; all else gets the time.
 
 use jiff::Timestamp;
 pub use outhaul_gate::time::{DAY_MS, HOUR_MS, ago, parse, rfc3339};

@@ -1,8 +1,8 @@
 //! What people and programs look at: desired beside actual, per site and per assignment.
 //!
-//! What comes in: one consistent reading of the store, and the time. What goes out: a [`Fleet`] of
-//! plain values for the page and the API. Three things are told apart and never merged: whether a
-//! site is heard of, whether it has the newest bundle, and whether what runs is as desired. It decides
+//! What comes in: one consistent reading of the store, and the time. What goes out: a [`FleetView`] of
+//! plain values for the page and the API. Three things are distinguished and never merged: whether a
+//! site reports, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
 mod board;
@@ -72,7 +72,7 @@ pub struct Reading {
 
 /// Everything that the page shows.
 #[derive(Debug, Clone, Serialize)]
-pub struct Fleet {
+pub struct FleetView {
     /// The fleet's id.
     pub fleet: String,
     /// When this was read, RFC 3339.
@@ -106,11 +106,11 @@ pub struct Fleet {
 pub struct Summary {
     /// Sites that are registered and not revoked.
     pub sites: usize,
-    /// Heard of within the last three days.
+    /// Last contact within the last three days.
     pub fresh: usize,
-    /// Heard of, but longer ago.
+    /// Last contact longer ago.
     pub stale: usize,
-    /// Never heard of.
+    /// No contact yet.
     pub never: usize,
     /// Running the newest bundle that is for them, by their own report.
     pub current: usize,
@@ -130,7 +130,7 @@ pub struct Summary {
     pub failed: usize,
     /// Under way.
     pub in_progress: usize,
-    /// Wanted, but the site has not told of it.
+    /// Wanted, but the site has not reported about it.
     pub waiting: usize,
 }
 
@@ -206,11 +206,11 @@ impl Reading {
     }
 
     /// All that the page shows.
-    pub fn view(&self, fleet: &str, now_ms: i64) -> Fleet {
+    pub fn view(&self, fleet: &str, now_ms: i64) -> FleetView {
         let mut sites = self.site_rows(now_ms);
         sites.sort_by(|a, b| (a.attention, &a.site).cmp(&(b.attention, &b.site)));
         let assignments = self.assignment_rows();
-        Fleet {
+        FleetView {
             fleet: fleet.to_owned(),
             read_at: time::rfc3339(now_ms),
             restored: self.restored.map(|restored| RestoredHub {

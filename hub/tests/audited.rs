@@ -114,7 +114,7 @@ fn every_decision_is_recomputed_as_recorded_from_the_root_alone() {
     );
     let again = hub.run(&["audit", "export", hub.path("one.audit").to_str().unwrap()]);
     assert_eq!(code(&again), 1, "{}", stderr(&again));
-    // A later export continues the chain, and one of before is told from a rewritten one.
+    // A later export continues the chain, and an earlier one is distinguished from a rewritten one.
     assert_eq!(gate(&hub, "{}").0, 0);
     let later = exported(&hub, "three.audit").concat();
     let root = fs::read(centre.root()).unwrap();
@@ -213,7 +213,7 @@ fn an_envelope_of_another_site() {
     let audit = audited(&centre, &sealed(&hub, lines));
     says(
         &audit,
-        "what stands for report 1 of site `drone-2` is report 1 of site `drone-1`",
+        "report 1 of site `drone-2` refers to report 1 of site `drone-1`",
     );
     let Recomputed::Missing(missing) = &audit.decisions[0].outcome else {
         panic!("{:?}", audit.decisions[0]);

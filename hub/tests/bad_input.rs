@@ -101,7 +101,7 @@ fn each_mistake_has_its_message_and_code() {
         &hub,
         &["serve", "--listen", "0.0.0.0:0"],
         2,
-        &["there is no TLS", "--insecure-plain-http"],
+        &["no TLS is configured", "--insecure-plain-http"],
     );
     fails(&hub, &["gate", "--environment", "dev"], 2, &["--commit"]);
     let tls = [
@@ -354,7 +354,7 @@ fn a_damaged_file_that_stays_on_the_stick_is_told_and_hides_nothing_that_comes_l
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
     let rows = store.read(|session| session.refusals(9)).unwrap();
     assert_eq!((rows.len(), rows[0].times), (1, 1), "{rows:?}");
-    // Other bytes are news.
+    // Other bytes are reported again.
     damaged[middle] ^= 3;
     fs::write(stick.join("old.reports"), &damaged).unwrap();
     assert_eq!(code(&import()), 4);

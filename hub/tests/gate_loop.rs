@@ -64,7 +64,7 @@ fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
     assert_eq!((closed, &decision["verdict"]), (1, &"closed".into()));
     assert_eq!(first_word(&decision), "no-sites");
 
-    // Such as the folder of its kit: a folder is no request.
+    // Such as the folder of its kit: a folder is not a request.
     fs::create_dir(hub.path("drone-1")).unwrap();
     let named = ["--fingerprint", &fingerprint[..16]];
     let added = hub.json(&[&["site", "add", "drone-1"], &named[..]].concat());

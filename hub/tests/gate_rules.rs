@@ -323,9 +323,12 @@ fn a_revoked_sites_lines_are_one_row_with_a_count_everywhere() {
     fs::write(&file, lines.concat()).unwrap();
     let output = hub.run(&["import", file.to_str().unwrap()]);
     assert_eq!(code(&output), 4);
-    let told: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
-    let refused: Vec<_> = told.iter().filter(|l| l.starts_with("refused: ")).collect();
-    assert_eq!(refused.len(), 1, "{told:?}");
+    let message: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    let refused: Vec<_> = message
+        .iter()
+        .filter(|l| l.starts_with("refused: "))
+        .collect();
+    assert_eq!(refused.len(), 1, "{message:?}");
     assert!(
         refused[0].contains("r.reports:1-53: revoked: "),
         "{refused:?}"

@@ -223,11 +223,11 @@ fn liveness_waits_for_no_query_and_no_writer() {
     socket
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
-    let told = [
+    let message = [
         ("NOTIFY_SOCKET", path.to_str().unwrap()),
         ("WATCHDOG_USEC", "200000"),
     ];
-    let server = hub.serve_in(&[], &told);
+    let server = hub.serve_in(&[], &message);
     let address = server.address();
     // Somebody writes for as long as it takes, and twelve clients ask for the page all the time.
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();

@@ -36,11 +36,11 @@ fn assert_untouched(hub: &Hub) {
 }
 
 #[track_caller]
-fn assert_told(output: &Output, expected: i32, words: &[&str]) {
-    let told = stderr(output);
-    assert_eq!(code(output), expected, "{told}");
+fn assert_reports(output: &Output, expected: i32, words: &[&str]) {
+    let message = stderr(output);
+    assert_eq!(code(output), expected, "{message}");
     for word in words {
-        assert!(told.contains(word), "`{word}` is not in: {told}");
+        assert!(message.contains(word), "`{word}` is not in: {message}");
     }
 }
 
@@ -53,9 +53,9 @@ fn acknowledgements_are_not_written_through_links() {
         "not acknowledged",
         "acks`: it is a symbolic link, not a folder",
     ];
-    assert_told(&output, 3, &words);
+    assert_reports(&output, 3, &words);
     let output = hub.run(&["acks", stick.to_str().unwrap()]);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["a symbolic link", "what is on record is safe"],
@@ -89,14 +89,14 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
         "\\u{1b}[2J.reports",
         "everything else was taken in",
     ];
-    assert_told(&output, 1, &words);
+    assert_reports(&output, 1, &words);
     assert!(!stderr(&output).contains('\u{1b}'));
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("1 report taken in"), "{told}");
+    let message = String::from_utf8(output.stdout).unwrap();
+    assert!(message.contains("1 report taken in"), "{message}");
     assert!(stick.join("acks/drone-1.acks").exists());
     let fifo = stick.join("b.reports");
     let output = hub.run(&["import", fifo.to_str().unwrap()]);
-    assert_told(&output, 3, &["b.reports", "a FIFO", "help:"]);
+    assert_reports(&output, 3, &["b.reports", "a FIFO", "help:"]);
     assert_untouched(&hub);
 }
 
@@ -119,7 +119,7 @@ fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
         ("/dev/zero", "a device"),
     ] {
         let output = hub.run(&["init", "--root", name, "--plain-key", "a test"]);
-        assert_told(&output, 3, &[name, what, "help:"]);
+        assert_reports(&output, 3, &[name, what, "help:"]);
     }
     hub.init(&centre.root());
     for (name, what) in [
@@ -128,7 +128,7 @@ fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
         ("/dev/zero", "a device"),
     ] {
         let output = hub.run(&["site", "add", name]);
-        assert_told(&output, 3, &[name, what, "help:"]);
+        assert_reports(&output, 3, &[name, what, "help:"]);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_file_of_reports_that_nobody_could_have_written_is_not_read() {
     sparse.set_len(1 << 40).unwrap();
     let output = hub.run(&["import", stick.to_str().unwrap()]);
     let words = ["huge.reports: too-large", "nothing of it was read"];
-    assert_told(&output, 4, &words);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("1 report taken in"), "{told}");
+    assert_reports(&output, 4, &words);
+    let message = String::from_utf8(output.stdout).unwrap();
+    assert!(message.contains("1 report taken in"), "{message}");
 }

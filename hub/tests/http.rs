@@ -57,7 +57,7 @@ fn holds_all<T: Serialize + DeserializeOwned>(answer: &Value) {
     assert_eq!(&serde_json::json!(typed), answer);
 }
 
-/// A new bundle is recorded; what is none is refused.
+/// A new bundle is recorded; what is not one is refused.
 #[track_caller]
 fn bundles_over_http(address: &str, bundle: &[u8]) {
     let (status, recorded) = json(address, "POST /api/v1/bundles", bundle);
@@ -147,8 +147,8 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         let path = format!("GET /api/v1/gate?environment=dev&commit={text}");
         let (status, answer) = json(address, &path, b"");
         assert_eq!(status, 400, "{text}: {answer}");
-        let told = answer["error"].as_str().unwrap();
-        assert!(told.contains("full ids only"), "{told}");
+        let message = answer["error"].as_str().unwrap();
+        assert!(message.contains("full ids only"), "{message}");
     }
     let unknown = gate("00000000000000000000000000000000000000aa");
     assert_eq!(unknown["verdict"], "closed");
@@ -272,11 +272,11 @@ fn systemd_is_notified_of_start_work_and_stop() {
         let length = socket.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     };
-    let told = [
+    let message = [
         ("NOTIFY_SOCKET", path.to_str().unwrap()),
         ("WATCHDOG_USEC", "200000"),
     ];
-    let server = hub.serve_in(&[], &told);
+    let server = hub.serve_in(&[], &message);
     let first = [next(), next()];
     for word in ["READY=1\n", "WATCHDOG=1\n"] {
         assert!(first.contains(&word.to_owned()), "{first:?}");

@@ -90,7 +90,7 @@ fn a_folder_whose_database_is_gone_is_no_empty_folder() {
         !names.iter().any(|name| name.ends_with("restoring")),
         "{names:?}"
     );
-    // A set-up that was interrupted goes on, and is no lost hub.
+    // A set-up that was interrupted goes on, and is not a lost hub.
     let other = Hub::new();
     fs::create_dir(other.state()).unwrap();
     fs::write(other.state().join("hub.init"), b"").unwrap();
@@ -220,9 +220,9 @@ fn run_sql(path: &Path, text: &str) {
 const FORGERIES: [(&str, &str); 8] = [
     (
         "CREATE TRIGGER t AFTER INSERT ON reports BEGIN DELETE FROM refusals; END",
-        "trigger `t` is none that this program makes",
+        "trigger `t` was not made by this program",
     ),
-    ("CREATE TABLE other (x)", "table `other` is none"),
+    ("CREATE TABLE other (x)", "table `other` was not made"),
     ("DROP TABLE refusals", "table `refusals` is missing"),
     (
         "UPDATE current_states SET running = NULL",
@@ -271,11 +271,11 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     *changed.last_mut().unwrap() ^= 1;
     refused(&changed, 4, "the database is not the one that was written");
     refused(&good[..good.len() - 1], 4, "is damaged or was changed");
-    refused(b"{}\n", 2, "is no backup of a hub");
+    refused(b"{}\n", 2, "is not a backup of a hub");
     refused(
         &fs::read(hub.state().join("hub.db")).unwrap(),
         2,
-        "is no backup",
+        "is not a backup",
     );
     for (text, part) in FORGERIES {
         refused(&forged(&good, |path| run_sql(path, text)), 4, part);
@@ -310,7 +310,7 @@ fn a_backup_that_does_not_hold_leaves_nothing_behind() {
     fails(&tried, 4, &["has the digest", "help: "]);
     assert!(!hub.path("a").exists());
 
-    // The good one makes its parents, and leftovers of an interrupted restore are no hindrance.
+    // The good one makes its parents, and leftovers of an interrupted restore are no obstacle.
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join("hub.db.restoring"), b"half").unwrap();
     fs::write(deep.join("hub.db-wal"), b"of a database that is gone").unwrap();

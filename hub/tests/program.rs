@@ -1,4 +1,4 @@
-//! Drives the real `outhaul-hub` in a folder of its own.
+//! Drives the real `outhaul-hub` in a separate folder.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ impl Hub {
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--output", "json"]].concat());
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(code(&output), 0, "{told}{}", stderr(&output));
+        let message = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(code(&output), 0, "{message}{}", stderr(&output));
         outhaul_tests::result(&String::from_utf8(output.stdout).unwrap())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What comes in: lines and values of a command, already without what would control a terminal. What goes
 //! out: text, or with `--output json` one [`Envelope`] on standard output; messages in colour where a
-//! person reads them; an exit code. A reader that has gone away (`| head`) ends nothing and is no error:
+//! person reads them; an exit code. A reader that has gone away (`| head`) ends nothing and is not an error:
 //! the work goes on to its end, and its exit code holds. It decides nothing.
 
 use std::cell::RefCell;

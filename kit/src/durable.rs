@@ -3,7 +3,7 @@
 //! What comes in: bytes, and paths below a folder that only this program's user may write. What goes out:
 //! a file that is either the old one or the whole new one, whatever happens meanwhile (temporary file,
 //! fsync, rename, fsync of the folder). Reading is bounded. Every error names the path and states what was
-//! being done to it. It is not for sticks and other folders of strangers: that is [`crate::media`].
+//! being done to it. It is not for sticks and other folders from untrusted sources: that is [`crate::media`].
 
 use std::ffi::OsString;
 use std::fmt;
@@ -253,7 +253,7 @@ fn write_then_rename(temp: &Path, path: &Path, bytes: &[u8], mode: u32) -> Resul
     rename(temp, path)
 }
 
-/// Creates or truncates a file in a folder of our own.
+/// Creates or truncates a file in our own folder.
 ///
 /// # Errors
 /// [`FileError`]
@@ -331,7 +331,7 @@ pub(crate) fn read_bounded(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names in a folder of our own, sorted; a folder that is not there has none.
+/// Names in our own folder, sorted; a folder that is not there has none.
 ///
 /// # Errors
 /// [`FileError`]

@@ -1,6 +1,6 @@
 //! A program that we start, with all that it starts: one process group, ended as one.
 //!
-//! What comes in: a child that was started in a group of its own (`CommandExt::process_group(0)`) and of which the status
+//! What comes in: a child that was started in a separate group (`CommandExt::process_group(0)`) and of which the status
 //! was not taken yet. What goes out: a signal to its whole group. Once the status is taken the number may belong to
 //! somebody else: nothing is sent to it by then.
 

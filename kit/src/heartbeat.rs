@@ -1,4 +1,4 @@
-//! A sign of life from the working thread, and the request to stop.
+//! A heartbeat from the working thread, and the request to stop.
 //!
 //! What comes in: beats from long work (copying, waiting for a playbook). What goes out: what the
 //! service manager's watchdog is notified: it is fed only while the work moves, so that an agent that hangs

@@ -1,4 +1,4 @@
-//! What all programs share: durable files, folders that strangers prepared, text for people, and (with
+//! What all programs share: durable files, folders that untrusted parties prepared, text for people, and (with
 //! the features `console`, `completions`, `signals` and `service`) the edge of a command line or a service.
 //!
 //! What comes in: paths, bytes and foreign text. What goes out: files that are whole or not there, files

@@ -1,9 +1,9 @@
-//! Folders that a stranger may have prepared: sticks, watched folders, whatever travels.
+//! Untrusted folders: sticks, watched folders, whatever travels.
 //!
 //! What comes in: the path that a person or a configuration names, and relative names below it. What goes
 //! out: regular files, whole or not there, and bounded listings. Every part of a name is opened without
 //! following links; a link, FIFO, socket or device is an error that names it, found before it is opened,
-//! so that nothing here leaves the folder, waits for a stranger or wakes a device. The folder itself may
+//! so that nothing here leaves the folder, waits for an untrusted party or wakes a device. The folder itself may
 //! be reached through links: it is what the person named.
 
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub struct Bounds {
 pub struct Listing {
     /// Regular files with a wanted name, relative to the medium, sorted.
     pub files: Vec<PathBuf>,
-    /// What has a wanted name and is no regular file, and folders that could not be read.
+    /// What has a wanted name and is not a regular file, and folders that could not be read.
     pub unusable: Vec<FileError>,
     /// How many regular files have another name.
     pub ignored: usize,
@@ -155,7 +155,7 @@ pub fn marks(file: &File) -> io::Result<Marks> {
     })
 }
 
-/// An open folder of a stranger.
+/// An open folder of an untrusted party.
 #[derive(Debug)]
 pub struct Media {
     root: OwnedFd,

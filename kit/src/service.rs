@@ -35,7 +35,7 @@ impl Watchdog {
         }
     }
 
-    /// The longest time without a sign of life, if there is one.
+    /// The longest time without a heartbeat, if there is one.
     pub fn period(&self) -> Option<Duration> {
         self.period
     }

@@ -1,4 +1,4 @@
-//! Foreign text for people: what a stranger wrote must not control the terminal that shows it.
+//! Foreign text for people: what an untrusted party wrote must not control the terminal that shows it.
 //!
 //! What comes in: names of files, messages of other programs. What goes out: the same text, with control
 //! characters, line separators and changes of writing direction shown as `\u{…}`. It changes nothing
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::path::Path;
 
-/// The text with everything in it that a terminal or log would obey instead of show, escaped.
+/// The text with everything in it that a terminal or log would follow instead of show, escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() || is_invisible(c))
 }
@@ -23,13 +23,13 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
 /// A JSON document with the same meaning, in which nothing controls a terminal: JSON itself escapes only
 /// what is below the space.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
-    if !text.chars().any(obeyed) {
+    let acted_on = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
+    if !text.chars().any(acted_on) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if obeyed(c) {
+        if acted_on(c) {
             // All of them are in the first plane.
             plain.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
@@ -63,13 +63,13 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(&obeyed) {
+fn escaped(text: &str, acted_on: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&acted_on) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if obeyed(c) {
+        if acted_on(c) {
             plain.extend(c.escape_unicode());
         } else {
             plain.push(c);

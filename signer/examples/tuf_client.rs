@@ -14,7 +14,7 @@
 //! trusted metadata, is a failure, and the file gets a line (`same`, or why a tar could not hold the
 //! files: bundles are stricter about names than servers). What a site does differently (dates as a verdict, floors, one stream) is switched off:
 //! this shows that the walk below it is the specification's. It fetches over plain HTTP with a few
-//! lines of its own, because the suite's server is local and nothing here trusts the transport.
+//! its own lines, because the suite's server is local and nothing here trusts the transport.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ fn refreshed(
     Ok((walk, outcome))
 }
 
-/// Ends the program as the suite does not expect it: two roads must not have two verdicts.
+/// Ends the program as the suite does not expect it: two transports must not have two verdicts.
 fn opposite(http: &Outcome, tar: &Outcome) -> Box<dyn Error> {
     let text = format!("over HTTP: {http:?}; from the tar: {tar:?}");
     if http.is_ok() {

@@ -1,8 +1,8 @@
-//! The lower bound of time: what a site knows of "now" when nothing may be believed of its clock.
+//! The lower bound of time: what a site knows of "now" when nothing may be accepted of its clock.
 //!
 //! What comes in: times that the fleet's metadata signed, a hub's word, readings of the boot clock, and the
 //! wall clock with the caller's word on whether something trustworthy set it. What goes out: a bound that
-//! only rises, and the "now" by which expiry is judged. Pure: it reads no clock. The wall clock never
+//! only rises, and the "now" by which expiry is verified. Pure: it reads no clock. The wall clock never
 //! raises the bound and a hub's at most by [`HUB_SLACK`], so that a wrong date of 2099 cannot shut a site
 //! for good and one of 1970 opens nothing. It falls only when the fleet's root takes away the key that
 //! signed the time. [`implausible`] is for those who sign: a wrong clock is best stopped there.
@@ -74,7 +74,7 @@ impl LowerBound {
         self.keep_ahead(hub.max(self.at()));
     }
 
-    /// Begins anew at `signed`, as the boot clock stands: the key that signed what was believed before does
+    /// Begins anew at `signed`, as the boot clock stands: the key that signed what was trusted before does
     /// not count any more.
     pub fn restart(&mut self, signed: Timestamp) {
         self.at = signed;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: what the centre knows of a new site, or bytes of a stick. What goes out: JSON text, or
 //! a [`Kit`] of which the root metadata was checked to be signed by its own keys. The kit is the one moment of
-//! trust on first use: after it no file of this kind changes what a site believes. A request proves
+//! trust on first use: after it no file of this kind changes what a site accepts. A request proves
 //! that its site has the kit ([`proven_kit`]) without showing the kit's token.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub struct Kit {
     /// The hub's public key, SPKI PEM; empty when there is no hub yet.
     #[serde(default)]
     pub hub_key: String,
-    /// The certificate authority that vouches for the hub and the repository over HTTPS, PEM; empty for
+    /// The certificate authority of the hub and the repository over HTTPS, PEM; empty for
     /// the authorities of the system.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hub_ca: String,
@@ -70,7 +70,7 @@ pub struct KitStream {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KitError {
-    /// The hub's key is no key.
+    /// The hub's key is not a key.
     #[error("the kit's hub key cannot be used")]
     HubKey {
         /// Why.
@@ -206,7 +206,7 @@ impl Kit {
         kit_key(&self.fleet, &self.site, &self.token)
     }
 
-    /// The kit's id: the id of the public half of [`Kit::key`], 64 hexadecimal digits. It is no secret.
+    /// The kit's id: the id of the public half of [`Kit::key`], 64 hexadecimal digits. It is not secret.
     pub fn id(&self) -> String {
         self.key().public().id()
     }

@@ -1,6 +1,6 @@
 //! Signed envelopes (DSSE): what a site sends home, and what a hub answers.
 //!
-//! What comes in: a payload with its type and a key, or bytes that a stranger carried. What goes out:
+//! What comes in: a payload with its type and a key, or bytes that an untrusted party carried. What goes out:
 //! JSON text of one line, or a payload that one of the named keys signed. The signature covers the
 //! type and the exact payload bytes, so nothing is encoded again before it is checked.
 //! It never looks at a payload; the name of [`Envelope::unverified_payload`] states what it gives.
@@ -24,7 +24,7 @@ pub struct Envelope {
     signatures: Vec<(String, Vec<u8>)>,
 }
 
-/// Why an envelope is not believed.
+/// Why an envelope is not trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {

@@ -178,7 +178,7 @@ impl Fleet {
     /// Remembers where the hub is and what its key is, for the kits of new sites.
     ///
     /// # Errors
-    /// [`FleetError`] when the key is no key or the settings cannot be written.
+    /// [`FleetError`] when the key is not a key or the settings cannot be written.
     pub fn set_hub(&mut self, url: &str, key_pem: &str) -> Result<(), FleetError> {
         if !key_pem.is_empty() {
             PublicKey::from_pem(key_pem)?;

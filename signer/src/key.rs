@@ -125,7 +125,7 @@ impl SigningKey {
     /// A key from `path`: PKCS#8 PEM, encrypted with `secret`.
     ///
     /// # Errors
-    /// [`KeyError`] when the file is missing, can be read by others, is no key, or `secret` is wrong.
+    /// [`KeyError`] when the file is missing, can be read by others, is not a key, or `secret` is wrong.
     pub fn load(path: &Path, secret: &Secret) -> Result<Self, KeyError> {
         let pem = read_secret_file(path)?;
         let (label, der) = pkcs8::SecretDocument::from_pem(&pem)
@@ -168,7 +168,7 @@ impl SigningKey {
     /// Whether the encrypted key in `path` rests weaker than a new one of `cost` would.
     ///
     /// # Errors
-    /// [`KeyError`] when it cannot be read or is no encrypted key.
+    /// [`KeyError`] when it cannot be read or is not an encrypted key.
     pub fn is_weaker(path: &Path, cost: Cost) -> Result<bool, KeyError> {
         let pem = read_secret_file(path)?;
         let (_, der) = pkcs8::SecretDocument::from_pem(&pem)
@@ -179,7 +179,7 @@ impl SigningKey {
     /// A key from `path` that is not encrypted: a site's own, in the folder that only its agent reads.
     ///
     /// # Errors
-    /// [`KeyError`] when the file is missing, can be read by others, or is no key.
+    /// [`KeyError`] when the file is missing, can be read by others, or is not a key.
     pub fn load_plain(path: &Path) -> Result<Self, KeyError> {
         let pem = read_secret_file(path)?;
         let key = KeypairBytes::from_pkcs8_pem(&pem)

@@ -1,7 +1,7 @@
-//! Outhaul's trust: keys, signed metadata, envelopes, and the rules by which a site believes them.
+//! Outhaul's trust: keys, signed metadata, envelopes, and the rules by which a site verifies them.
 //!
 //! Two sides. The centre's: a [`Fleet`] folder signs what is published ([`publish`], [`ceremony`]).
-//! The site's: [`trust::verify`] decides over bytes alone what may be believed, with floors that
+//! The site's: [`trust::verify`] decides over bytes alone what may be accepted, with floors that
 //! no older metadata passes and a [`clock`] that no wrong date misleads.
 //! What comes in: keys, bytes, times that the caller names. What goes out: signed bytes, or a verdict
 //! that states what was expected and what was found. It opens no connection and reads no clock, and

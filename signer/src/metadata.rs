@@ -2,7 +2,7 @@
 //!
 //! What comes in: typed values and signers. What goes out: the file's bytes; the signed part is encoded
 //! once, canonically, and these same bytes are signed and shipped. Reading back is for files that this
-//! module wrote itself: what others wrote is judged by [`crate::trust`] and never here.
+//! module wrote itself: what others wrote is verified by [`crate::trust`] and never here.
 
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ pub struct Targets {
     pub delegations: Option<Delegations>,
 }
 
-/// One file that targets metadata vouches for.
+/// One file that targets metadata lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFile {
     /// Size in bytes.
@@ -187,7 +187,7 @@ pub struct DelegatedRole {
     pub threshold: usize,
     /// Whether the search ends at it.
     pub terminating: bool,
-    /// The names that it may vouch for.
+    /// The names that it may list.
     pub paths: Vec<String>,
 }
 

@@ -147,7 +147,7 @@ impl Fleet {
         Ok(published.max(marked).saturating_add(1))
     }
 
-    /// Signs the metadata of one bundle. A new stream gets a key of its own, and the targets metadata
+    /// Signs the metadata of one bundle. A new stream gets a separate key, and the targets metadata
     /// lists it. Nothing is published before [`Fleet::commit`].
     ///
     /// # Errors

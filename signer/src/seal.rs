@@ -222,7 +222,7 @@ impl Identities {
     /// Every key file (`*.age`) in `folder`, by name; none when the folder is not there.
     ///
     /// # Errors
-    /// [`SealError`] when the folder cannot be read, holds more than 64 keys, or one file is no key.
+    /// [`SealError`] when the folder cannot be read, holds more than 64 keys, or one file is not a key.
     pub fn load_folder(folder: &Path) -> Result<Self, SealError> {
         let failed = |source| FileError {
             doing: "list",

@@ -3,10 +3,10 @@
 //! It revokes keys, raises floors and brings time to a site that no bundle reaches: as a file, as a QR
 //! code, or typed. What comes in: the metadata files of a publication, or bytes and text of unknown
 //! origin. What goes out: at most a few KiB, or the same files byte for byte, which
-//! [`crate::trust::verify`] then judges like those of any other road. The slip itself proves nothing:
+//! [`crate::trust::verify`] then verifies like those of any other transport. The slip itself proves nothing:
 //! its checksum finds typing errors, and the names in its head are hints for messages.
 //!
-//! Nothing unverified may be decompressed, so this is no compression: each value of canonical JSON has one
+//! Nothing unverified may be decompressed, so this is not compression: each value of canonical JSON has one
 //! shorter spelling and back ([`json`]), with bounds on input, output and depth, and a slip that is
 //! spelled in any other way is refused.
 
@@ -37,7 +37,7 @@ pub const PREFIX: &str = "OUTHAUL:";
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// A freshness slip. Whether it may be believed is for [`crate::trust::verify`] to say.
+/// A freshness slip. Whether it may be accepted is for [`crate::trust::verify`] to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slip {
     fleet: String,
@@ -123,7 +123,7 @@ impl Slip {
     /// this stream needs are left out as well.
     ///
     /// # Errors
-    /// [`SlipError`] when a name is no name of metadata or it gets too large.
+    /// [`SlipError`] when a name is not a name of metadata or it gets too large.
     pub fn new(
         fleet: &str,
         role: &str,
@@ -147,12 +147,12 @@ impl Slip {
         Ok(slip)
     }
 
-    /// The fleet that the slip names. A hint: nothing vouches for it.
+    /// The fleet that the slip names. An unverified hint.
     pub fn fleet(&self) -> &str {
         &self.fleet
     }
 
-    /// The stream's role that the slip names. A hint: nothing vouches for it.
+    /// The stream's role that the slip names. An unverified hint.
     pub fn role(&self) -> &str {
         &self.role
     }

@@ -1,4 +1,4 @@
-//! What a site may believe: metadata of a fleet, checked against what the site believed before.
+//! What a site may accept: metadata of a fleet, checked against what the site accepted before.
 //!
 //! What comes in: the metadata accepted last, the floors (highest versions ever accepted), a source of
 //! bytes (a bundle's members or a folder behind HTTPS), the site's role, and what is known of the time.
@@ -46,7 +46,7 @@ impl fmt::Debug for TrustedMetadata {
 }
 
 impl TrustedMetadata {
-    /// The beginning of trust: root metadata that came by a road which the operator trusts.
+    /// The beginning of trust: root metadata that came by a transport which the operator trusts.
     ///
     /// # Errors
     /// [`TrustError`] when the root metadata is malformed or not signed by its own keys.
@@ -102,7 +102,7 @@ pub struct Acceptance {
     pub expires: Timestamp,
     /// The new floors: the version of each role by its name without `.json`, `root` included.
     pub versions: BTreeMap<String, u64>,
-    /// Whether the fleet's root took the key away that signed the times that were believed so far: the
+    /// Whether the fleet's root took the key away that signed the times that were trusted so far: the
     /// lower bound begins anew at `signed_at`, which is how a fleet undoes what a wrong clock signed.
     pub time_restarts: bool,
     /// Whether a role has expired. Blocks a new install; what runs goes on, and the state is kept.
@@ -127,7 +127,7 @@ fn restarted(now: TimePolicy, restarts: bool, signed_at: Timestamp) -> TimePolic
     }
 }
 
-/// Checks what `source` offers for the stream `role` against what the site believes.
+/// Checks what `source` offers for the stream `role` against what the site accepted.
 ///
 /// The same metadata again is accepted again. `floors` may hold more than `trusted` remembers: a store
 /// that was rolled back or replaced is caught by them. A floor falls only when a newer root (or, for

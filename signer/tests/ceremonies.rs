@@ -235,7 +235,7 @@ fn a_stream_that_needs_two_signatures_is_countersigned_elsewhere() {
     assert_eq!((review.number_before, review.number), (1, 2));
     assert_eq!((review.threshold, review.keys.len()), (2, 2));
     assert!(review.contents.is_some() && !review.again);
-    // The stream's own number 1 is no next one, and another index is not the one that is signed.
+    // The stream's own number 1 is not a next one, and another index is not the one that is signed.
     let mut other = shown.clone();
     other.index = String::new();
     let other = other.with_index(b"{}");

@@ -1,4 +1,4 @@
-//! Freshness slips: small, and for a site as good as any other road.
+//! Freshness slips: small, and for a site as good as any other transport.
 
 use outhaul_signer::slip::Slip;
 use outhaul_signer::trust::{self, TrustedMetadata};

@@ -46,7 +46,7 @@ fn main() {
         return;
     }
     let agent = agent();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for size in SIZES {
         let folder = tempfile::tempdir().unwrap();
         let (kit, bundle) = publish(folder.path(), size);
@@ -77,7 +77,7 @@ fn main() {
             theirs.push(begun.elapsed());
         }
         let (ours, theirs) = (best(&ours), best(&theirs));
-        told.push(format!(
+        reported.push(format!(
             "import of {} MiB by the agent: {:.0} MiB/s; sha256sum: {:.0} MiB/s; ratio {:.2} (aim 0.80); \
              peak memory {:.1} MiB (aim 64)",
             size / MIB,
@@ -87,7 +87,7 @@ fn main() {
             peak as f64 / 1024.0,
         ));
     }
-    for line in told {
+    for line in reported {
         println!("{line}");
     }
 }

@@ -32,7 +32,7 @@ pub enum Sources {
     /// Every source is this folder.
     Folder(PathBuf),
     /// Each `GitRepository` is cloned from its `spec.url`, with the authority in its `secretRef`; of these URLs, from
-    /// the folder that stands for it.
+    /// the folder that it is mapped to.
     Git(Vec<(String, PathBuf)>),
 }
 

@@ -1,7 +1,7 @@
 //! A real Kubernetes API server for tests: etcd and kube-apiserver on this host, no kubelet, no container.
 //!
 //! What comes in: a folder, and `OUTHAUL_KUBE_APISERVER`, which `.ci/programs/build cluster` builds. What goes out: a
-//! server with a certificate of its own, static tokens, and requests to it by `curl`, as anybody else would
+//! server with a separate certificate, static tokens, and requests to it by `curl`, as anybody else would
 //! make them. It listens on loopback only and ends with its value.
 
 use std::fs;
@@ -284,7 +284,7 @@ impl ApiServer {
         path
     }
 
-    /// Requests for a thread of its own.
+    /// Requests for a separate thread.
     pub fn requests(&self) -> Requests {
         Requests {
             folder: self.folder.clone(),

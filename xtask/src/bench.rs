@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: the ratios that the design promises, measured in one run.
 //!
-//! What comes in: the crates with a benchmark of their own (`<crate>/benches/`). What goes out: what
+//! What comes in: the crates with a separate benchmark (`<crate>/benches/`). What goes out: what
 //! they print: each figure as a ratio against the tool that one would use instead.
 
 use std::process::Command;

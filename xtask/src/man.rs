@@ -1,7 +1,7 @@
 //! `cargo xtask man`: man pages and completions of the programs.
 //!
-//! What comes in: a folder. What goes out: `man1/*.1` and `completions/*` in it. They are made by a package
-//! of its own, which links the programs; the other commands here need none of them.
+//! What comes in: a folder. What goes out: `man1/*.1` and `completions/*` in it. They are made by a separate
+//! package, which links the programs; the other commands here need none of them.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the workspace. What goes out: seconds for a build from nothing (with `--clean`), and for
 //! one after a touched file of the renderer, of the bundles and of the agent. Everything is built in a
-//! folder of its own below `target/`, and no source is changed: a new time on a file is what makes cargo
+//! separate folder below `target/`, and no source is changed: a new time on a file is what makes cargo
 //! build again. It does not measure how long the tests run.
 
 use std::fs::File;

@@ -100,7 +100,7 @@ pub fn findings() -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What `sysusers.d` and `tmpfiles.d` meet, on a root of their own or without doing anything.
+/// What `sysusers.d` and `tmpfiles.d` meet, on a separate root or without doing anything.
 fn users_and_folders(new_root: &Path, version: u32) -> Result<Vec<String>> {
     let (users, folders) = (all_in("sysusers.d")?, all_in("tmpfiles.d")?);
     fs::create_dir_all(new_root.join("etc"))?;

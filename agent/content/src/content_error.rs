@@ -49,7 +49,7 @@ pub enum GenerationError {
         problem: String,
     },
     /// The index asks for content that neither it nor the store has.
-    #[error("nothing carries the content {content} of `{path}`")]
+    #[error("no blob contains the content {content} of `{path}`")]
     Lacking {
         /// The content.
         content: Digest,

@@ -34,14 +34,14 @@ pub const CHECKED: &str = "checked";
 /// # Errors
 /// [`GenerationError`] of what it reads or writes.
 pub fn check(desired: &Desired) -> Result<(), GenerationError> {
-    for (file, path, told) in desired.files() {
+    for (file, path, shown) in desired.files() {
         let found = match digest_of(&path) {
             Ok(digest) if digest == file.content => continue,
             Ok(digest) => digest.to_string(),
             Err(error) => error.to_string(),
         };
         return Err(GenerationError::Changed {
-            path: told,
+            path: shown,
             expected: file.content,
             found,
         });

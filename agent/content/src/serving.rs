@@ -98,7 +98,7 @@ pub fn describe(folder: &Path, index: &Index) -> Option<Description> {
         });
     }
     all.repositories
-        .extend(index.served.repositories.iter().map(|one| git::Entry {
+        .extend(index.served.repositories.iter().map(|one| git::GitEntry {
             url: one.url.clone(),
             refs: one.refs.clone(),
             head: one.head.clone(),

@@ -13,7 +13,7 @@ use outhaul_signer::clock::BootReading;
 
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server};
-use crate::http::Client;
+use crate::http::ServerClient;
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AskConfig;
 use outhaul_settings::apply;
@@ -63,7 +63,7 @@ impl Facilities for Host {
         ca: Option<&Path>,
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError> {
-        Ok(Box::new(Client::new(base, ca, pem)?))
+        Ok(Box::new(ServerClient::new(base, ca, pem)?))
     }
 
     fn ask(

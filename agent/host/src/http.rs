@@ -1,14 +1,16 @@
 //! HTTP towards a repository or a hub: how long an answer may last, and what a status means.
 //!
 //! What comes in: a base URL and, where a site has its own, a certificate authority. What goes out: a
-//! [`Client`], a [`Server`] with bounded answers and timeouts. What comes over it is not trusted for that: signatures decide, TLS
+//! [`ServerClient`], a [`Server`] with bounded answers and timeouts. What comes over it is not trusted for that: signatures decide, TLS
 //! keeps curious eyes out. How a connection is set up is in `kit/http`.
 
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use outhaul_http::{Answer, Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request};
+use outhaul_http::{
+    Authority, BaseUrl, ClientSettings, HttpError, Method, Proxy, Request, Response,
+};
 
 use crate::error::AgentError;
 use crate::facilities::{Server, Span};
@@ -20,13 +22,13 @@ const WHOLE: Duration = Duration::from_secs(3600);
 
 /// A connection to one place.
 #[derive(Debug)]
-pub struct Client {
+pub struct ServerClient {
     http: outhaul_http::Client,
     base: BaseUrl,
     part: Duration,
 }
 
-impl Client {
+impl ServerClient {
     /// A client for what lies below `base`. `ca` is a file with the authority to trust, else `pem` (from
     /// the kit) is it, else the system's.
     ///
@@ -69,12 +71,12 @@ impl Client {
         self.http.request(method, &self.url(path))
     }
 
-    fn body(&self, path: &str, answer: Answer, max_bytes: u64) -> Result<Vec<u8>, AgentError> {
+    fn body(&self, path: &str, answer: Response, max_bytes: u64) -> Result<Vec<u8>, AgentError> {
         let bytes = answer.bytes(max_bytes);
         bytes.map_err(|error| self.failed(path, error.problem()))
     }
 
-    fn unexpected(&self, path: &str, answer: &Answer) -> AgentError {
+    fn unexpected(&self, path: &str, answer: &Response) -> AgentError {
         self.failed(path, format!("the server answers {}", answer.status_text()))
     }
 
@@ -86,7 +88,7 @@ impl Client {
     }
 }
 
-impl Server for Client {
+impl Server for ServerClient {
     fn url(&self, path: &str) -> String {
         self.base.join(path)
     }
@@ -159,17 +161,17 @@ fn unusable(error: HttpError) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, Server as _};
+    use super::{Server as _, ServerClient};
 
     #[test]
     fn a_url_is_checked_before_its_authority_is_read() {
         let missing = std::path::Path::new("/nowhere/ca.pem");
-        let error = Client::new("http://example.org", Some(missing), "").unwrap_err();
+        let error = ServerClient::new("http://example.org", Some(missing), "").unwrap_err();
         assert!(error.to_string().contains("cannot be used"), "{error}");
         // In capitals it is HTTPS all the same.
-        let error = Client::new("HTTPS://127.0.0.1:1", Some(missing), "").unwrap_err();
+        let error = ServerClient::new("HTTPS://127.0.0.1:1", Some(missing), "").unwrap_err();
         assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
-        let client = Client::new("HTTP://127.0.0.1:1/", None, "").unwrap();
+        let client = ServerClient::new("HTTP://127.0.0.1:1/", None, "").unwrap();
         let error = client.get("x", 10).unwrap_err().to_string();
         assert!(error.contains("http://127.0.0.1:1/x"), "{error}");
     }

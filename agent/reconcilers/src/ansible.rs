@@ -63,7 +63,7 @@ impl Ansible {
             .get_or_init(|| playbook::python(self.config.python.as_deref()));
         python.as_deref().ok_or_else(|| ApplyError::Program {
             program: "python3".into(),
-            problem: "no Python 3 that works was found".into(),
+            problem: "no working Python 3 was found".into(),
         })
     }
 
@@ -226,7 +226,7 @@ fn items(desired: &Desired) -> Vec<Item> {
         .collect()
 }
 
-/// The playbooks of an assignment that an earlier memory of this agent must have run, as items of the inventory:
+/// The playbooks of an assignment that an earlier state folder of this agent must have run, as items of the inventory:
 /// what is kept for its removal shows it, or that it is in the `oldest` bundle that was kept to go back to.
 pub fn known_again(site: &dyn ReconcilerContext, desired: &Desired, oldest: bool) -> Vec<Item> {
     if !oldest && !site.kept(desired.assignment.name.as_str()).is_dir() {

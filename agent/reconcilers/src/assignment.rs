@@ -55,8 +55,8 @@ impl Desired {
             )
         });
         let payload = self.assignment.payload.iter().map(move |file| {
-            let told = format!("{name}/payload/{}", file.path);
-            (file, self.payload.join(file.path.as_str()), told)
+            let shown = format!("{name}/payload/{}", file.path);
+            (file, self.payload.join(file.path.as_str()), shown)
         });
         rendered.chain(payload)
     }

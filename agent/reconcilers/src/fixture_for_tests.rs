@@ -1,7 +1,7 @@
 //! What the tests of all reconcilers stand on: a site in a temporary folder, its key, and an inventory in memory.
 //!
 //! What comes in: a folder. What goes out: [`ReconcilerContext`] whose values open with a real key, a [`Ledger`] that
-//! remembers what it was told, and assignments with their files on disk. Nothing of it is in a program.
+//! records what was reported to it, and assignments with their files on disk. Nothing of it is in a program.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ impl Keys for HeldKeys {
     fn open_file(
         &self,
         path: &Path,
-        told: &str,
+        shown: &str,
         here: &Binding<'_>,
     ) -> Result<Option<OpenedText>, SealedError> {
         let text = fs::read_to_string(path).unwrap();
@@ -74,8 +74,8 @@ impl Keys for HeldKeys {
             environment: here.environment,
             workload: here.workload,
         };
-        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(told), &here)
-            .map_err(|problem| SealedError::Value(format!("`{told}`, {problem}")))?;
+        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(shown), &here)
+            .map_err(|problem| SealedError::Value(format!("`{shown}`, {problem}")))?;
         Ok((!opened.values.is_empty()).then_some(OpenedText {
             text: opened.text,
             values: opened.values,
@@ -87,7 +87,7 @@ impl Keys for HeldKeys {
     }
 }
 
-/// Remembers what it was told, as the database would.
+/// Records what was reported to it, as the database would.
 #[derive(Default)]
 pub struct MemoryLedger(pub Vec<Item>);
 

@@ -94,7 +94,7 @@ impl Folder {
     }
 
     /// The files of an assignment that are in the target, as items of the inventory: first those with exactly
-    /// the content that it wants, which an earlier memory of this agent must have written, then those with
+    /// the content that it wants, which an earlier state folder of this agent must have written, then those with
     /// another one.
     pub fn known_again(&self, desired: &Desired) -> (Vec<Item>, Vec<Item>) {
         let (Ok(wanted), Ok(Some(target))) = (self.opened(desired), self.open_target(false)) else {
@@ -122,9 +122,9 @@ impl Folder {
     fn opened(&self, desired: &Desired) -> Result<BTreeMap<String, DesiredFile>, SealedError> {
         let mut wanted = wanted(desired);
         let keys = self.site.keys()?;
-        for (told, file) in &mut wanted {
+        for (shown, file) in &mut wanted {
             file.opened = keys
-                .open_file(&file.from, told, &desired.binding())?
+                .open_file(&file.from, shown, &desired.binding())?
                 .map(|opened| opened.text);
         }
         Ok(wanted)
@@ -132,9 +132,9 @@ impl Folder {
 }
 
 fn wanted(desired: &Desired) -> BTreeMap<String, DesiredFile> {
-    let one = |(file, from, told): (&outhaul_bundle::index::File, PathBuf, String)| {
+    let one = |(file, from, shown): (&outhaul_bundle::index::File, PathBuf, String)| {
         (
-            told,
+            shown,
             DesiredFile {
                 content: file.content,
                 size: file.size,
@@ -385,7 +385,7 @@ impl Reconciler for Folder {
     }
 }
 
-/// Removes recorded files. What is no plain file any more is somebody else's and stays.
+/// Removes recorded files. What is not a plain file any more is somebody else's and stays.
 fn remove_files(
     target: &Beneath,
     items: &[Item],

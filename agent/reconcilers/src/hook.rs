@@ -122,14 +122,14 @@ impl Hook {
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        let told = AssignmentDescription {
+        let description = AssignmentDescription {
             name: assignment,
             generation: items.iter().map(|item| item.generation).max().unwrap_or(0),
             desired: None,
         };
         let message = Message {
             items: Some(contract::items(items)),
-            ..self.message(HookVerb::Remove, Some(&told))
+            ..self.message(HookVerb::Remove, Some(&description))
         };
         let all_failed = |why: &str| Ok(vec![step(assignment, "failed", why)]);
         let said = self.ask(&message, heartbeat)?;
@@ -149,12 +149,12 @@ impl Hook {
         }
         let (mut removed, mut left, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for item in items {
-            let told = answer.steps.iter().find(|step| step.item == item.item);
-            match told.map(|step| step.status) {
+            let found = answer.steps.iter().find(|step| step.item == item.item);
+            match found.map(|step| step.status) {
                 Some(StepStatus::Removed) => removed.push(item.clone()),
                 Some(StepStatus::Left) => left.push(item.clone().left()),
                 _ => {
-                    let why = told.map_or("", |step| step.message.as_str());
+                    let why = found.map_or("", |step| step.message.as_str());
                     let why = match why {
                         "" if answer.status == HookStatus::Failed => &answer.message,
                         "" => "the hook did not say that it removed it",
@@ -164,7 +164,7 @@ impl Hook {
                     continue;
                 }
             }
-            steps.extend(told.map(contract::HookStep::to_result));
+            steps.extend(found.map(contract::HookStep::to_result));
         }
         ledger.forget(&removed)?;
         ledger.intend(&left)?;

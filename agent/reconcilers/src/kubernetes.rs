@@ -39,7 +39,7 @@ mod values;
 mod wait;
 
 use argocd::ArgoCd;
-use controller::{Controller, PlainManifests};
+use controller::{ManifestController, PlainManifests};
 use flux::Flux;
 use inspect::InspectedObject;
 use objects::DesiredObjects;
@@ -53,7 +53,7 @@ pub const KIND: &str = "kubernetes";
 #[derive(Debug)]
 pub struct Kubernetes {
     config: KubernetesConfig,
-    controller: Box<dyn Controller>,
+    controller: Box<dyn ManifestController>,
     site: Rc<dyn ReconcilerContext>,
 }
 
@@ -258,7 +258,7 @@ impl Kubernetes {
         Item::intent(self.kind(), desired, key, mark.to_text())
     }
 
-    /// What an earlier memory of this site would have recorded of an assignment. The objects themselves say
+    /// What an earlier state folder of this site would have recorded of an assignment. The objects themselves say
     /// whether they are still this site's, when they are to go.
     pub fn known_again(&self, desired: &Desired) -> Vec<Item> {
         let Ok(mut all) = self.read(desired) else {

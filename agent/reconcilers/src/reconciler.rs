@@ -13,7 +13,7 @@
 //!   assignment is applied then;
 //! - returns a failed assignment as a result; an error ([`ApplyError`]) is for a host on which nothing of its kind
 //!   can be applied now, and no bundle is blamed for it;
-//! - gives a sign of life while it works, and ends between two actions when it is asked to stop;
+//! - gives a heartbeat while it works, and ends between two actions when it is asked to stop;
 //! - shows no sealed value in a result, an error, an item or a log.
 //!
 //! What every reconciler does alike is run for all of them by the agent's conformance suite.
@@ -58,9 +58,9 @@ pub trait Reconciler: fmt::Debug {
         if !recorded.is_empty() {
             return Vec::new();
         }
-        let files = desired.files().map(|(_, _, told)| Change {
+        let files = desired.files().map(|(_, _, shown)| Change {
             action: "add",
-            item: told,
+            item: shown,
         });
         files.collect()
     }

@@ -30,7 +30,7 @@ pub mod protocol;
 
 use protocol::{FORMAT, HelperAnswer, HelperRequest, HelperVerb, MAX_ANSWER_BYTES, Remaining};
 
-/// How often somebody who waits for an answer gives a sign of life.
+/// How often somebody who waits for an answer gives a heartbeat.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The item that stands for what is not known yet.
@@ -89,9 +89,9 @@ impl Remote {
             verb,
             number,
             index: self.site.index(number)?,
-            assignment: assignment
-                .parse()
-                .map_err(|_| self.gone("is not asked for a name that is none"))?,
+            assignment: assignment.parse().map_err(|_| {
+                self.gone("was asked for something that is not an assignment's name")
+            })?,
             values: values.clone(),
         };
         let line = line::of(&request);
@@ -116,7 +116,7 @@ impl Remote {
         }
     }
 
-    /// The answer, after as many signs of life as it takes.
+    /// The answer, after as many heartbeats as it takes.
     fn listen(
         &self,
         verb: HelperVerb,
@@ -152,7 +152,7 @@ impl Remote {
                     silent_s += TICK.as_secs();
                     if silent_s >= self.silence_s {
                         return Err(self.gone(&format!(
-                            "has been silent for {silent_s} s, although work gives a sign of life every 2 s"
+                            "has been silent for {silent_s} s, although it sends a heartbeat every 2 s"
                         )));
                     }
                 }

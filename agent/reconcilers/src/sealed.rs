@@ -34,7 +34,7 @@ pub struct Binding<'a> {
 pub struct OpenedText {
     /// The text.
     pub text: Zeroizing<String>,
-    /// What must be struck out of anything that is told.
+    /// What must be struck out of anything that is reported.
     pub values: Vec<Zeroizing<String>>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for OpenedText {
 
 /// Who holds the keys of this site.
 pub trait Keys {
-    /// The file at `path`, named `told`, with its values as they belong to `here`; `None` when it has none.
+    /// The file at `path`, named `shown`, with its values as they belong to `here`; `None` when it has none.
     ///
     /// # Errors
     /// [`SealedError`] when a value cannot be opened by this site, belongs elsewhere, or does not fit where it
@@ -54,7 +54,7 @@ pub trait Keys {
     fn open_file(
         &self,
         path: &Path,
-        told: &str,
+        shown: &str,
         here: &Binding<'_>,
     ) -> Result<Option<OpenedText>, SealedError>;
 
@@ -122,10 +122,10 @@ pub fn copy_opened(
             if kind.is_dir() {
                 folders.push(relative);
             } else if kind.is_file() {
-                let told = relative.to_string_lossy().into_owned();
-                match keys.open_file(&entry.path(), &told, here)? {
-                    Some(unsealed) => opened.push((told, unsealed)),
-                    None => others.push((told, entry.path())),
+                let shown = relative.to_string_lossy().into_owned();
+                match keys.open_file(&entry.path(), &shown, here)? {
+                    Some(unsealed) => opened.push((shown, unsealed)),
+                    None => others.push((shown, entry.path())),
                 }
             }
         }
@@ -150,7 +150,7 @@ pub fn copy_opened(
 pub struct OpenedFolder {
     /// Where they are.
     pub scratch: Scratch,
-    /// What must be struck out of anything that is told.
+    /// What must be struck out of anything that is reported.
     pub values: Vec<Zeroizing<String>>,
 }
 

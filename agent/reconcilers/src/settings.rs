@@ -24,7 +24,7 @@ pub type OutOfRange = (&'static str, String, &'static str);
 pub struct ApplyConfig {
     /// The socket of the apply helper. Without it, this process applies by itself.
     pub helper: Option<PathBuf>,
-    /// Seconds without a sign of life after which the helper is given up, 5 to 3600.
+    /// Seconds without a heartbeat after which the helper is given up, 5 to 3600.
     pub silence_s: u64,
 }
 
@@ -148,7 +148,7 @@ impl KubernetesConfig {
     }
 }
 
-/// An address of a mirror that is none.
+/// An address of a mirror that is not one.
 fn no_address(key: &'static str, mirror: Option<&String>) -> Option<OutOfRange> {
     let mirror = mirror?;
     let place = mirror

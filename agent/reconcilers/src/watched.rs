@@ -92,7 +92,7 @@ impl RunOutput {
     }
 }
 
-/// Runs `command` to its end, with signs of life.
+/// Runs `command` to its end, with heartbeats.
 ///
 /// # Errors
 /// [`RunError`] when it was not started, or lost.
@@ -159,14 +159,14 @@ fn input(bounds: &RunLimits<'_>, heartbeat: &Heartbeat) -> Result<Result<File, R
     // The lock belongs to this opening of the file, which the program inherits.
     let input = File::open(path).map_err(at("open", path))?;
     let start = Instant::now();
-    let mut told = false;
+    let mut reported = false;
     loop {
         match input.try_lock() {
             Ok(()) => break,
-            Err(TryLockError::WouldBlock) if told => {}
+            Err(TryLockError::WouldBlock) if reported => {}
             Err(TryLockError::WouldBlock) => {
                 tracing::warn!("{}", waits_for(&holders(path), bounds.timeout));
-                told = true;
+                reported = true;
             }
             Err(TryLockError::Error(error)) => return Err(at("lock", path)(error)),
         }
@@ -201,7 +201,7 @@ fn waits_for(holders: &[u32], timeout: Duration) -> String {
     )
 }
 
-/// The processes that have the file open, as far as this user may know; the agent itself is none of them.
+/// The processes that have the file open, as far as this user may know; the agent itself is not one of them.
 fn holders(path: &Path) -> Vec<u32> {
     let Ok(path) = path.canonicalize() else {
         return Vec::new();

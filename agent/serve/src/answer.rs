@@ -1,7 +1,7 @@
 //! Answers to requests, and the errors among them as the distribution specification has them.
 //!
 //! What comes in: what is to be said. What goes out: a whole HTTP response. Every answer says that it must not
-//! be taken for another type, and none has an encoding of its own.
+//! be taken for another type, and none has a separate encoding.
 
 use hyper::body::Bytes;
 use hyper::header::{
@@ -11,10 +11,10 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use crate::body::Content;
+use crate::body::BodyContent;
 
 /// A response.
-pub type Answer = Response<Content>;
+pub type Answer = Response<BodyContent>;
 
 /// The digest of what is answered.
 pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
@@ -53,7 +53,7 @@ impl Code {
 /// An answer with `content` of the type `media_type`.
 pub fn of(status: StatusCode, media_type: &str, content: impl Into<Bytes>) -> Answer {
     let content: Bytes = content.into();
-    let mut answer = Response::new(Content::Bytes(
+    let mut answer = Response::new(BodyContent::Bytes(
         (!content.is_empty()).then(|| content.clone()),
     ));
     *answer.status_mut() = status;

@@ -16,7 +16,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use outhaul_kit::media::Marks;
 use tokio::task::JoinHandle;
 
-use crate::catalog::{Catalog, Checked};
+use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
 use crate::git::pktline;
 
@@ -29,7 +29,7 @@ const SMALL: usize = 1000 - 5;
 
 /// The body of an answer.
 #[derive(Debug)]
-pub enum Content {
+pub enum BodyContent {
     /// Some bytes; `None` once they were sent.
     Bytes(Option<Bytes>),
     /// A file.
@@ -63,7 +63,7 @@ pub struct Source {
     pub hasher: Option<Hasher>,
     /// What the hash must be.
     pub digest: Digest,
-    /// Who is told what came of it.
+    /// Who is informed of the result.
     pub remember: Option<(Arc<Catalog>, Marks)>,
     /// What it is sent as.
     pub framing: Framing,
@@ -124,7 +124,7 @@ impl FileBody {
     }
 }
 
-impl Body for Content {
+impl Body for BodyContent {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -190,15 +190,15 @@ impl Source {
         };
         let found = hasher.finish();
         let checked = match found == self.digest {
-            true => Checked::Good,
-            false => Checked::Bad,
+            true => BlobCheck::Good,
+            false => BlobCheck::Bad,
         };
         if let Some((catalog, marks)) = self.remember.take() {
             catalog.remember(self.digest, marks, checked);
         }
         match checked {
-            Checked::Good => Ok(()),
-            Checked::Bad => Err(io::Error::new(
+            BlobCheck::Good => Ok(()),
+            BlobCheck::Bad => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the stored bytes of {} do not match it", self.digest),
             )),

@@ -15,8 +15,8 @@ use crate::charts::ChartRepositories;
 use crate::digest::Digest;
 use crate::error::ServeError;
 use crate::git::{self, Address};
-use crate::layout::{self, Repositories, Repository};
-use crate::name::{self, Image};
+use crate::layout::{self, ImageRepository, Repositories};
+use crate::name::{self, ImageName};
 
 /// The format that this program reads.
 pub const FORMAT: &str = "outhaul-catalog-v1";
@@ -35,7 +35,7 @@ pub struct Description {
     pub layouts: Vec<LayoutEntry>,
     /// Git repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repositories: Vec<git::Entry>,
+    pub repositories: Vec<git::GitEntry>,
     /// What could not be described, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -78,7 +78,7 @@ pub struct LayoutEntry {
 
 /// What is known of the bytes of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checked {
+pub enum BlobCheck {
     /// They match the digest.
     Good,
     /// They do not.
@@ -93,10 +93,10 @@ pub struct Catalog {
     folder: Arc<Media>,
     images: Repositories,
     charts: ChartRepositories,
-    git: BTreeMap<Address, Arc<git::Repository>>,
+    git: BTreeMap<Address, Arc<git::GitRepository>>,
     problems: Vec<String>,
     /// By digest and the marks that the file had when it was read whole.
-    checked: Mutex<BTreeMap<Digest, (Marks, Checked)>>,
+    checked: Mutex<BTreeMap<Digest, (Marks, BlobCheck)>>,
 }
 
 impl Catalog {
@@ -137,7 +137,7 @@ impl Catalog {
         problems.extend(unserved);
         let mut git = BTreeMap::new();
         for entry in &description.repositories {
-            match git::Repository::open(&media, entry) {
+            match git::GitRepository::open(&media, entry) {
                 Ok((address, repository)) => {
                     if git.insert(address, Arc::new(repository)).is_some() {
                         problems.push(format!("`{}` is described twice", entry.url));
@@ -175,7 +175,7 @@ impl Catalog {
     }
 
     /// The git repositories, by address.
-    pub fn git(&self) -> &BTreeMap<Address, Arc<git::Repository>> {
+    pub fn git(&self) -> &BTreeMap<Address, Arc<git::GitRepository>> {
         &self.git
     }
 
@@ -191,36 +191,36 @@ impl Catalog {
         name: &str,
         ns: Option<&str>,
         host: Option<&str>,
-    ) -> Option<(&Image, &Repository)> {
+    ) -> Option<(&ImageName, &ImageRepository)> {
         if let Some(ns) = ns {
-            return self.images.get_key_value(&Image::new(ns, name)?);
+            return self.images.get_key_value(&ImageName::new(ns, name)?);
         }
         // As it was sent, and without the port that a name on the default port does not have.
         let by_host = host.and_then(|host| {
             let bare = host.rsplit_once(':').map_or(host, |(bare, _)| bare);
             [host, bare].into_iter().find_map(|host| {
                 let host = name::normal_registry(host)?;
-                self.images.get_key_value(&Image::new(&host, name)?)
+                self.images.get_key_value(&ImageName::new(&host, name)?)
             })
         });
-        by_host.or_else(|| self.images.get_key_value(&Image::prefixed(name)?))
+        by_host.or_else(|| self.images.get_key_value(&ImageName::prefixed(name)?))
     }
 
     /// What is known of the bytes of `digest` in the file with these marks.
-    pub fn checked(&self, digest: &Digest, marks: &Marks) -> Option<Checked> {
+    pub fn checked(&self, digest: &Digest, marks: &Marks) -> Option<BlobCheck> {
         let known = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, checked) = known.get(digest)?;
         (of == marks).then_some(*checked)
     }
 
     /// Remembers what reading a file whole has shown.
-    pub fn remember(&self, digest: Digest, marks: Marks, checked: Checked) {
+    pub fn remember(&self, digest: Digest, marks: Marks, checked: BlobCheck) {
         let mut known = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(digest, (marks, checked));
     }
 }
 
-fn layout_folder(media: &Media, entry: &LayoutEntry) -> Result<(Media, Option<Image>), String> {
+fn layout_folder(media: &Media, entry: &LayoutEntry) -> Result<(Media, Option<ImageName>), String> {
     let mut here = Media::open(media.path()).map_err(|error| error.to_string())?;
     for part in entry.folder.components() {
         let std::path::Component::Normal(part) = part else {
@@ -233,7 +233,7 @@ fn layout_folder(media: &Media, entry: &LayoutEntry) -> Result<(Media, Option<Im
     let default = match &entry.image {
         None => None,
         Some(name) => {
-            let image = Image::prefixed(name);
+            let image = ImageName::prefixed(name);
             Some(image.ok_or_else(|| format!("`{name}` is not the name of an image"))?)
         }
     };

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::Digest;
 use crate::layout::{ChartParts, Manifest, Repositories, Stored, blob_path};
-use crate::name::{self, Image};
+use crate::name::{self, ImageName};
 
 /// The annotation with a repository's URL.
 const REPOSITORY: &str = "dev.outhaul.chart.repository";
@@ -119,7 +119,7 @@ impl ChartRepositories {
 type Entries = BTreeMap<String, Vec<Value>>;
 
 fn add(
-    image: &Image,
+    image: &ImageName,
     manifest: &Manifest,
     parts: ChartParts,
     all: &mut BTreeMap<String, (ChartRepository, Entries)>,

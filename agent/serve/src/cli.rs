@@ -68,7 +68,7 @@ enum Command {
     Page(PageArgs),
 }
 
-/// Serve until told to stop
+/// Serve until stopped
 ///
 /// With TLS by the site's own authority, which is made at the first start: give clients `serve/tls/ca.pem` of
 /// the state folder.

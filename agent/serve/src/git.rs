@@ -63,7 +63,7 @@ impl std::fmt::Display for Address {
 /// A repository in `catalog.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct GitEntry {
     /// Its URL as workloads name it.
     pub url: String,
     /// Refs by name, each with the commit or tag that it is at.
@@ -83,7 +83,7 @@ pub struct Entry {
 
 /// One repository.
 #[derive(Debug)]
-pub struct Repository {
+pub struct GitRepository {
     folder: Arc<Media>,
     pack: PathBuf,
     /// Digest of the pack.
@@ -100,12 +100,12 @@ pub struct Repository {
     pub shallow: BTreeSet<String>,
 }
 
-impl Repository {
+impl GitRepository {
     /// The repository that `entry` describes, with its pack below `folder`.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn open(folder: &Arc<Media>, entry: &Entry) -> Result<(Address, Self), String> {
+    pub fn open(folder: &Arc<Media>, entry: &GitEntry) -> Result<(Address, Self), String> {
         let address = Address::of_url(&entry.url).ok_or("it is not the address of a repository")?;
         let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
         if !entry.pack.components().all(normal) {

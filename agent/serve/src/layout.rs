@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::digest::Digest;
-use crate::name::{self, Image};
+use crate::name::{self, ImageName};
 
 /// Largest `index.json`, and largest manifest: the size that registries accept.
 pub const MAX_MANIFEST: u64 = 4 << 20;
@@ -92,7 +92,7 @@ pub struct Manifest {
 
 /// One repository.
 #[derive(Debug, Clone, Default)]
-pub struct Repository {
+pub struct ImageRepository {
     /// Tags, sorted as ASCII.
     pub tags: BTreeMap<String, Digest>,
     /// Manifests.
@@ -102,7 +102,7 @@ pub struct Repository {
 }
 
 /// All repositories, by their original name.
-pub type Repositories = BTreeMap<Image, Repository>;
+pub type Repositories = BTreeMap<ImageName, ImageRepository>;
 
 /// Where a blob lies in its layout.
 pub fn blob_path(digest: &Digest) -> PathBuf {
@@ -113,7 +113,7 @@ pub fn blob_path(digest: &Digest) -> PathBuf {
 /// belong to `default`. Returns what cannot be served, and why.
 pub fn load(
     layout: Media,
-    default: Option<&Image>,
+    default: Option<&ImageName>,
     repositories: &mut Repositories,
 ) -> Vec<String> {
     let layout = Arc::new(layout);
@@ -198,12 +198,12 @@ impl Load {
     fn named(
         &self,
         entry: &Descriptor,
-        default: Option<&Image>,
-    ) -> Result<Option<(Image, Option<String>)>, String> {
+        default: Option<&ImageName>,
+    ) -> Result<Option<(ImageName, Option<String>)>, String> {
         let whole = [CONTAINERD_NAME, NAME]
             .into_iter()
             .filter_map(|key| entry.annotations.get(key))
-            .find_map(|name| Image::reference(name));
+            .find_map(|name| ImageName::reference(name));
         let tag = entry.annotations.get(NAME).filter(|tag| name::is_tag(tag));
         match (whole, default, tag) {
             (Some(found), ..) => Ok(Some(found)),
@@ -223,11 +223,11 @@ impl Load {
     fn add(
         &mut self,
         entry: &Descriptor,
-        repository: &mut Repository,
+        repository: &mut ImageRepository,
         tag: Option<String>,
     ) -> Result<(), String> {
         // Whole or not at all: what fails half-way must not have left a part.
-        let mut added = Repository::default();
+        let mut added = ImageRepository::default();
         let digest = self
             .manifest(entry, &mut added, 0)?
             .ok_or("its manifest is missing")?;
@@ -247,7 +247,7 @@ impl Load {
     fn manifest(
         &mut self,
         descriptor: &Descriptor,
-        to: &mut Repository,
+        to: &mut ImageRepository,
         depth: usize,
     ) -> Result<Option<Digest>, String> {
         let digest = parsed(descriptor)?;
@@ -302,7 +302,7 @@ impl Load {
     fn attach(
         &mut self,
         mut nameless: Vec<Descriptor>,
-        named: &BTreeSet<Image>,
+        named: &BTreeSet<ImageName>,
         repositories: &mut Repositories,
     ) -> Vec<String> {
         let mut problems = Vec::new();

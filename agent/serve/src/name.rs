@@ -12,14 +12,14 @@ const HUB: &str = "docker.io";
 
 /// A repository under its original name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Image {
+pub struct ImageName {
     /// The registry's host, with a port where it has one: `docker.io`, `registry.corp:5000`.
     pub registry: String,
     /// The repository in it: `library/nginx`.
     pub repository: String,
 }
 
-impl Image {
+impl ImageName {
     /// The repository `repository` of `registry`; `None` when one of them cannot be a name.
     pub fn new(registry: &str, repository: &str) -> Option<Self> {
         let registry = normal_registry(registry)?;
@@ -64,7 +64,7 @@ impl Image {
     }
 }
 
-impl std::fmt::Display for Image {
+impl std::fmt::Display for ImageName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)
     }
@@ -76,7 +76,7 @@ fn is_port(text: &str) -> bool {
 
 /// Whether `name` is one that a request may have: a repository's, or one with its registry before it.
 pub fn is_requested(name: &str) -> bool {
-    is_repository(name) || Image::prefixed(name).is_some()
+    is_repository(name) || ImageName::prefixed(name).is_some()
 }
 
 /// One spelling of a registry's host; `None` for what cannot be one.
@@ -146,7 +146,7 @@ mod tests {
             assert!(!is_repository(bad), "{bad}");
         }
         assert!(is_repository(&"a".repeat(255)) && !is_repository(&"a".repeat(256)));
-        assert!(Image::new("registry.example", &"a".repeat(240)).is_none());
+        assert!(ImageName::new("registry.example", &"a".repeat(240)).is_none());
     }
 
     #[test]
@@ -159,19 +159,26 @@ mod tests {
 
     #[test]
     fn names_that_mean_the_same_image_have_one_spelling() {
-        let nginx = Image::new("docker.io", "library/nginx").unwrap();
-        assert_eq!(Image::new("index.docker.io", "nginx"), Some(nginx.clone()));
-        assert_eq!(Image::prefixed("docker.io/nginx"), Some(nginx.clone()));
-        let tagged = Image::reference("docker.io/library/nginx:1.27@sha256:00");
+        let nginx = ImageName::new("docker.io", "library/nginx").unwrap();
+        assert_eq!(
+            ImageName::new("index.docker.io", "nginx"),
+            Some(nginx.clone())
+        );
+        assert_eq!(ImageName::prefixed("docker.io/nginx"), Some(nginx.clone()));
+        let tagged = ImageName::reference("docker.io/library/nginx:1.27@sha256:00");
         assert_eq!(tagged, Some((nginx, Some("1.27".to_owned()))));
-        let (image, tag) = Image::reference("Registry.corp:5000/a/b").unwrap();
+        let (image, tag) = ImageName::reference("Registry.corp:5000/a/b").unwrap();
         assert_eq!(image.to_string(), "registry.corp:5000/a/b");
         assert_eq!(tag, None);
         for prefixed in ["registry.corp:5000/a/b", "registry.corp_5000/a/b"] {
             assert!(is_requested(prefixed));
-            assert_eq!(Image::prefixed(prefixed), Some(image.clone()), "{prefixed}");
+            assert_eq!(
+                ImageName::prefixed(prefixed),
+                Some(image.clone()),
+                "{prefixed}"
+            );
         }
-        let local = Image::prefixed("localhost_5000/a").unwrap();
+        let local = ImageName::prefixed("localhost_5000/a").unwrap();
         assert_eq!(local.to_string(), "localhost:5000/a");
         for not in [
             "registry.corp_/a",
@@ -180,10 +187,10 @@ mod tests {
             "a:b/c",
             "a.b:1:2/c",
         ] {
-            assert_eq!(Image::prefixed(not), None, "{not}");
+            assert_eq!(ImageName::prefixed(not), None, "{not}");
         }
-        assert_eq!(Image::reference("1.27"), None);
-        assert_eq!(Image::reference("library/nginx:1.27"), None);
-        assert_eq!(Image::reference("docker.io/nginx:.."), None);
+        assert_eq!(ImageName::reference("1.27"), None);
+        assert_eq!(ImageName::reference("library/nginx:1.27"), None);
+        assert_eq!(ImageName::reference("docker.io/nginx:.."), None);
     }
 }

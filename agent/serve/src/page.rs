@@ -20,7 +20,7 @@ use hyper::{Method, Request, StatusCode};
 use outhaul_kit::durable;
 
 use crate::answer::{self, Answer, header, text};
-use crate::body::Content;
+use crate::body::BodyContent;
 
 /// Largest page, in bytes.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
@@ -86,7 +86,7 @@ fn answered((method, path, headers): &(Method, String, HeaderMap), file: &Path) 
     header(&mut page, REFERRER_POLICY, "no-referrer");
     header(&mut page, X_FRAME_OPTIONS, "DENY");
     if *method == Method::HEAD {
-        *page.body_mut() = Content::Bytes(None);
+        *page.body_mut() = BodyContent::Bytes(None);
     }
     page
 }

@@ -1,7 +1,7 @@
 //! The part of a blob that a request wants: `Range` after RFC 9110, section 14.
 //!
 //! What comes in: the header's value and the blob's size. What goes out: the whole, one part of it, or that
-//! there is no such part. Several ranges in one header, and what is no range, mean the whole: RFC 9110 allows
+//! there is no such part. Several ranges in one header, and what is not a range, mean the whole: RFC 9110 allows
 //! both, and one range is all that clients of registries ask for.
 
 /// What of a blob is wanted.

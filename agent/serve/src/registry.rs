@@ -19,11 +19,11 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
-use crate::body::{self, Content, FileBody, Framing, PIECE, Source};
-use crate::catalog::{Catalog, Checked};
+use crate::body::{self, BodyContent, FileBody, Framing, PIECE, Source};
+use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{MAX_MANIFEST, Repository, Stored, blob_path};
-use crate::name::Image;
+use crate::layout::{ImageRepository, MAX_MANIFEST, Stored, blob_path};
+use crate::name::ImageName;
 use crate::range::{self, Wanted};
 use crate::route::What;
 
@@ -33,7 +33,7 @@ const NAMESPACE: HeaderName = HeaderName::from_static("oci-namespace");
 
 /// A request for something of an image.
 #[derive(Debug)]
-pub struct Asked<'r> {
+pub struct ImageQuestion<'r> {
     /// The name in the path.
     pub name: &'r str,
     /// The registry in the query.
@@ -50,7 +50,7 @@ pub struct Asked<'r> {
 type Refused = Box<Answer>;
 
 /// Answers a request.
-pub fn answer(catalog: &Arc<Catalog>, asked: &Asked<'_>, what: &What) -> Answer {
+pub fn answer(catalog: &Arc<Catalog>, asked: &ImageQuestion<'_>, what: &What) -> Answer {
     let Some((image, repository)) = catalog.image(asked.name, asked.ns, asked.host) else {
         return unknown_name(catalog, asked);
     };
@@ -80,7 +80,7 @@ pub fn answer(catalog: &Arc<Catalog>, asked: &Asked<'_>, what: &What) -> Answer 
 /// The archive of a chart.
 pub fn archive(
     catalog: &Arc<Catalog>,
-    asked: &Asked<'_>,
+    asked: &ImageQuestion<'_>,
     digest: &Digest,
     stored: &Stored,
 ) -> Answer {
@@ -89,13 +89,13 @@ pub fn archive(
     // Another archive may be under this path next time.
     header(&mut answer, CACHE_CONTROL, "no-cache");
     if asked.head {
-        *answer.body_mut() = Content::Bytes(None);
+        *answer.body_mut() = BodyContent::Bytes(None);
     }
     answer
 }
 
 /// Bytes that are made here.
-pub fn bytes(asked: &Asked<'_>, media_type: &str, content: &[u8]) -> Answer {
+pub fn bytes(asked: &ImageQuestion<'_>, media_type: &str, content: &[u8]) -> Answer {
     let digest = Digest::of(content);
     if is_known(asked.headers, &format!("\"{digest}\"")) {
         return unchanged(&digest);
@@ -110,9 +110,9 @@ pub fn bytes(asked: &Asked<'_>, media_type: &str, content: &[u8]) -> Answer {
     described(answer, &digest)
 }
 
-fn unknown_name(catalog: &Catalog, asked: &Asked<'_>) -> Answer {
+fn unknown_name(catalog: &Catalog, asked: &ImageQuestion<'_>) -> Answer {
     let name = asked.name;
-    let has_registry = asked.ns.is_some() || Image::prefixed(name).is_some();
+    let has_registry = asked.ns.is_some() || ImageName::prefixed(name).is_some();
     let message = match has_registry {
         true => "the site's active generation has no such repository".to_owned(),
         // One that guessed could hand out another registry's image of the same name.
@@ -129,7 +129,7 @@ fn unknown_name(catalog: &Catalog, asked: &Asked<'_>) -> Answer {
     error(StatusCode::NOT_FOUND, Code::NameUnknown, &message)
 }
 
-fn unknown_tag(image: &Image, tag: &str) -> Refused {
+fn unknown_tag(image: &ImageName, tag: &str) -> Refused {
     Box::new(error(
         StatusCode::NOT_FOUND,
         Code::ManifestUnknown,
@@ -191,14 +191,14 @@ fn described(mut answer: Answer, digest: &Digest) -> Answer {
 }
 
 fn unchanged(digest: &Digest) -> Answer {
-    let mut answer = Response::new(Content::Bytes(None));
+    let mut answer = Response::new(BodyContent::Bytes(None));
     *answer.status_mut() = StatusCode::NOT_MODIFIED;
     described(answer, digest)
 }
 
 fn manifest(
-    repository: &Repository,
-    asked: &Asked<'_>,
+    repository: &ImageRepository,
+    asked: &ImageQuestion<'_>,
     digest: &Digest,
 ) -> Result<Answer, Refused> {
     let unknown = || {
@@ -231,7 +231,7 @@ fn manifest(
 
 fn blob(
     catalog: &Arc<Catalog>,
-    asked: &Asked<'_>,
+    asked: &ImageQuestion<'_>,
     digest: &Digest,
     stored: &Stored,
 ) -> Result<Answer, Refused> {
@@ -240,7 +240,7 @@ fn blob(
     let mut file = file.ok_or_else(|| unknown_blob(digest))?;
     let marks = media::marks(&file).map_err(|error| failed(&error.to_string()))?;
     let checked = catalog.checked(digest, &marks);
-    if checked == Some(Checked::Bad) {
+    if checked == Some(BlobCheck::Bad) {
         return Err(failed(MISMATCH));
     }
     let etag = format!("\"{digest}\"");
@@ -258,7 +258,7 @@ fn blob(
         Some(value) => range::wanted(value, stored.size),
         None => Wanted::Whole,
     };
-    let mut answer = Response::new(Content::Bytes(None));
+    let mut answer = Response::new(BodyContent::Bytes(None));
     match wanted {
         Wanted::Unsatisfiable => {
             let message = format!("the blob has {} bytes", stored.size);
@@ -303,10 +303,10 @@ fn part(
     file: &mut File,
     stored: &Stored,
     digest: &Digest,
-    checked: Option<Checked>,
+    checked: Option<BlobCheck>,
     remember: Option<(Arc<Catalog>, Marks)>,
 ) -> Result<(), Refused> {
-    if checked == Some(Checked::Good) {
+    if checked == Some(BlobCheck::Good) {
         return Ok(());
     }
     body::check(file, stored.size, digest, remember)
@@ -319,7 +319,7 @@ fn whole(
     stored: &Stored,
     digest: &Digest,
     remember: Option<(Arc<Catalog>, Marks)>,
-) -> Result<Content, Refused> {
+) -> Result<BodyContent, Refused> {
     if stored.size > PIECE as u64 {
         let hasher = Some(Hasher::default());
         return Ok(sent(file, stored.size, digest, hasher, remember));
@@ -328,7 +328,9 @@ fn whole(
     file.read_to_end(&mut bytes)
         .map_err(|error| damaged(digest, &error.to_string()))?;
     match Digest::of(&bytes) == *digest {
-        true => Ok(Content::Bytes((!bytes.is_empty()).then(|| bytes.into()))),
+        true => Ok(BodyContent::Bytes(
+            (!bytes.is_empty()).then(|| bytes.into()),
+        )),
         false => Err(damaged(digest, MISMATCH)),
     }
 }
@@ -339,7 +341,7 @@ fn sent(
     digest: &Digest,
     hasher: Option<Hasher>,
     remember: Option<(Arc<Catalog>, Marks)>,
-) -> Content {
+) -> BodyContent {
     let source = Source {
         file,
         left: size,
@@ -348,12 +350,12 @@ fn sent(
         remember,
         framing: Framing::Plain,
     };
-    Content::File(FileBody::new(Vec::new(), source, Vec::new()))
+    BodyContent::File(FileBody::new(Vec::new(), source, Vec::new()))
 }
 
 fn tags(
-    repository: &Repository,
-    asked: &Asked<'_>,
+    repository: &ImageRepository,
+    asked: &ImageQuestion<'_>,
     n: Option<usize>,
     last: Option<&str>,
 ) -> Answer {
@@ -377,7 +379,7 @@ fn tags(
     answer
 }
 
-fn referrers(repository: &Repository, digest: &Digest, artifact_type: Option<&str>) -> Answer {
+fn referrers(repository: &ImageRepository, digest: &Digest, artifact_type: Option<&str>) -> Answer {
     let of_subject = repository.manifests.iter().filter(|(_, manifest)| {
         manifest.subject == Some(*digest)
             && artifact_type.is_none_or(|wanted| manifest.artifact_type.as_deref() == Some(wanted))

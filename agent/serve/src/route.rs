@@ -1,8 +1,8 @@
 //! What a request asks for: its path and query, read strictly.
 //!
 //! What comes in: the path and the query of a request, as sent. What goes out: a [`Route`], all of whose
-//! parts follow the distribution specification's grammar or that of a repository's address, or why it is
-//! none. It is pure, and nothing that it lets through can be a path that leaves a folder.
+//! parts follow the distribution specification's grammar or that of a repository's address, or why it is not
+//! one. It is pure, and nothing that it lets through can be a path that leaves a folder.
 
 use std::collections::BTreeMap;
 

@@ -15,13 +15,13 @@ use hyper::{Method, Request, StatusCode};
 use outhaul_listen::ConnectionLimits;
 
 use crate::answer::{self, Answer, Code, error, header, text};
-use crate::body::{Content, FileBody, Framing, Source};
+use crate::body::{BodyContent, FileBody, Framing, Source};
 use crate::catalog::Catalog;
 use crate::charts::Found;
 use crate::digest::Hasher;
 use crate::git::request::Band;
 use crate::git::{self, Address};
-use crate::registry::{self, Asked};
+use crate::registry::{self, ImageQuestion};
 use crate::route::{self, Route, RouteError};
 use crate::view::Current;
 
@@ -172,7 +172,7 @@ impl ParsedRequest {
         match &self.route {
             Route::Ping => answer::read_only("GET, HEAD"),
             Route::Image { name, ns, what } => {
-                let asked = Asked {
+                let asked = ImageQuestion {
                     name,
                     ns: ns.as_deref(),
                     host: self.host.as_deref(),
@@ -181,7 +181,7 @@ impl ParsedRequest {
                 };
                 let mut answer = registry::answer(&catalog, &asked, what);
                 if self.head {
-                    *answer.body_mut() = Content::Bytes(None);
+                    *answer.body_mut() = BodyContent::Bytes(None);
                 }
                 answer
             }
@@ -212,7 +212,7 @@ impl ParsedRequest {
     }
 
     fn chart(&self, catalog: &Arc<Catalog>, path: &str) -> Answer {
-        let asked = Asked {
+        let asked = ImageQuestion {
             name: path,
             ns: None,
             host: self.host.as_deref(),
@@ -241,7 +241,7 @@ impl ParsedRequest {
     }
 
     /// By the host that the request was sent to, or by a path that begins with the host.
-    fn repository(&self, catalog: &Catalog, path: &Address) -> Option<Arc<git::Repository>> {
+    fn repository(&self, catalog: &Catalog, path: &Address) -> Option<Arc<git::GitRepository>> {
         let by_host = self.host.as_deref().and_then(|host| {
             let bare = host.rsplit_once(':').map_or(host, |(bare, _)| bare);
             let on = |host| catalog.git().get(&Address::on(host, path)?);
@@ -264,7 +264,7 @@ impl ParsedRequest {
         }
     }
 
-    fn upload_pack(&self, repository: &git::Repository) -> Answer {
+    fn upload_pack(&self, repository: &git::GitRepository) -> Answer {
         let content = match self.unpacked() {
             Ok(content) => content,
             Err(refused) => return *refused,
@@ -305,7 +305,7 @@ impl ParsedRequest {
         let body = FileBody::new(said.head, source, said.tail);
         let mut answer = answer::of(StatusCode::OK, media_type, Vec::new());
         answer.headers_mut().remove(hyper::header::CONTENT_LENGTH);
-        *answer.body_mut() = Content::File(body);
+        *answer.body_mut() = BodyContent::File(body);
         uncached(answer)
     }
 

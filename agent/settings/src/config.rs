@@ -54,7 +54,7 @@ pub struct AgentConfig {
     pub maintenance: MaintenanceConfig,
     /// What counts as this site's health.
     pub health: HealthConfig,
-    /// Who applies: this process, or a helper with rights of its own.
+    /// Who applies: this process, or a helper with its own rights.
     pub apply: ApplyConfig,
     /// The folder reconciler's settings.
     pub folder: FolderConfig,

@@ -46,7 +46,7 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
 pub fn repair(site: &Site) -> Option<String> {
     let active = site.active.filter(|active| active.broken)?;
     Some(format!(
-        "put right what is named there, then run `outhaul-agent apply` to apply bundle {} again; a newer \
+        "fix what is named there, then run `outhaul-agent apply` to apply bundle {} again; a newer \
          bundle can be imported at any time",
         active.number
     ))
@@ -66,7 +66,7 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
             note => format!(" ({note})"),
         };
         return Some(format!(
-            "the rollback from bundle {from} to bundle {to} is unfinished{why}: put right what keeps it, then run \
+            "the rollback from bundle {from} to bundle {to} is unfinished{why}: fix what blocks it, then run \
              `outhaul-agent apply`, which ends it; the service tries, too"
         ));
     }
@@ -76,7 +76,7 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
     }
     match site.worked_on() {
         Some(number) if !note.is_empty() => Some(format!(
-            "the work on bundle {number} is unfinished ({note}): put that right, then run \
+            "the work on bundle {number} is unfinished ({note}): fix that, then run \
              `outhaul-agent apply`; a newer bundle can be imported at any time"
         )),
         Some(number) => Some(format!(

@@ -26,7 +26,7 @@ pub mod restore;
 pub use error::BackupError;
 pub use format::Header;
 
-use format::{Entry, MAGIC, MAX_ENTRIES, Named};
+use format::{BackupEntry, MAGIC, MAX_ENTRIES, Named};
 
 /// The copy of the database, in the state folder while a backup is written.
 const COPY: &str = "agent.db.backup";
@@ -35,7 +35,7 @@ const MODE: u32 = 0o600;
 
 /// What was written.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenBackup {
     /// What the file holds.
     pub header: Header,
     /// Its size in bytes.
@@ -55,7 +55,7 @@ pub fn write(
     content: bool,
     version: &str,
     made_ms: i64,
-) -> Result<Written, BackupError> {
+) -> Result<WrittenBackup, BackupError> {
     let copy = state_folder.root().join(COPY);
     let mut name = to.as_os_str().to_owned();
     name.push(".part");
@@ -83,7 +83,7 @@ fn write_parts(
     (to, part, copy): (&Path, &Path, &Path),
     content: bool,
     (version, made_ms): (&str, i64),
-) -> Result<Written, BackupError> {
+) -> Result<WrittenBackup, BackupError> {
     let db = store.read();
     let site = state::site(db)?;
     let key = keys::key_in_use(state_folder, db)?;
@@ -99,7 +99,7 @@ fn write_parts(
     }
     let mut entries = Vec::new();
     for (path, name) in &files {
-        entries.push(Entry::of(path, name)?);
+        entries.push(BackupEntry::of(path, name)?);
     }
     let header = Header {
         format: format::FORMAT.to_owned(),
@@ -131,7 +131,7 @@ fn write_parts(
         .map_err(|error| at("write", part)(error.into_error()))?;
     file.sync_all().map_err(at("sync", part))?;
     durable::rename(part, to)?;
-    Ok(Written {
+    Ok(WrittenBackup {
         header,
         bytes,
         digest,

@@ -1,4 +1,4 @@
-//! What is told of a cluster that follows the platform repository by itself.
+//! What is reported of a cluster that follows the platform repository by itself.
 //!
 //! What comes in: the event that was reported of it. What goes out: sentences for `observe` and `status`, and what to do next.
 //! It asks nobody and decides nothing.
@@ -23,8 +23,8 @@ pub fn sentence(event: &ClusterEvent) -> String {
     };
     let failed = event.state == ClusterState::Synced && !is_well(event);
     let (state, but) = match failed {
-        true => (event.state.word(), ", but not all of it is applied"),
-        false => (event.state.word(), ""),
+        true => (event.state.as_str(), ", but not all of it is applied"),
+        false => (event.state.as_str(), ""),
     };
     format!(
         "the cluster is `{state}`{at} of {}{by}{but}",
@@ -86,9 +86,7 @@ pub fn next(event: &ClusterEvent) -> Option<String> {
             "compare `[observe]` in agent.toml with what the cluster follows: `kubectl get \
              gitrepositories,kustomizations,applications --all-namespaces`"
         }
-        ClusterState::Failing => {
-            "put right what its controller reports, at the centre or on the cluster"
-        }
+        ClusterState::Failing => "fix what its controller reports, at the centre or on the cluster",
         ClusterState::Unreachable => {
             "see that the API server and the forge are reached from here, and `[kubernetes]` and `[observe]` in \
              agent.toml"

@@ -1,6 +1,6 @@
 //! A site's state machine, and the database in which it survives a power cut at any instant.
 //!
-//! What comes in: events, and what is to be told of them. What goes out: how the site stands, its rows, and the queued
+//! What comes in: events, and what is to be reported of them. What goes out: how the site stands, its rows, and the queued
 //! reports of each change, in one transaction. It applies nothing, opens no connection and reads no bundle.
 
 pub mod advice;

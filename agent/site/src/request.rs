@@ -1,6 +1,6 @@
 //! The request by which the centre learns this site's keys.
 //!
-//! What comes in: the site, its key, and what lets somebody believe the request: the kit's key, or the key that is to
+//! What comes in: the site, its key, and what lets somebody verify the request: the kit's key, or the key that is to
 //! be replaced. What goes out: a file in the state folder, signed by both. It is carried home with the reports.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::state_folder::StateFolder;
 pub struct Asking<'a> {
     /// For a first key: the key of the kit.
     kit: Option<&'a SigningKey>,
-    /// For new keys by order: the order's number, and the key that vouches for the one that signs.
+    /// For new keys by order: the order's number, and the key that signs the request for the new one.
     rekey: Option<(u64, &'a SigningKey)>,
     /// The public key that is to be sealed for.
     seal_key: &'a str,

@@ -1,6 +1,6 @@
 //! What is sealed for this site: the keys that open it.
 //!
-//! What comes in: the folder with the site's secret keys, and files that the index vouches for. What
+//! What comes in: the folder with the site's secret keys, and files that the index lists. What
 //! goes out: opened blobs for unpacking, and texts with their values for the reconcilers, in memory that is
 //! wiped. Where opened values may be is the reconcilers' rule; none is written here.
 
@@ -63,14 +63,14 @@ impl Secrets {
         Ok(Self(Identities::load_folder(folder)?))
     }
 
-    /// Why values in the bytes of the file `told` cannot be opened here; `None` when they can, or there are none.
-    pub fn unopened(&self, bytes: &[u8], told: &str, here: &Binding<'_>) -> Option<String> {
+    /// Why values in the bytes of the file `shown` cannot be opened here; `None` when they can, or there are none.
+    pub fn unopened(&self, bytes: &[u8], shown: &str, here: &Binding<'_>) -> Option<String> {
         if !marker::may_have_markers(bytes) {
             return None;
         }
         let text = std::str::from_utf8(bytes).ok()?;
-        let opened = marker::unseal_values(text, &self.0, Syntax::of_file(told), &place(here));
-        opened.err().map(|problem| format!("`{told}`, {problem}"))
+        let opened = marker::unseal_values(text, &self.0, Syntax::of_file(shown), &place(here));
+        opened.err().map(|problem| format!("`{shown}`, {problem}"))
     }
 }
 
@@ -78,14 +78,14 @@ impl Keys for Secrets {
     fn open_file(
         &self,
         path: &Path,
-        told: &str,
+        shown: &str,
         here: &Binding<'_>,
     ) -> Result<Option<OpenedText>, SealedError> {
         let Some(text) = text_with_markers(path)? else {
             return Ok(None);
         };
-        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(told), &place(here))
-            .map_err(|problem| SealedError::Value(format!("`{told}`, {problem}")))?;
+        let opened = marker::unseal_values(&text, &self.0, Syntax::of_file(shown), &place(here))
+            .map_err(|problem| SealedError::Value(format!("`{shown}`, {problem}")))?;
         Ok((!opened.values.is_empty()).then_some(OpenedText {
             text: opened.text,
             values: opened.values,
@@ -180,14 +180,14 @@ mod tests {
         let (_other, secrets, _) = site();
         let path = folder.path().join("x");
         std::fs::write(&path, format!("\n{marker}")).unwrap();
-        let told = secrets
+        let shown = secrets
             .open_file(&path, "app/config.yaml", &HERE)
             .unwrap_err()
             .to_string();
         assert!(
-            told.contains("app/config.yaml") && told.contains("line 2"),
-            "{told}"
+            shown.contains("app/config.yaml") && shown.contains("line 2"),
+            "{shown}"
         );
-        assert!(told.contains("sealed for others"), "{told}");
+        assert!(shown.contains("sealed for others"), "{shown}");
     }
 }

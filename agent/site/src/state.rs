@@ -1,4 +1,4 @@
-//! The agent's memory: one SQLite file that survives a power cut at any instant.
+//! The agent's state: one SQLite file that survives a power cut at any instant.
 //!
 //! What comes in: values to remember, always inside a transaction. What goes out: what was committed.
 //! `WAL` with `synchronous=FULL`: with less, SQLite may lose committed rows when the power goes.
@@ -91,11 +91,11 @@ pub mod key {
     pub const NEEDS_APPROVAL: &str = "needs-approval";
     /// Milliseconds since 1970 of the last look for drift.
     pub const OBSERVED: &str = "observed";
-    /// The refusal that was last told of the repository: asked again, it says the same again.
+    /// The refusal that was last reported about the repository: asked again, it says the same again.
     pub const REFUSED: &str = "refused";
     /// The number of the last order that was carried out.
     pub const ORDERS: &str = "orders";
-    /// [`orders::executed::ExecutedOrders`]: orders, with the keys that vouched for them.
+    /// [`orders::executed::ExecutedOrders`]: orders, with the keys that signed them.
     pub const CARRIED: &str = "carried-orders";
     /// Ids of this site's own earlier keys.
     pub const FORMER_KEYS: &str = "former-keys";
@@ -149,7 +149,7 @@ pub mod key {
     pub const RESULTS: &str = "results";
 }
 
-/// Whether there is a site here. A folder that this user may not enter is told apart from one that
+/// Whether there is a site here. A folder that this user may not enter is distinguished from one that
 /// holds nothing.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use outhaul_reconcilers::shortened;
 /// Begins the part of a note that says what keeps work from going on.
 pub const CANNOT_GO_ON: &str = "it cannot go on: ";
 
-/// An event with what is to be told of it.
+/// An event with what is to be reported of it.
 #[derive(Debug, Clone)]
 pub struct Transition {
     /// The event.
@@ -180,7 +180,7 @@ pub fn save(
             generations::put(db, &new)?;
         }
         if new.state != row.state || noted.contains(&Some(row.number)) {
-            generations::journal(db, row.number, at_ms, new.state.word(), &new.note)?;
+            generations::journal(db, row.number, at_ms, new.state.as_str(), &new.note)?;
         }
     }
     if let Some(pass) = pass(after).filter(|new| pass(before).as_ref() != Some(new)) {

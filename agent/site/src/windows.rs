@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 /// One window. One that ends before it begins ends on the day after.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct MaintenanceWindow {
     /// The days on which it begins, Monday first.
     pub days: [bool; 7],
     /// When it begins, in minutes after midnight.
@@ -22,7 +22,7 @@ pub struct Window {
 
 const DAY_MINUTES: u16 = 24 * 60;
 
-impl Window {
+impl MaintenanceWindow {
     /// How long it lasts in minutes: from 1 to a whole day.
     fn minutes(&self) -> u16 {
         match self.to > self.from {
@@ -50,7 +50,7 @@ fn local(at: Timestamp, offset: Offset) -> (usize, u16) {
 }
 
 /// Whether a window is open.
-pub fn is_open(windows: &[Window], offset: Offset, at: Timestamp) -> bool {
+pub fn is_open(windows: &[MaintenanceWindow], offset: Offset, at: Timestamp) -> bool {
     let (day, minute) = local(at, offset);
     let before = (day + 6) % 7;
     windows.iter().any(|window| {
@@ -63,7 +63,7 @@ pub fn is_open(windows: &[Window], offset: Offset, at: Timestamp) -> bool {
 }
 
 /// When the next window begins, within a week; `None` where no window has a day.
-pub fn next(windows: &[Window], offset: Offset, at: Timestamp) -> Option<Timestamp> {
+pub fn next(windows: &[MaintenanceWindow], offset: Offset, at: Timestamp) -> Option<Timestamp> {
     let (day, minute) = local(at, offset);
     let begins = windows.iter().flat_map(|window| {
         (0..=7_u16).filter_map(move |ahead| {
@@ -111,13 +111,13 @@ impl MaintenanceConfig {
     }
 
     /// The windows in this site's time; `None` when there are none.
-    pub fn windows(&self) -> Option<(Vec<Window>, Offset)> {
+    pub fn windows(&self) -> Option<(Vec<MaintenanceWindow>, Offset)> {
         self.parsed()
             .ok()
             .filter(|(windows, _)| !windows.is_empty())
     }
 
-    fn parsed(&self) -> Result<(Vec<Window>, Offset), OutOfRange> {
+    fn parsed(&self) -> Result<(Vec<MaintenanceWindow>, Offset), OutOfRange> {
         const OFFSET: &str = "the offset of this site's time from UTC, such as \"+01:00\"";
         let offset = match self.offset.as_deref() {
             None if self.windows.is_empty() => Offset::UTC,
@@ -132,7 +132,7 @@ impl MaintenanceConfig {
 }
 
 impl WindowConfig {
-    fn parsed(&self) -> Result<Window, OutOfRange> {
+    fn parsed(&self) -> Result<MaintenanceWindow, OutOfRange> {
         let wrong = |found: &str| {
             (
                 "maintenance.windows",
@@ -146,7 +146,7 @@ impl WindowConfig {
             *at.and_then(|at| days.get_mut(at))
                 .ok_or_else(|| wrong(day))? = true;
         }
-        Ok(Window {
+        Ok(MaintenanceWindow {
             days,
             from: minutes(&self.from).ok_or_else(|| wrong(&self.from))?,
             to: minutes(&self.to).ok_or_else(|| wrong(&self.to))?,
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     /// 23 November 2026 is a Monday.
-    fn open(windows: &[Window], offset_h: i8, at: &str) -> bool {
+    fn open(windows: &[MaintenanceWindow], offset_h: i8, at: &str) -> bool {
         is_open(windows, jiff::tz::offset(offset_h), at.parse().unwrap())
     }
 
@@ -190,7 +190,7 @@ mod tests {
     fn a_window_is_open_on_its_days_and_hours_and_over_midnight() {
         let mut weekend = [false; 7];
         weekend[5] = true;
-        let night = [Window {
+        let night = [MaintenanceWindow {
             days: weekend,
             from: 22 * 60,
             to: 4 * 60,
@@ -208,7 +208,7 @@ mod tests {
         // In the site's time.
         assert!(open(&night, 1, "2026-11-28T21:00:00Z"));
         assert!(!open(&night, 1, "2026-11-29T03:30:00Z"));
-        let always = [Window {
+        let always = [MaintenanceWindow {
             days: [true; 7],
             from: 0,
             to: 0,
@@ -222,7 +222,7 @@ mod tests {
         let mut some = [false; 7];
         some[0] = true;
         some[3] = true;
-        let windows = [Window {
+        let windows = [MaintenanceWindow {
             days: some,
             from: 150,
             to: 200,

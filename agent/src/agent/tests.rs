@@ -60,7 +60,7 @@ impl std::fmt::Debug for FakeHub {
 }
 
 impl FakeHost {
-    /// A machine that was just started, at `wall` by a clock that nothing vouches for.
+    /// A machine that was just started, at `wall` by a clock that is not trusted.
     fn at(wall: &str, free_bytes: u64) -> Self {
         Self {
             clocks: Mutex::new(Clocks {
@@ -307,7 +307,7 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
         .parse::<Timestamp>()
         .unwrap()
         .as_millisecond();
-    let told = |site: &Site| crate::status::of_site(&site.agent).unwrap().text();
+    let reported = |site: &Site| crate::status::of_site(&site.agent).unwrap().text();
     for (ahead_ms, words) in [
         (
             3 * 3_600_000,
@@ -325,7 +325,7 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
             .hub()
             .will_answer(move |body| acknowledged(&key, body, now_ms + ahead_ms));
         send(&mut site.agent).unwrap();
-        let text = told(&site);
+        let text = reported(&site);
         assert_eq!(text.contains("hub's clock:"), words.is_some(), "{text}");
         assert!(words.is_none_or(|words| text.contains(words)), "{text}");
     }
@@ -342,7 +342,7 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
         assert_eq!(sent.of_site.is_some(), counts, "{rule}");
         assert_eq!(site.reports().len(), 1, "the queue is kept");
     }
-    let text = told(&site);
+    let text = reported(&site);
     assert!(
         text.contains("takes no report of this site (revoked)"),
         "{text}"
@@ -352,7 +352,11 @@ fn the_hub_s_clock_is_named_while_it_disagrees_and_a_site_that_is_refused_states
         .hub()
         .will_answer(move |body| acknowledged(&key, body, now_ms));
     assert!(send(&mut site.agent).unwrap().of_site.is_none());
-    assert!(!told(&site).contains("takes no report"), "{}", told(&site));
+    assert!(
+        !reported(&site).contains("takes no report"),
+        "{}",
+        reported(&site)
+    );
 }
 
 /// Who asked for later, and what is reported of it, look by look.
@@ -377,7 +381,7 @@ fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_
         r#"{"reason": "sale", "until": "2h"}"#.to_owned(),
     );
     *site.host.files.lock().unwrap() = vec![file];
-    let told = |site: &Site| -> Vec<(String, String, String)> {
+    let reported = |site: &Site| -> Vec<(String, String, String)> {
         let decision = |report: Report| match report.event {
             ReportEvent::Decision {
                 what, who, reason, ..
@@ -387,7 +391,7 @@ fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_
         site.reports().into_iter().map(decision).collect()
     };
     delays::look(&mut site.agent).unwrap();
-    let first = told(&site);
+    let first = reported(&site);
     let names: Vec<_> = first
         .iter()
         .map(|(what, who, _)| (&**what, &**who))
@@ -398,7 +402,7 @@ fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_
     // Nothing new is reported; the power goes; the time that ran before counts.
     site.host.later(3_600_000, "1999-01-01T00:00:00Z");
     delays::look(&mut site.agent).unwrap();
-    assert_eq!(told(&site).len(), 3);
+    assert_eq!(reported(&site).len(), 3);
     let config = site.agent.config.clone();
     site.agent = Agent::open(site.folder.path()).unwrap();
     (site.agent.facilities, site.agent.config) = (site.host.clone(), config);
@@ -409,7 +413,7 @@ fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_
     delays::look(&mut site.agent).unwrap();
     site.host.later(3_700_000, "1999-01-01T00:00:00Z");
     delays::look(&mut site.agent).unwrap();
-    let later = told(&site);
+    let later = reported(&site);
     assert_eq!(later.len(), 4, "{later:?}");
     assert_eq!(
         (&*later[3].0, &*later[3].1),
@@ -419,7 +423,7 @@ fn who_asks_for_later_is_kept_over_a_power_cut_and_reported_once_each_time_that_
     site.host.answers.lock().unwrap().clear();
     site.host.files.lock().unwrap().clear();
     delays::look(&mut site.agent).unwrap();
-    assert_eq!(told(&site).len(), 7);
+    assert_eq!(reported(&site).len(), 7);
     assert!(delays::stored(&site.agent).unwrap().is_empty());
 }
 

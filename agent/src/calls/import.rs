@@ -12,7 +12,7 @@ use crate::error::AgentError;
 use crate::intake::ImportOutcome;
 use crate::intake::media::{self, Findings};
 use crate::intake::parts;
-use crate::intake::slip::{self, News};
+use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
 use crate::machine::State;
 
@@ -20,7 +20,7 @@ use crate::machine::State;
 pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
     let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
-        Ok(news) => slips(&[news], &mut answer),
+        Ok(effect) => slips(&[effect], &mut answer),
         Err(error) => answer.fail(&error),
     }
     answer
@@ -50,9 +50,9 @@ pub fn plan(agent: &mut Agent, path: &Path) -> CommandResult {
 pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
     let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
-        Ok(news) => {
-            answer.text = format!("slip {}", news.plan());
-            answer.value = serde_json::json!({ "slips": [slip_json(&news)] });
+        Ok(effect) => {
+            answer.text = effect.plan();
+            answer.value = serde_json::json!({ "slips": [slip_json(&effect)] });
         }
         Err(error) => answer.fail(&error),
     }
@@ -63,8 +63,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     let skipped = findings.skipped.iter();
     let skipped = skipped.map(|line| format!("skipped {line}"));
     answer.messages.extend(skipped);
-    let slips: Vec<String> = findings.slips.iter().map(News::plan).collect();
-    let slips: Vec<String> = slips.iter().map(|line| format!("slip {line}")).collect();
+    let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
     let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
     let Some(outcome) = findings.outcome.take() else {
         nothing(path, &findings, answer);
@@ -78,10 +77,10 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
         (None, ImportOutcome::AlreadyActive { number, remembered }) => {
             let text = match remembered.as_slice() {
                 [] => format!("bundle {number} is active already; nothing would be done"),
-                news => format!(
+                changes => format!(
                     "bundle {number} is active already; nothing would be applied, and its newer metadata \
                      would be remembered: {}",
-                    news.join(", ")
+                    changes.join(", ")
                 ),
             };
             (
@@ -108,7 +107,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
             let shown = state.shown();
             (
                 format!("bundle {number} is here already and would go on ({shown}{more}{note})"),
-                serde_json::json!({ "number": number, "state": state.word(), "message": note }),
+                serde_json::json!({ "number": number, "state": state.as_str(), "message": note }),
             )
         }
     };
@@ -130,16 +129,15 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);
     };
-    let news = findings.slips.iter();
-    let news = news.map(|news| format!("slip {}", news.sentence()));
-    answer.messages.extend(news);
+    let slips = findings.slips.iter();
+    answer.messages.extend(slips.map(SlipEffect::sentence));
     let refused = findings.refused.iter().flat_map(AgentError::lines);
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
         ImportOutcome::AlreadyActive { number, remembered } => {
             answer.text = format!("bundle {number} is {}", already(&remembered));
             answer.value = serde_json::json!({
-                "number": number, "state": State::Active.word(), "message": already(&remembered),
+                "number": number, "state": State::Active.as_str(), "message": already(&remembered),
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
             return;
@@ -176,7 +174,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     let more = if note.is_empty() { "" } else { ": " };
     answer.text = format!("bundle {number} is {}{more}{note}", state.shown());
     answer.value = serde_json::json!({
-        "number": number, "state": state.word(), "message": note, "file": taken,
+        "number": number, "state": state.as_str(), "message": note, "file": taken,
         "slips": slips_json(&findings.slips),
     });
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
@@ -188,21 +186,21 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     }
 }
 
-fn slips(slips: &[News], answer: &mut CommandResult) {
-    let lines = slips.iter().map(|news| format!("slip {}", news.sentence()));
-    answer.text = lines.collect::<Vec<_>>().join("\n");
+fn slips(slips: &[SlipEffect], answer: &mut CommandResult) {
+    let lines: Vec<_> = slips.iter().map(SlipEffect::sentence).collect();
+    answer.text = lines.join("\n");
     answer.value = serde_json::json!({ "slips": slips_json(slips) });
 }
 
-fn slips_json(slips: &[News]) -> Vec<serde_json::Value> {
+fn slips_json(slips: &[SlipEffect]) -> Vec<serde_json::Value> {
     slips.iter().map(slip_json).collect()
 }
 
-fn slip_json(news: &News) -> serde_json::Value {
+fn slip_json(effect: &SlipEffect) -> serde_json::Value {
     serde_json::json!({
-        "slip": news.name, "fresh": news.fresh, "recovered": news.recovered, "time_restarts": news.time_restarts,
-        "number": news.number, "signed_at": news.signed_at.to_string(),
-        "expires": news.expires.to_string(), "expired": news.expired,
+        "slip": effect.name, "fresh": effect.fresh, "recovered": effect.recovered, "time_restarts": effect.time_restarts,
+        "number": effect.number, "signed_at": effect.signed_at.to_string(),
+        "expires": effect.expires.to_string(), "expired": effect.expired,
     })
 }
 
@@ -216,8 +214,8 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
-    let is_news = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
-    let did = acknowledged.filter(|done| is_news(done) || findings.skipped.is_empty());
+    let is_new = |done: &Acknowledged| done.gone > 0 || done.renumbered.is_some();
+    let did = acknowledged.filter(|done| is_new(done) || findings.skipped.is_empty());
     if let Some(done) = did {
         let renumbered = done.renumbered.as_ref().map(Renumbered::sentence);
         if findings.slips.is_empty() {
@@ -246,7 +244,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         ),
         (true, others) => (
             format!(
-                "there is no bundle in `{place}`: {others} other {}",
+                "no bundle found in `{place}`: {others} other {}",
                 if others == 1 { "file" } else { "files" }
             ),
             "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; a kit is taken by \

@@ -46,7 +46,7 @@ pub enum Ordered {
 
 impl Ordered {
     /// What was ordered, for the journal.
-    pub fn words(&self) -> String {
+    pub fn sentence(&self) -> String {
         match self {
             Self::Apply { number } => format!("apply bundle {number}"),
             Self::Approve { number, who } => {
@@ -130,7 +130,7 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
                 format!(
-                    "put that right, run `outhaul-agent approve {number}` and import it again, or \
+                    "fix that, run `outhaul-agent approve {number}` and import it again, or \
                      import a newer bundle"
                 )
             }),
@@ -156,7 +156,7 @@ fn approved(
     let site = runner::drive(agent)?;
     let row = generations::one(agent.store.read(), number)?;
     let state = site.state_of(number).or(row.map(|row| row.state));
-    let word = state.map_or("not active", State::word);
+    let word = state.map_or("not active", State::as_str);
     let note = runner::note_of(agent.store.read(), number)?;
     let still = match state {
         Some(State::Gated | State::Soaking) if !note.is_empty() => format!(": {note}"),
@@ -194,8 +194,7 @@ fn rolled_back(
                 advice::what_runs(&site, runner::has_begun(agent, &site)?)
             ),
             help: advice::repair(&site).unwrap_or_else(|| {
-                "nothing else is to be done; `rollback` may be tried again when that is put right"
-                    .into()
+                "no other action needed; `rollback` may be tried again when that is fixed".into()
             }),
         });
     }

@@ -21,7 +21,7 @@ enum Command {
 }
 
 /// Sets the helper up for an enrolled site, as root, while the service is stopped: what is in the agent's
-/// folder is believed at this moment and never again.
+/// folder is trusted at this moment and never again.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent apply-helper init --folder /var/lib/outhaul-apply"

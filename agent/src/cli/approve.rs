@@ -55,7 +55,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         return Ok(context.print_answer(&answer));
     }
     let state = site.state_of(number);
-    let word = state.map_or("not active", State::word);
+    let word = state.map_or("not active", State::as_str);
     let next = match state {
         Some(State::Active) => "it is active already",
         _ => "import it again to try it",

@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     )?;
     let (header, to) = (&written.header, outhaul_kit::text::path(&args.to));
     let what = match args.with_content {
-        true => "keys, memory, settings and the bundles on disk",
+        true => "keys, state, settings and the bundles on disk",
         false => "keys, memory and settings",
     };
     super::say(&format!(

@@ -88,7 +88,7 @@ fn deadline(agent: &Agent, text: &str) -> Result<Deadline, AgentError> {
     };
     let reading = agent.clock_reading()?;
     let after = delays::after(text, &reading);
-    let after = after.ok_or_else(|| usage(format!("`{text}` is no time")))?;
+    let after = after.ok_or_else(|| usage(format!("`{text}` is not a time")))?;
     if !after.is_positive() {
         return Err(usage(format!("`{text}` is not in the future")));
     }

@@ -97,6 +97,6 @@ pub(super) fn text(typed: &str) -> Result<String, AgentError> {
         .take(MAX_TEXT_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(durable::at("read", input))?;
-    // What is not text is no slip, which the reader says better.
+    // What is not text is not a slip, which the reader says better.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
 fn forward_only(agent: &Agent, only: Option<&str>) -> Result<Option<String>, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let left = site.worked_on().or(site.active.map(|active| active.number));
-    // An index that cannot be read is told by the rollback itself.
+    // An index that cannot be read is reported by the rollback itself.
     let index = left.and_then(|number| runner::index_of(agent, number).ok());
     let mut names = index.as_ref().map(plan::forward_only).unwrap_or_default();
     names.retain(|name| only.is_none_or(|only| only == name));

@@ -116,7 +116,7 @@ impl Exports {
     /// Writes what is newer to the places that are still there, where it is time.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory; [`AgentError::Stopped`].
+    /// [`AgentError`] of the store; [`AgentError::Stopped`].
     pub fn write_newer(
         &mut self,
         agent: &mut Agent,

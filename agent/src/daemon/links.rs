@@ -23,7 +23,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Looks at the kernel's tables; the first look finds no news.
+    /// Looks at the kernel's tables; the first look reports no change.
     pub fn now() -> Self {
         Self { routes: tables() }
     }

@@ -1,7 +1,7 @@
 //! One round of the service: everything that is due, in order.
 //!
 //! What comes in: the agent, and when each thing was last done. What goes out: bundles taken, decisions
-//! of people carried out, drift looked for, reports sent. A source that fails is told in the log and tried
+//! of people carried out, drift looked for, reports sent. A source that fails is reported in the log and tried
 //! again later, with a pause that grows; only a memory that cannot be used ends the service.
 
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
 use crate::following;
-use crate::intake::pull::Repository;
+use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::report;
@@ -109,7 +109,7 @@ impl Round {
     /// Tidies up after a cut, and tells home that the agent started.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory.
+    /// [`AgentError`] of the store.
     pub fn begin(agent: &mut Agent) -> Result<Self, AgentError> {
         report::queue(
             agent,
@@ -147,7 +147,7 @@ impl Round {
     /// Does what is due now.
     ///
     /// # Errors
-    /// [`AgentError`] of the memory; [`AgentError::Stopped`].
+    /// [`AgentError`] of the store; [`AgentError::Stopped`].
     pub fn go(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
         if self.links.came_up() {
             tracing::info!("a network came up: pulling and sending now");
@@ -158,7 +158,7 @@ impl Round {
         if self.decide.is_due() {
             let decided = decisions(agent);
             let problem = decided.as_ref().err().map(ToString::to_string);
-            // Tried again soon, because a person may have put it right; told once.
+            // Tried again soon, because a person may have fixed it; reported once.
             let known =
                 problem == self.unfinished && matches!(decided, Err(AgentError::Blocked { .. }));
             if known || !self.log_failure("what is unfinished", decided)? {
@@ -203,7 +203,7 @@ impl Round {
             if agent.heartbeat.is_cancelled() {
                 return Err(AgentError::Stopped);
             }
-            tracing::info!("a command asks the service: {}", call.words());
+            tracing::info!("a command asks the service: {}", call.sentence());
             let answer = match &call {
                 Call::Import(path) => calls::import::path(agent, path),
                 Call::Slip(text) => calls::import::slip(agent, text),
@@ -292,7 +292,7 @@ impl Round {
         first.map_or(Ok(0), Err)
     }
 
-    /// Whether it worked; a failure that time may mend is told and is no reason to end.
+    /// Whether it worked; a transient failure is reported and does not end the service.
     fn log_failure<T>(
         &self,
         what: &str,
@@ -315,7 +315,7 @@ fn decisions(agent: &mut Agent) -> Result<(), AgentError> {
     if let Some((number, state, _)) = runner::resume(agent)? {
         tracing::info!(
             number,
-            state = state.word(),
+            state = state.as_str(),
             "went on with an unfinished bundle"
         );
     }
@@ -343,7 +343,7 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
     let config = agent.config.repository.clone();
     let limits = agent.limits;
     let Some(mut source) =
-        Repository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
+        BundleRepository::open(&config, &site, limits, &agent.heartbeat, &*agent.facilities)?
     else {
         return Ok(());
     };
@@ -360,7 +360,7 @@ fn pull(agent: &mut Agent) -> Result<(), AgentError> {
         } => {
             tracing::info!(
                 number,
-                state = state.word(),
+                state = state.as_str(),
                 note,
                 "took a bundle from the repository"
             );

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the folders, the kernel's table of mounts, and what lay there the last time. What goes
 //! out: the places whose bundles, slips or acknowledgements changed, and mounts that are new. It reads
-//! what the file system says of files, never their content; what is new is judged by the intake.
+//! what the file system says of files, never their content; what is new is verified by the intake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Watch {
                 }
             };
             let before = self.seen.insert(place.clone(), print.clone());
-            // A stick with nothing on it for this site is told of, too.
+            // A stick with nothing on it for this site is reported, too.
             let is_new_mount = before.is_none() && mounts.contains(&place);
             if is_new_mount || (before.as_ref() != Some(&print) && !print.is_empty()) {
                 changed.push(place);
@@ -64,10 +64,10 @@ impl Watch {
 
     /// One line in the log for as long as it stays the same. A folder that is not there yet is none.
     fn trouble(&mut self, place: &Path, error: &FileError) {
-        let told = error.to_string();
-        if !error.is_missing() && self.troubled.get(place) != Some(&told) {
-            tracing::warn!("watched folder: {told}; {}", error.help());
-            self.troubled.insert(place.to_owned(), told);
+        let reported = error.to_string();
+        if !error.is_missing() && self.troubled.get(place) != Some(&reported) {
+            tracing::warn!("watched folder: {reported}; {}", error.help());
+            self.troubled.insert(place.to_owned(), reported);
         }
     }
 }
@@ -86,7 +86,7 @@ fn print(place: &Path, site: &str) -> Result<Print, FileError> {
     let mut print: Print = files
         .filter_map(|file| media.marks(&file).map(|marks| (file, marks)))
         .collect();
-    // What cannot be used is told of once, too.
+    // What cannot be used is reported once, too.
     let unusable = found.unusable.into_iter();
     print.extend(unusable.map(|error| (error.path, Marks::default())));
     Ok(print)

@@ -1,4 +1,4 @@
-//! What an earlier memory of this state folder applied is known again, when that memory is gone.
+//! What an earlier database of this state folder applied is known again, when that database is gone.
 //!
 //! What comes in: the state folder of a site that is enrolled with an empty database, and what its kept
 //! generations would have applied. What goes out: inventory rows for the files that are in the target with
@@ -137,7 +137,7 @@ fn objects(_: &StateFolder, _: &AgentConfig, _: &str, _: &Desired) -> Vec<Item> 
     Vec::new()
 }
 
-/// The index that a generation kept. Nothing vouches for it any more but the folder that it lies in, so that
+/// The index that a generation kept. It is trusted only for the folder that it lies in, so that
 /// it only says which files to look at.
 fn index(state_folder: &StateFolder, number: u64) -> Option<Index> {
     let limits = Limits::default();

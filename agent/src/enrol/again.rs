@@ -1,6 +1,6 @@
 //! Enrolling a site that is enrolled already: with the same kit nothing changes, a new kit begins anew.
 //!
-//! What comes in: the site's memory and a kit for the same site. What goes out: the site bound to the new
+//! What comes in: the site's state and a kit for the same site. What goes out: the site bound to the new
 //! kit, so that orders for its earlier enrolment are none for it. A revoked site gets new keys
 //! and may install again; what it accepted, reported and runs stays as it was. For another hub its reports are numbered
 //! anew, and what runs is reported again.
@@ -33,7 +33,7 @@ pub(super) fn enrol_again(
         return Ok((site, key));
     }
     site.enrolment = Some(enrolment);
-    // A hub with another key never heard of this site: it would wait for ever for reports that are gone.
+    // A hub with another key does not know this site: it would wait for ever for reports that are gone.
     let other_hub = site.hub_key != kit.hub_key;
     if other_hub {
         site.epoch = state::new_epoch()?;
@@ -60,14 +60,14 @@ pub(super) fn enrol_again(
             outbox::renumber(db, &author, &site, "the agent: a new kit names another hub")?;
             events::repeat_state(db, &author)?;
         }
-        let told = ReportEvent::Decision {
+        let reported = ReportEvent::Decision {
             what: "enrol".to_owned(),
             who: "a new kit".to_owned(),
             number: None,
             assignment: None,
             reason: None,
         };
-        let report = outbox::queue(db, &author, told)?;
+        let report = outbox::queue(db, &author, reported)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         state::set_meta(db, key::REQUEST_UNTIL, Some(&(report + 1)))?;
         for forgotten in [key::ORDERS, key::REVOKED, key::APPROVED, key::CARRIED] {

@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 
 #[cfg(feature = "kubernetes")]
-pub use outhaul_reconcilers::kubernetes::follows::{Controller, Follower, Standing};
+pub use outhaul_reconcilers::kubernetes::follows::{Controller, Follower, FollowerStatus};
 
 /// What follows `repository` on the site's cluster; `None` when it has neither Flux nor Argo CD.
 ///
@@ -25,7 +25,7 @@ pub fn look(
 }
 
 #[cfg(not(feature = "kubernetes"))]
-pub use without::{Controller, Follower, Standing};
+pub use without::{Controller, Follower, FollowerStatus};
 
 /// As above, of an agent without Kubernetes.
 ///
@@ -49,7 +49,7 @@ mod without {
 
     impl Controller {
         /// Its word.
-        pub fn word(self) -> &'static str {
+        pub fn as_str(self) -> &'static str {
             match self {}
         }
     }
@@ -57,7 +57,7 @@ mod without {
     /// How one object stands.
     #[expect(dead_code, reason = "nothing is seen without Kubernetes")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Standing {
+    pub enum FollowerStatus {
         Synced,
         InProgress,
         OtherRevision,
@@ -73,7 +73,7 @@ mod without {
         pub path: Option<String>,
         pub below: bool,
         pub commit: Option<String>,
-        pub standing: Standing,
+        pub status: FollowerStatus,
         pub message: String,
     }
 }

@@ -298,7 +298,7 @@ impl Helper {
     }
 
     /// Keys that open what is sealed say nothing about whom to trust: the helper has those of the agent's
-    /// folder, as they are now, without what is no key. Returns them; `None` when that folder is not there.
+    /// folder, as they are now, without what is not a key. Returns them; `None` when that folder is not there.
     /// None is removed here: what is refused afterwards must find the keys that open what runs.
     fn copy_keys(&self) -> Result<Option<BTreeSet<PathBuf>>, RequestFailure> {
         let bounds = Bounds {

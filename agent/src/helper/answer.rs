@@ -3,7 +3,7 @@
 //! What comes in: the connection that systemd puts on standard input (`Accept=yes`,
 //! `StandardInput=socket`). What goes out: one answer on it, and a line for the journal. Nothing is read of
 //! a peer that is neither the owner of the agent's folder nor root. While work goes on an empty line says
-//! every few seconds that it does, so that a helper that hangs is told apart from one that is busy.
+//! every few seconds that it does, so that a helper that hangs is distinguished from one that is busy.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -32,7 +32,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// Answers the request on standard input.
 ///
 /// # Errors
-/// [`AgentError`] when standard input is no socket, or breaks. What is refused is an answer.
+/// [`AgentError`] when standard input is not a socket, or breaks. What is refused is an answer.
 pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
     let stream = connection()?;
     let broken = |error: io::Error| AgentError::Network {
@@ -50,7 +50,7 @@ pub fn run(folder: &Path, agent: &Path) -> Result<(), AgentError> {
             // What changes something is brought to its end, whoever listens; a mere look is not.
             let ends = (!request.verb.changes()).then(|| heartbeat.clone());
             let (done, living) = heartbeat_lines(&stream, ends).map_err(broken)?;
-            let verb = request.verb.word();
+            let verb = request.verb.as_str();
             let number = request.number;
             tracing::info!(number, "{verb} `{}`", request.assignment);
             // The lock and the database are given back before the answer: the next request may follow it.

@@ -1,6 +1,6 @@
 //! Setting the helper up: once, by root, for a site that is enrolled.
 //!
-//! What comes in: the agent's folder as it is at this moment, which is believed now and never again. What
+//! What comes in: the agent's folder as it is at this moment, which is trusted now and never again. What
 //! goes out: the helper's folder, its user's own, with the site, the fleet's metadata, floors and time, the
 //! inventory of what is applied, and copies of the bundles that the site keeps. With `again`, for a site
 //! that was moved or enrolled anew, the helper's own inventory and bundles stay. It changes nothing of
@@ -131,7 +131,7 @@ pub fn run(folder: &Path, agent: &Path, again: bool) -> Result<PreparedHelper, A
     Ok(ready)
 }
 
-/// Where the helper runs as a user of its own, its folder is that user's, who may have put links into it: root
+/// Where the helper runs as a separate user, its folder is that user's, who may have put links into it: root
 /// does the work as that user, with the one right to read the agent's folder.
 fn act_as_owner(folder: &Path) -> Result<(), AgentError> {
     let owner = match fs::symlink_metadata(folder) {
@@ -153,7 +153,7 @@ fn act_as_owner(folder: &Path) -> Result<(), AgentError> {
         .map_err(|error| at("become the owner of", folder)(error.into()).into())
 }
 
-/// A copy of the agent's memory, so that nothing of it is opened where somebody else may change it.
+/// A copy of the agent's state, so that nothing of it is opened where somebody else may change it.
 fn copy_of(from: &Media, state_folder: &StateFolder) -> Result<Store, AgentError> {
     let folder = state_folder.root().join("init");
     durable::remove_tree(&folder)?;

@@ -1,7 +1,7 @@
 //! From a verified index to a generation on disk, or to nothing: what is checked, copied and taken back.
 //!
-//! What comes in: an index that the metadata vouches for, and the source that brings its blobs. What goes out:
-//! a staged generation with the trust that vouches for it, in one transaction, or a state folder as it was
+//! What comes in: an index that the metadata lists, and the source that brings its blobs. What goes out:
+//! a staged generation with the trust by which it was verified, in one transaction, or a state folder as it was
 //! before. It decides nothing about orders: that is its caller's business.
 
 use outhaul_bundle::Index;
@@ -36,7 +36,7 @@ pub(super) struct Followed {
     pub bytes: Vec<u8>,
 }
 
-/// A bundle of the stream that this site was told to leave, when the order to move does not count any
+/// A bundle of the stream that this site was asked to leave, when the order to move does not count any
 /// more: the site follows it again. Decided by verified metadata and index, before any blob is read.
 pub(super) fn back_from_move(
     agent: &mut Agent,
@@ -221,7 +221,7 @@ fn leave_nothing(
     tidy::discard(agent)
 }
 
-/// Everything is on disk: the site believes the metadata from now on, and goes on.
+/// Everything is on disk: the site trusts the metadata from now on, and goes on.
 pub(super) fn commit_staged(
     agent: &mut Agent,
     index: &Index,

@@ -28,7 +28,7 @@ pub struct BundleFile {
     is_read: bool,
 }
 
-/// A file whose reading is a sign of life.
+/// A file whose reading is a heartbeat.
 #[derive(Debug)]
 struct Beating {
     file: File,

@@ -12,8 +12,8 @@ use outhaul_kit::media::{self, Bounds, FileOrFolder, Listing, Media};
 use outhaul_kit::text;
 
 use super::file::BundleFile;
-use super::slip::{self, News};
-use super::{ImportOutcome, MAX_TOLD, Offer, mistaken, since};
+use super::slip::{self, SlipEffect};
+use super::{ImportOutcome, MAX_REPORTED, Offer, other_files, since};
 use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -47,8 +47,8 @@ pub struct Findings {
     /// The order to move by which this site follows the stream of `outcome`, when both were on the medium.
     pub moved: Option<String>,
     /// What freshness slips brought.
-    pub slips: Vec<News>,
-    /// Why others were passed over, one sentence each.
+    pub slips: Vec<SlipEffect>,
+    /// Why others were skipped, one sentence each.
     pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
     pub refused: Vec<AgentError>,
@@ -82,15 +82,15 @@ impl Findings {
         let Some(done) = &self.acknowledged else {
             return Vec::new();
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         if done.gone > 0 {
-            told.push(format!("the hub acknowledged {} reports", done.gone));
+            reported.push(format!("the hub acknowledged {} reports", done.gone));
         }
-        told.extend(done.renumbered.as_ref().map(Renumbered::sentence));
-        if told.is_empty() {
-            told.push("the hub's acknowledgements on it are known already".to_owned());
+        reported.extend(done.renumbered.as_ref().map(Renumbered::sentence));
+        if reported.is_empty() {
+            reported.push("the hub's acknowledgements on it are known already".to_owned());
         }
-        told
+        reported
     }
 }
 
@@ -115,14 +115,14 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
     let mut findings = Findings::default();
     let name = text::file_name(path);
     if slip::is_slip(path, &file) {
-        let news = slip::import_file(agent, &name, file);
-        if let Err(error) = &news {
+        let effect = slip::import_file(agent, &name, file);
+        if let Err(error) = &effect {
             refusals::report_refusal(agent, error)?;
         }
-        findings.slips.push(news?);
+        findings.slips.push(effect?);
         return Ok(findings);
     }
-    if let Err(AgentError::Usage { message, help }) = mistaken::refuse_mistaken(&name, &file) {
+    if let Err(AgentError::Usage { message, help }) = other_files::refuse_other_file(&name, &file) {
         let message = format!("{message}; nothing was changed");
         return Err(AgentError::Usage { message, help });
     }
@@ -151,7 +151,7 @@ fn import_folder(agent: &mut Agent, media: &Media) -> Result<Findings, AgentErro
         second.taken = first.taken.take();
     }
     second.acknowledged = first.acknowledged;
-    second.slips.retain(|news| news.fresh);
+    second.slips.retain(|effect| effect.fresh);
     second.slips.splice(0..0, first.slips);
     second.refused.splice(0..0, first.refused);
     Ok(second)
@@ -167,11 +167,11 @@ fn import_for_stream(
     let mut findings = Findings::default();
     let known = before.and_then(|before| before.taken.as_deref());
     let looked = look_through(agent, media, known, &mut findings);
-    let told: Vec<String> = before
+    let reported: Vec<String> = before
         .iter()
         .flat_map(|before| before.refused.iter().map(ToString::to_string))
         .collect();
-    let is_new = |refused: &AgentError| !told.contains(&refused.to_string());
+    let is_new = |refused: &AgentError| !reported.contains(&refused.to_string());
     findings.refused.retain(is_new);
     // Whatever ended it, what was refused by then is reported, and before anything is taken.
     refusals::report_refusals(agent, &findings.refused)?;
@@ -179,7 +179,7 @@ fn import_for_stream(
     Ok(findings)
 }
 
-/// Takes acknowledgements and slips, and judges every bundle. Returns the acceptable ones.
+/// Takes acknowledgements and slips, and verifies every bundle. Returns the acceptable ones.
 fn look_through(
     agent: &mut Agent,
     media: &Media,
@@ -225,7 +225,7 @@ fn look_through(
         }
         let name = text::file_name(&path);
         match slip::import_file(agent, &name, file) {
-            Ok(news) => findings.slips.push(news),
+            Ok(effect) => findings.slips.push(effect),
             Err(error) => pass_over(&name, error, findings)?,
         }
     }
@@ -273,9 +273,9 @@ fn take_newest(
                 .push(format!("`{name}`: bundle {number} {is}"));
             continue;
         }
-        let admitted = open_bundle(agent, media, &path)
+        let accepted = open_bundle(agent, media, &path)
             .and_then(|mut source| intake::try_accept(agent, &mut source));
-        match admitted {
+        match accepted {
             Ok(outcome) => {
                 findings.outcome = Some(outcome);
                 findings.taken = Some(media.path().join(path));
@@ -284,8 +284,8 @@ fn take_newest(
             Err(error) if error.is_refused_by(since::LEFT_OUT) => {
                 lacking.push((path, number, error))
             }
-            // Reported before the next one is tried, as long as each has a report of its own.
-            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_TOLD => {
+            // Reported before the next one is tried, as long as each has a separate report.
+            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
                 refusals::report_refusal(agent, &error)?;
                 findings.refused.push(error);
             }
@@ -314,7 +314,7 @@ fn take_newest(
                 findings.taken = Some(media.path().join(path));
                 taken = Some(number);
             }
-            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_TOLD => {
+            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
                 refusals::report_refusal(agent, &error)?;
                 findings.refused.push(error);
             }
@@ -322,7 +322,7 @@ fn take_newest(
             Err(other) => trouble = trouble.or(Some(other)),
         }
     }
-    refusals::report_further_refusals(agent, MAX_TOLD, &late)?;
+    refusals::report_further_refusals(agent, MAX_REPORTED, &late)?;
     findings.refused.append(&mut late);
     trouble.map_or(Ok(()), Err)
 }
@@ -336,7 +336,7 @@ fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, 
             problem,
         });
     };
-    mistaken::refuse_mistaken(&name, &file)?;
+    other_files::refuse_other_file(&name, &file)?;
     Ok(BundleFile::new(name, file, agent.limits, &agent.heartbeat))
 }
 
@@ -349,7 +349,7 @@ fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentErro
 /// in `findings`; the others count.
 ///
 /// # Errors
-/// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the memory.
+/// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the store.
 pub fn take_acks(
     agent: &mut Agent,
     media: &Media,
@@ -397,7 +397,7 @@ fn unusable(error: &FileError) -> String {
 /// Sorts what was not taken: for somebody else or older, or refused, which is reported later.
 fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(), AgentError> {
     match error {
-        // A stick carries bundles for many sites: those of other streams are no finding.
+        // A stick carries bundles for many sites: those of other streams are not findings.
         AgentError::Refused {
             source_name,
             rule,

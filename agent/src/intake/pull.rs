@@ -2,7 +2,7 @@
 //!
 //! What comes in: the URL that the site's owner set. What goes out: the same three steps as a file's. A
 //! blob whose download broke off, or was slow, goes on from its last byte; its digest is checked from the first to
-//! the last byte all the same. Nothing that the server says is believed for that it said it.
+//! the last byte all the same. Nothing that the server says is trusted for that it said it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
@@ -92,7 +92,7 @@ impl Partial {
 
 /// A repository that is being read.
 #[derive(Debug)]
-pub struct Repository {
+pub struct BundleRepository {
     name: String,
     role: String,
     client: Box<dyn Server>,
@@ -101,7 +101,7 @@ pub struct Repository {
     max_issued_age_h: Option<u64>,
 }
 
-impl Repository {
+impl BundleRepository {
     /// The repository that `agent.toml` names; `None` when it names none.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Repository {
     }
 }
 
-impl MetadataSource for Repository {
+impl MetadataSource for BundleRepository {
     fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
         self.heartbeat.beat();
         self.client
@@ -220,7 +220,7 @@ impl MetadataSource for Repository {
     }
 }
 
-impl BundleSource for Repository {
+impl BundleSource for BundleRepository {
     fn name(&self) -> &str {
         &self.name
     }

@@ -1,4 +1,4 @@
-//! What the centre is told of refusals: of a stick full of forgeries no more than of one.
+//! What is reported to the centre about refusals: of a stick full of forgeries no more than of one.
 //!
 //! What comes in: refusals of one visit. What goes out: reports in the outbox, one each of the first ones, and one
 //! of all others with their number by rule; the latest are remembered for `status`. It refuses nothing itself.
@@ -11,7 +11,7 @@ use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::MAX_TOLD;
+use super::MAX_REPORTED;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::incomplete::IncompleteBundle;
@@ -58,7 +58,7 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
 /// Forgets for `status` what was refused under the name of a source that was taken since.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentError> {
     let known: Vec<PastRefusal> =
         state::meta(agent.store.read(), key::REFUSALS)?.unwrap_or_default();
@@ -73,8 +73,8 @@ pub(super) fn taken_since(agent: &mut Agent, source: &str) -> Result<(), AgentEr
         .map_err(|error: StateError| error.into())
 }
 
-/// What the centre is told of a source that was not taken: of a refusal itself, and of a lack of space, which only
-/// somebody on site can mend and the centre sees as a site that stays behind.
+/// What is reported to the centre about a source that was not taken: of a refusal itself, and of a lack of space, which only
+/// somebody on site can fix and the centre sees as a site that stays behind.
 pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
     match error {
         AgentError::Refused {
@@ -83,7 +83,7 @@ pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
             message,
         } => Some(AgentError::refused(source_name, rule, message.clone())),
         AgentError::Space { .. } => Some(AgentError::refused(source, NO_SPACE, error.to_string())),
-        // Whoever fills the repository can mend it, and nobody on site.
+        // Whoever fills the repository can fix it, and nobody on site.
         AgentError::Incomplete { missing, .. } => {
             let message = format!("`{missing}` is not there; what came of the bundle is kept");
             Some(AgentError::refused(source, INCOMPLETE, message))
@@ -98,15 +98,16 @@ pub(super) const INCOMPLETE: &str = "incomplete";
 /// Queues a report of a bundle of which parts are missing, and which: once for each set of missing parts.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn report_incomplete(
     agent: &mut Agent,
     source: &str,
     bundle: &IncompleteBundle,
 ) -> Result<(), AgentError> {
-    let told: Option<(Digest, Vec<usize>)> = state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
+    let reported: Option<(Digest, Vec<usize>)> =
+        state::meta(agent.store.read(), key::INCOMPLETE_TOLD)?;
     let now = (bundle.index, bundle.missing.clone());
-    if told.as_ref() == Some(&now) {
+    if reported.as_ref() == Some(&now) {
         return Ok(());
     }
     let event = ReportEvent::Refusal {
@@ -129,16 +130,16 @@ pub(super) const NO_SPACE: &str = "no-space";
 /// Queues a report of a refusal; of any other error, nothing.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn report_refusal(agent: &mut Agent, error: &AgentError) -> Result<(), AgentError> {
     report_refusals(agent, std::slice::from_ref(error))
 }
 
-/// Queues reports of refusals in one transaction: one each of the first [`MAX_TOLD`], one of the rest.
+/// Queues reports of refusals in one transaction: one each of the first [`MAX_REPORTED`], one of the rest.
 /// Of other errors, nothing.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn report_refusals(agent: &mut Agent, errors: &[AgentError]) -> Result<(), AgentError> {
     report_further_refusals(agent, 0, errors)
 }
@@ -146,13 +147,13 @@ pub fn report_refusals(agent: &mut Agent, errors: &[AgentError]) -> Result<(), A
 /// The same of a visit of which `before` refusals were reported already.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn report_further_refusals(
     agent: &mut Agent,
     before: usize,
     errors: &[AgentError],
 ) -> Result<(), AgentError> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut more: BTreeMap<&str, usize> = BTreeMap::new();
     for error in errors {
         let AgentError::Refused {
@@ -163,7 +164,7 @@ pub(super) fn report_further_refusals(
         else {
             continue;
         };
-        if before + told.len() >= MAX_TOLD {
+        if before + reported.len() >= MAX_REPORTED {
             *more.entry(rule).or_default() += 1;
             continue;
         }
@@ -172,14 +173,14 @@ pub(super) fn report_further_refusals(
             rule: rule.clone(),
             message: shortened(message),
         };
-        told.push((error, event));
+        reported.push((error, event));
     }
-    if told.is_empty() && more.is_empty() {
+    if reported.is_empty() && more.is_empty() {
         return Ok(());
     }
     agent
         .commit(|db, author| {
-            for (error, event) in told {
+            for (error, event) in reported {
                 remember_refusal(db, author.reading.wall_ms(), error)?;
                 outbox::queue(db, author, event)?;
             }
@@ -191,7 +192,7 @@ pub(super) fn report_further_refusals(
         .map_err(|error: StateError| error.into())
 }
 
-/// One report of all that was refused beyond [`MAX_TOLD`], by rule.
+/// One report of all that was refused beyond [`MAX_REPORTED`], by rule.
 fn rest_of_refusals(more: &BTreeMap<&str, usize>) -> ReportEvent {
     let by_rule: Vec<_> = more
         .iter()

@@ -36,8 +36,8 @@ const TYPED: &str = "the typed slip";
     clippy::struct_excessive_bools,
     reason = "four independent facts of one slip, each said in a sentence of its own"
 )]
-pub struct News {
-    /// The file's name, or what stands for a typed one.
+pub struct SlipEffect {
+    /// The file's name, or the name of a typed one.
     pub name: String,
     /// Whether it told anything that this site did not know.
     pub fresh: bool,
@@ -51,23 +51,23 @@ pub struct News {
     pub signed_at: Timestamp,
     /// The earliest date in it.
     pub expires: Timestamp,
-    /// Whether that date has passed: what it vouches for may not be installed any more.
+    /// Whether that date has passed: what it lists may not be installed any more.
     pub expired: bool,
 }
 
-impl News {
-    /// What believing it would do, in one sentence.
+impl SlipEffect {
+    /// What accepting it would do, in one sentence.
     pub fn plan(&self) -> String {
         if !self.fresh {
             return format!("{}; nothing would be done", self.known());
         }
         let again = if self.recovered {
-            "; the memory of the highest versions would hold again"
+            "; the record of the highest accepted versions would be valid again"
         } else {
             ""
         };
         format!(
-            "`{}`: floors would rise, {}{again}; nothing would be installed",
+            "slip `{}`: floors would rise, {}{again}; nothing would be installed",
             self.name,
             self.says()
         )
@@ -79,7 +79,7 @@ impl News {
             return format!("{}; nothing was done", self.known());
         }
         let again = if self.recovered {
-            "; the memory of the highest versions holds again"
+            "; the record of the highest accepted versions is valid again"
         } else {
             ""
         };
@@ -89,7 +89,7 @@ impl News {
             ""
         };
         format!(
-            "`{}`: floors raised, {time}{}{again}; nothing was installed",
+            "slip `{}`: floors raised, {time}{}{again}; nothing was installed",
             self.name,
             self.says()
         )
@@ -97,7 +97,7 @@ impl News {
 
     fn known(&self) -> String {
         format!(
-            "`{}`: known already ({}, bundle {})",
+            "slip `{}`: known already ({}, bundle {})",
             self.name, self.signed_at, self.number
         )
     }
@@ -124,7 +124,7 @@ struct SlipMetadata<'a> {
 
 impl SlipMetadata<'_> {
     fn nothing_behind<T>(&self) -> Result<T, AgentError> {
-        let message = "it is a slip and carries no bundle";
+        let message = "it is a slip, which has no bundle";
         Err(AgentError::refused(self.name, "metadata-only", message))
     }
 }
@@ -168,7 +168,7 @@ pub fn is_slip(name: &Path, file: &File) -> bool {
 ///
 /// # Errors
 /// A refusal, not reported yet, or [`AgentError`] of the stick or the memory; nothing was changed.
-pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, AgentError> {
+pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<SlipEffect, AgentError> {
     let mut bytes = Vec::new();
     // One byte more than a slip may have is one that the reader refuses.
     file.take(MAX_TEXT_BYTES as u64 + 1)
@@ -183,20 +183,20 @@ pub fn import_file(agent: &mut Agent, name: &str, file: File) -> Result<News, Ag
 /// Believes what a scanned or typed slip brings.
 ///
 /// # Errors
-/// A refusal (reported home), or [`AgentError`] of the memory; nothing was changed then.
-pub fn import_text(agent: &mut Agent, text: &str) -> Result<News, AgentError> {
-    let news = accept(agent, TYPED, Slip::from_text(text));
-    if let Err(error) = &news {
+/// A refusal (reported to the hub), or [`AgentError`] of the store; nothing was changed then.
+pub fn import_text(agent: &mut Agent, text: &str) -> Result<SlipEffect, AgentError> {
+    let effect = accept(agent, TYPED, Slip::from_text(text));
+    if let Err(error) = &effect {
         refusals::report_refusal(agent, error)?;
     }
-    news
+    effect
 }
 
 fn accept(
     agent: &mut Agent,
     name: &str,
     slip: Result<Slip, SlipError>,
-) -> Result<News, AgentError> {
+) -> Result<SlipEffect, AgentError> {
     let slip = slip.map_err(|error| AgentError::refused(name, error.rule(), error.to_string()))?;
     check_claims(&agent.site, name, &slip)?;
     let db = agent.store.read();
@@ -222,7 +222,7 @@ fn accept(
         return Err(AgentError::refused(name, "mix-and-match", message));
     }
     let same = !doubtful && floors == accepted.versions && floors::trusted(db)? == accepted.trusted;
-    let news = News {
+    let effect = SlipEffect {
         name: name.to_owned(),
         fresh: !same,
         recovered: doubtful,
@@ -232,10 +232,10 @@ fn accept(
         expires: accepted.expires,
         expired: accepted.expired,
     };
-    if news.fresh {
+    if effect.fresh {
         store(agent, name, &offer)?;
     }
-    Ok(news)
+    Ok(effect)
 }
 
 /// Floors, metadata and time in one step, and the report of it.
@@ -276,7 +276,7 @@ fn refuse_unless_newer(
     );
     if !newer_root && has <= had {
         let message = format!(
-            "the memory of the highest versions is damaged or was put back; a slip newer than \
+            "the record of the highest accepted versions is damaged or was replaced by an older copy; a slip newer than \
              timestamp version {had} is needed, this one has version {has}"
         );
         return Err(AgentError::refused(name, "rollback", message));
@@ -288,7 +288,7 @@ fn refuse_unless_newer(
     let known = trust::remembered(&trusted, &Floors::new(), role, now).map(|known| known.signed_at);
     if let Some(known) = known.ok().filter(|known| accepted.signed_at < *known) {
         let message = format!(
-            "the memory of the highest versions is damaged or was put back; a slip signed after \
+            "the record of the highest accepted versions is damaged or was replaced by an older copy; a slip signed after \
              {known} is needed, this one was signed {}",
             accepted.signed_at
         );
@@ -351,7 +351,7 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 }
 
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
-/// newer metadata vouches for: a stick written before a slip, or a stream that was signed earlier than the
+/// newer metadata lists: a stick written before a slip, or a stream that was signed earlier than the
 /// one that ordered this site to move to it. Judged by the newer metadata.
 pub(super) fn matches_trusted_target(
     trusted: &TrustedMetadata,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ImportOutcome;
 use super::media::Findings;
+use super::slip::SlipEffect;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
@@ -96,7 +97,7 @@ impl Reports {
                     _ => format!("{written}, newer ones were not"),
                 };
                 format!(
-                    "{which}: {problem}; put that right: the service tries again while it stays plugged in, or run \
+                    "{which}: {problem}; fix that: the service tries again while it stays plugged in, or run \
                      `outhaul-agent export`"
                 )
             }
@@ -166,8 +167,8 @@ pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>,
         let mut now = format!("bundle {number} was copied from it, and is {state} now");
         if let (None, Some(row)) = (blocked, row) {
             let note = shortened(&row.note).replace('\n', " ");
-            // Only what changed since is told anew: it went on, or it waits for something else.
-            let same = left.is_some_and(|(_, word)| word == row.state.word());
+            // Only what changed since is reported anew: it went on, or it waits for something else.
+            let same = left.is_some_and(|(_, word)| word == row.state.as_str());
             if same && visit.text.contains(&note) {
                 continue;
             }
@@ -342,12 +343,12 @@ fn export_where_wanted(
 fn note_visit(
     agent: &mut Agent,
     place: &Path,
-    told: Option<&str>,
+    text: Option<&str>,
     read: Option<&Result<Findings, AgentError>>,
     reports: Option<Reports>,
 ) -> String {
-    let busy = told.is_none();
-    let told = told.unwrap_or("it is being read: do not remove it");
+    let busy = text.is_none();
+    let shown = text.unwrap_or("it is being read: do not remove it");
     let blocked = match read {
         Some(Err(AgentError::Blocked { number, .. })) => Some(*number),
         _ => None,
@@ -355,19 +356,19 @@ fn note_visit(
     let outcome = read.and_then(|read| read.as_ref().ok()?.outcome.as_ref());
     let left = match outcome {
         Some(ImportOutcome::Rests { number, state, .. }) if state.unfinished() => {
-            Some((*number, state.word().to_owned()))
+            Some((*number, state.as_str().to_owned()))
         }
         _ => None,
     };
     let is_file = place.is_file();
     let whole = std::path::absolute(place);
     let place = text::path(whole.as_deref().unwrap_or(place));
-    let told = text::printable(told).into_owned();
+    let text = text::printable(shown).into_owned();
     let mut visit = Visit {
         place: place.clone(),
         at_ms: 0,
         busy,
-        text: told,
+        text,
         is_file,
         blocked,
         left,
@@ -445,7 +446,7 @@ fn parts(findings: &Findings) -> Vec<String> {
         } => format!("bundle {number} is {}: {}", state.shown(), shortened(note)),
     }));
     let slips = findings.slips.iter();
-    parts.extend(slips.map(|news| format!("slip {}", news.sentence())));
+    parts.extend(slips.map(SlipEffect::sentence));
     parts.extend(findings.acknowledgements());
     for (lines, what) in [
         (

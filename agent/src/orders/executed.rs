@@ -1,4 +1,4 @@
-//! Orders that were carried out, each with the keys that vouched for it, and those that no longer count.
+//! Orders that were carried out, each with the keys that signed it, and those that no longer count.
 //!
 //! What comes in: an order as it is recorded, and the metadata and index of a newer bundle. What goes out:
 //! the orders whose key the fleet took away since and that the newer bundle does not repeat. They are
@@ -42,7 +42,7 @@ struct ExecutedOrder {
     keys: BTreeSet<String>,
 }
 
-/// Where a site comes from that was told to move.
+/// Where a site comes from that was asked to move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingMove {
     pub(crate) from: Stream,
@@ -125,7 +125,7 @@ impl PendingMove {
     }
 }
 
-/// The stream that this site was told to leave and from which no bundle of the new one has freed it.
+/// The stream that this site was asked to leave and from which no bundle of the new one has freed it.
 pub(crate) fn moved(db: &Connection) -> Result<Option<PendingMove>, AgentError> {
     Ok(ExecutedOrders::load(db)?.moved)
 }
@@ -146,7 +146,7 @@ pub(crate) fn drop_void_orders(
     undo(agent, &carried, &void, None)
 }
 
-/// Whether a bundle of the stream that this site was told to leave may take it back, and then does: the
+/// Whether a bundle of the stream that this site was asked to leave may take it back, and then does: the
 /// order to move does not count any more, and the bundle does not repeat it.
 pub(crate) fn take_back_move(
     agent: &mut Agent,
@@ -211,7 +211,7 @@ fn undo(
             tracing::warn!(
                 number = order.number,
                 "order `{}`: {}",
-                order.what.word(),
+                order.what.as_str(),
                 change.message
             );
         }

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the lines that a hub refused. What goes out: a [`HubRefusal`] in the memory, for `status`, the log and
 //! the exit code, until the hub takes a report again. Nothing leaves the queue for it: a hub's word that is not signed
-//! is believed for a message, and for nothing else.
+//! is trusted for a message, and for nothing else.
 
 use outhaul_bundle::hub_api::RefusedLine;
 use outhaul_reconcilers::shortened;
@@ -23,7 +23,7 @@ pub fn error(refusal: &HubRefusal) -> AgentError {
 /// The refusal that holds now.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn present(agent: &Agent) -> Result<Option<HubRefusal>, AgentError> {
     Ok(state::meta(agent.store.read(), key::HUB_REFUSAL)?)
 }
@@ -31,7 +31,7 @@ pub fn present(agent: &Agent) -> Result<Option<HubRefusal>, AgentError> {
 /// Remembers what a hub at `url` answered to reports: that it refuses this site, or that it does not.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn note(
     agent: &mut Agent,
     url: &str,

@@ -135,8 +135,8 @@ pub fn order_rollback(
     let ordered = Transition::new(Event::RollbackOrdered(Some(to)), note);
     runner::transition_with(agent, &ordered, |db, author| {
         state::set_meta(db, key::ROLLBACK, Some(&who))?;
-        let told = because(decision("rollback", who, Some(from)), why);
-        outbox::queue(db, author, told).map(|_| ())
+        let reported = because(decision("rollback", who, Some(from)), why);
+        outbox::queue(db, author, reported).map(|_| ())
     })?;
     Ok(Ordered::Back(Rollback { from, to }))
 }
@@ -150,8 +150,8 @@ fn give_up(agent: &mut Agent, number: u64, who: &str, why: &str) -> Result<Order
     };
     let broken = Transition::new(Event::Broken(number), note);
     runner::transition_with(agent, &broken, |db, author| {
-        let told = because(decision("rollback", who, Some(number)), why);
-        outbox::queue(db, author, told).map(|_| ())
+        let reported = because(decision("rollback", who, Some(number)), why);
+        outbox::queue(db, author, reported).map(|_| ())
     })?;
     Ok(Ordered::GivenUp(number))
 }
@@ -257,7 +257,7 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
 /// Commits a hold, or with `None` its end.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, AgentError> {
     let (event, what) = match hold {
         Some(_) => (Event::Held, "hold"),

@@ -7,7 +7,7 @@
 use jiff::SignedDuration;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
-use outhaul_site::state::delays::{self, Asked, Delay, Delays, News};
+use outhaul_site::state::delays::{self, Asked, Delay, DelayChange, Delays};
 use serde::Deserialize;
 
 use crate::agent::Agent;
@@ -19,7 +19,7 @@ use outhaul_asking::settings::AtDeadline;
 
 /// What a file or an answer may say as JSON.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct DelayRequest {
     reason: String,
     #[serde(default)]
     until: Option<String>,
@@ -28,7 +28,7 @@ struct Said {
 /// Asks everything that may delay what waits, and keeps what was found.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let known: Delays = stored(agent)?;
     let asked = asked(agent);
@@ -37,18 +37,18 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     }
     let reading = agent.clock_reading()?;
     let longest = SignedDuration::from_hours(agent.config.delay.longest_h);
-    let (now, news) = delays::look(&known, &asked, &reading, longest);
-    if news.is_empty() && !delays::has_counted(&known, &now) {
+    let (now, changes) = delays::look(&known, &asked, &reading, longest);
+    if changes.is_empty() && !delays::has_counted(&known, &now) {
         return Ok(());
     }
-    let told: Vec<ReportEvent> = news
+    let reported: Vec<ReportEvent> = changes
         .into_iter()
-        .map(|news| event(&news, &known, &now, agent.config.delay.at_deadline))
+        .map(|change| event(&change, &known, &now, agent.config.delay.at_deadline))
         .collect();
     agent
         .commit(|db, author| {
             state::set_meta(db, key::DELAYS, Some(&now).filter(|now| !now.is_empty()))?;
-            for event in told {
+            for event in reported {
                 outbox::queue(db, author, event)?;
             }
             Ok(())
@@ -59,7 +59,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
 /// What stands, as it was last found.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn stored(agent: &Agent) -> Result<Delays, AgentError> {
     Ok(state::meta(agent.store.read(), key::DELAYS)?.unwrap_or_default())
 }
@@ -67,7 +67,7 @@ pub fn stored(agent: &Agent) -> Result<Delays, AgentError> {
 /// What stands now, by what was found at the last look and the clocks of this moment.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn present(agent: &Agent) -> Result<Delays, AgentError> {
     Ok(delays::at_present(stored(agent)?, &agent.clock_reading()?))
 }
@@ -75,7 +75,7 @@ pub fn present(agent: &Agent) -> Result<Delays, AgentError> {
 /// Nothing waits any more: what delays the next bundle begins anew.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn forget(agent: &mut Agent) -> Result<(), AgentError> {
     if stored(agent)?.is_empty() {
         return Ok(());
@@ -105,8 +105,8 @@ fn asked(agent: &Agent) -> Vec<Asked> {
     let mut all = Vec::new();
     if let Some(folder) = &config.folder {
         match agent.facilities.files(folder) {
-            Ok(files) => all.extend(files.into_iter().map(|(who, text)| said(who, &text))),
-            Err(error) => all.push(said("delay.folder".to_owned(), &error.to_string())),
+            Ok(files) => all.extend(files.into_iter().map(|(who, text)| parsed(who, &text))),
+            Err(error) => all.push(parsed("delay.folder".to_owned(), &error.to_string())),
         }
     }
     for one in &config.ask {
@@ -117,7 +117,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
                 .ask(one, &agent.config, &agent.state_folder, &agent.heartbeat);
         match answered {
             Answered::Yes => {}
-            Answered::No(text) => all.push(said(one.name.clone(), &text)),
+            Answered::No(text) => all.push(parsed(one.name.clone(), &text)),
             Answered::Absent(problem) => {
                 tracing::info!(
                     name = one.name,
@@ -125,7 +125,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
                 );
             }
             Answered::Silent(problem) => {
-                all.push(said(
+                all.push(parsed(
                     one.name.clone(),
                     &format!("it cannot be asked: {problem}"),
                 ));
@@ -136,10 +136,10 @@ fn asked(agent: &Agent) -> Vec<Asked> {
 }
 
 /// A reason, and perhaps until when: as JSON, or the first line.
-fn said(who: String, text: &str) -> Asked {
+fn parsed(who: String, text: &str) -> Asked {
     let who = outhaul_kit::text::printable(&shortened(&who)).into_owned();
-    let (why, until) = match serde_json::from_str::<Said>(text) {
-        Ok(said) => (said.reason, said.until),
+    let (why, until) = match serde_json::from_str::<DelayRequest>(text) {
+        Ok(request) => (request.reason, request.until),
         Err(_) => (text.lines().next().unwrap_or_default().to_owned(), None),
     };
     let why = outhaul_kit::text::printable(&shortened(&why)).into_owned();
@@ -153,18 +153,21 @@ fn said(who: String, text: &str) -> Asked {
     }
 }
 
-fn event(news: &News, before: &Delays, now: &Delays, at_deadline: AtDeadline) -> ReportEvent {
-    let (what, who, of) = match news {
-        News::Asks(who) => ("delay", who, now.get(who)),
-        News::Passed(who) => ("delay-over", who, now.get(who)),
-        News::Gone(who) => ("delay-over", who, before.get(who)),
+fn event(by: &DelayChange, before: &Delays, now: &Delays, then: AtDeadline) -> ReportEvent {
+    use DelayChange::{Asks, Gone, Passed};
+    let (what, who, of) = match by {
+        Asks(who) => ("delay", who, now.get(who)),
+        Passed(who) => ("delay-over", who, now.get(who)),
+        Gone(who) => ("delay-over", who, before.get(who)),
     };
-    let reason = match (news, of) {
+    let reason = match (by, of) {
         (_, None) => String::new(),
-        (News::Asks(_), Some(delay)) => format!("{}; until {}", delay.why, delay.at()),
-        (News::Gone(_), Some(delay)) => format!("it no longer asks for later: {}", delay.why),
-        (News::Passed(_), Some(delay)) => {
-            let then = match at_deadline {
+        (Asks(_), Some(delay)) => format!("{}; until {}", delay.why, delay.at()),
+        (Gone(_), Some(delay)) => {
+            format!("it no longer asks for later: {}", delay.why)
+        }
+        (Passed(_), Some(delay)) => {
+            let then = match then {
                 AtDeadline::Go => "what waits is applied",
                 AtDeadline::Ask => "a person is asked",
             };

@@ -56,10 +56,10 @@ fn opened(
         found.push(seal::reader(file, keys).is_ok());
     }
     for desired in generation::desired(state_folder, index, site) {
-        for (_, path, told) in desired.files() {
+        for (_, path, shown) in desired.files() {
             if let Some(text) = text_with_markers(&path)? {
                 let here = place(&desired.binding());
-                let opened = marker::unseal_values(&text, keys, Syntax::of_file(&told), &here);
+                let opened = marker::unseal_values(&text, keys, Syntax::of_file(&shown), &here);
                 found.push(opened.is_ok_and(|opened| !opened.values.is_empty()));
             }
         }
@@ -71,7 +71,7 @@ fn opened(
 /// kept on disk needs them.
 ///
 /// # Errors
-/// [`AgentError`] of the memory or the disk.
+/// [`AgentError`] of the store or the disk.
 pub(super) fn forget(agent: &Agent) -> Result<(), AgentError> {
     let folder = agent.state_folder.identities();
     let former = former(&folder);

@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::gate::{self, Conditions, Obstacle, Window};
+use crate::machine::gate::{self, Conditions, Obstacle, WindowState};
 use crate::machine::{Event, State};
 use crate::runner::{self, delays, held, own_values, tidy};
 use crate::state::{self, Hold, generations, inventory, key, returns};
@@ -152,12 +152,12 @@ pub(crate) fn standing(
                 "{}, and a person decides: {approve}",
                 delays::sentences(&delays, conditions.delay).join("; ")
             ),
-            (Obstacle::Window, _) => match &next {
+            (Obstacle::WindowState, _) => match &next {
                 Some(next) => format!("no maintenance window is open; the next one begins {next}"),
                 None => "no maintenance window is open".to_owned(),
             },
             (Obstacle::Clock, _) => format!(
-                "this site has maintenance windows, and nothing vouches for its clock: when it is time, {approve}"
+                "this site has maintenance windows, and its clock is not trusted: when it is time, {approve}"
             ),
             (Obstacle::Wave, _) => turn.clone(),
             (Obstacle::WaveClock, _) => {
@@ -193,32 +193,32 @@ fn removals(agent: &Agent, index: &Index) -> Result<(Vec<String>, usize), AgentE
 }
 
 /// Whether it is time for what is new, and when the next window begins, in this site's time.
-fn window(agent: &Agent) -> Result<(Window, Option<String>), AgentError> {
+fn window(agent: &Agent) -> Result<(WindowState, Option<String>), AgentError> {
     let Some((windows, offset)) = agent.config.maintenance.windows() else {
-        return Ok((Window::Always, None));
+        return Ok((WindowState::Always, None));
     };
     let reading = agent.clock_reading()?;
     if !reading.wall_trusted {
-        return Ok((Window::Unknown, None));
+        return Ok((WindowState::Unknown, None));
     }
     if windows::is_open(&windows, offset, reading.wall) {
-        return Ok((Window::Open, None));
+        return Ok((WindowState::Open, None));
     }
     let next = windows::next(&windows, offset, reading.wall);
     let next = next.map(|at| format!("{} (UTC{offset})", offset.to_datetime(at)));
-    Ok((Window::Shut, next))
+    Ok((WindowState::Shut, next))
 }
 
 /// Whether it is this site's turn, and in words when it is. What counts is the latest time that is certain: the one that
 /// signatures and the clock since boot prove, and the wall clock where it is trusted.
-fn wave(agent: &Agent, index: &Index) -> Result<(Window, String), AgentError> {
+fn wave(agent: &Agent, index: &Index) -> Result<(WindowState, String), AgentError> {
     let Some(waves) = &index.waves else {
-        return Ok((Window::Always, String::new()));
+        return Ok((WindowState::Always, String::new()));
     };
     let place = waves.place(&agent.site.name);
     let turn = format!("wave {} of {}", place.wave, place.of);
     if place.after_hours == 0 {
-        return Ok((Window::Open, turn));
+        return Ok((WindowState::Open, turn));
     }
     let issued: Option<(u64, i64)> = state::meta(agent.store.read(), key::ISSUED)?;
     let issued = issued.filter(|(number, _)| *number == index.number);
@@ -233,7 +233,7 @@ fn wave(agent: &Agent, index: &Index) -> Result<(Window, String), AgentError> {
         let turn = format!(
             "{turn}: {hours} hours after the bundle was issued, which is not known any more"
         );
-        return Ok((Window::Unknown, turn));
+        return Ok((WindowState::Unknown, turn));
     };
     let reading = agent.clock_reading()?;
     let certain = match reading.wall_trusted {
@@ -242,9 +242,9 @@ fn wave(agent: &Agent, index: &Index) -> Result<(Window, String), AgentError> {
     };
     let turn = format!("{turn}: not before {begins}");
     Ok(match (certain >= begins, reading.wall_trusted) {
-        (true, _) => (Window::Open, turn),
-        (false, true) => (Window::Shut, turn),
-        (false, false) => (Window::Unknown, turn),
+        (true, _) => (WindowState::Open, turn),
+        (false, true) => (WindowState::Shut, turn),
+        (false, false) => (WindowState::Unknown, turn),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::state::holds::{self, AssignmentHold};
 /// Every held assignment, by name.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn all(agent: &Agent) -> Result<BTreeMap<String, AssignmentHold>, AgentError> {
     Ok(holds::of_assignments(agent.store.read())?)
 }
@@ -28,7 +28,7 @@ pub fn all(agent: &Agent) -> Result<BTreeMap<String, AssignmentHold>, AgentError
 /// The names of the held assignments.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn names(agent: &Agent) -> Result<BTreeSet<String>, AgentError> {
     Ok(all(agent)?.into_keys().collect())
 }
@@ -36,7 +36,7 @@ pub fn names(agent: &Agent) -> Result<BTreeSet<String>, AgentError> {
 /// The assignments of a bundle that nobody holds.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn free(agent: &Agent, index: &Index) -> Result<Vec<Desired>, AgentError> {
     let held = names(agent)?;
     let mut all = generation::desired(&agent.state_folder, index, &agent.site.name);
@@ -70,7 +70,7 @@ pub fn is_same(index: &Index, kept: &Desired) -> bool {
 /// desired, and says by whose decision.
 ///
 /// # Errors
-/// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
+/// [`AgentError`] of the store; what a reconciler cannot do is reported as a failed result.
 pub fn results(
     agent: &Agent,
     reconciler: &dyn Reconciler,

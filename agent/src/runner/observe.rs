@@ -22,7 +22,7 @@ use crate::state::{self, Hold, generations, key, outbox};
 /// active, or something is being changed.
 ///
 /// # Errors
-/// [`AgentError`] of the memory; what a reconciler cannot do is told as a failed result.
+/// [`AgentError`] of the store; what a reconciler cannot do is reported as a failed result.
 pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let Some(active) = site.active else {

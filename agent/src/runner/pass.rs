@@ -64,22 +64,22 @@ pub(super) fn prune(
     if !reconciler.prunes_last() {
         return Ok(String::new());
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for desired in held::free(agent, index)? {
         let name = &desired.assignment.name;
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
         let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.heartbeat)?;
         let Some(done) = done else { continue };
         if !done.message.is_empty() {
-            told.push(format!("`{name}`: {}", done.message));
+            reported.push(format!("`{name}`: {}", done.message));
         }
         if let Some(known) = results.iter_mut().find(|known| known.name == *name) {
             outcome::add_steps(known, done);
         }
     }
-    told.push(remove_surplus(agent, index)?);
-    told.retain(|told| !told.is_empty());
-    Ok(told.join("; "))
+    reported.push(remove_surplus(agent, index)?);
+    reported.retain(|reported| !reported.is_empty());
+    Ok(reported.join("; "))
 }
 
 pub(super) fn apply_one(
@@ -127,7 +127,7 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
             surplus.entry(key).or_default().push(item);
         }
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for ((assignment, kind), items) in surplus {
         let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.state_folder)?;
         let steps = reconciler.remove(
@@ -140,7 +140,7 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
         let trouble = steps
             .iter()
             .find(|step| matches!(step.status.as_str(), "failed" | "skipped"));
-        told.push(match trouble.filter(|step| !step.message.is_empty()) {
+        reported.push(match trouble.filter(|step| !step.message.is_empty()) {
             // What was deleted may leave something behind all the same.
             None => match steps.iter().find(|step| !step.message.is_empty()) {
                 None => format!("removed `{assignment}`"),
@@ -149,7 +149,7 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
             Some(step) => format!("`{assignment}`: {}", step.message),
         });
     }
-    Ok(told.join("; "))
+    Ok(reported.join("; "))
 }
 
 /// The first failure, in a sentence.

@@ -1,6 +1,6 @@
 //! Performing: the work that a task asks for, and the event that it ends with.
 //!
-//! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Transition`] that the machine is told. It works with the
+//! What comes in: a [`Task`] whose intent is committed. What goes out: the [`Transition`] that the machine gets. It works with the
 //! reconciler, the kept generation and the inventory, writes no state of the machine, and decides nothing.
 
 use outhaul_bundle::Index;
@@ -53,7 +53,7 @@ fn joined(first: String, second: String) -> String {
     both.join("; ")
 }
 
-/// Applies a kept generation. What is not whole on disk is told apart: the disk, not the bundle, is to blame.
+/// Applies a kept generation. What is not whole on disk is distinguished: the disk, not the bundle, is to blame.
 fn pass(
     agent: &mut Agent,
     name: &str,

@@ -32,7 +32,7 @@ pub enum Progress {
 
 impl Progress {
     /// For people.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Applied => "applied",
             Self::HalfApplied => "half applied",
@@ -54,7 +54,7 @@ pub struct Step {
 /// Every assignment of the bundle that the work under way puts on this host; none while there is no work.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn steps(agent: &Agent, site: &Site) -> Result<Vec<Step>, AgentError> {
     let results = results(agent, site, "")?;
     Ok(results
@@ -69,7 +69,7 @@ pub fn steps(agent: &Agent, site: &Site) -> Result<Vec<Step>, AgentError> {
 /// The same as results for a report: `problem` is why it cannot go on.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn results(
     agent: &Agent,
     site: &Site,
@@ -78,7 +78,7 @@ pub fn results(
     let (Some(target), Some(pass)) = (target(site), outhaul_site::stored::pass(site)) else {
         return Ok(Vec::new());
     };
-    // Which assignments there are cannot be told of a folder that is gone; what needs it says so.
+    // Which assignments there are cannot be known of a folder that is gone; what needs it says so.
     let Ok(index) = index_of(agent, target) else {
         return Ok(Vec::new());
     };

@@ -18,7 +18,7 @@ pub const UNWELL: &str = "this site is not well";
 /// Counts this look on, and tells until when bundle `number` is still looked at; `None` when it was long enough.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn until(agent: &mut Agent, number: u64) -> Result<Option<Timestamp>, AgentError> {
     let seconds = agent.config.health.soak_s;
     if seconds == 0 {

@@ -22,7 +22,7 @@ use crate::state_folder::StateFolder;
 /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
 ///
 /// # Errors
-/// [`AgentError`] of the memory or the disk.
+/// [`AgentError`] of the store or the disk.
 pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.rehearsal.is_some() {
         return Ok(());

@@ -44,7 +44,7 @@ pub struct Attention {
 /// What a person should do something about now.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let mut found = waiting(agent)?;
     match without_helper(agent) {
@@ -113,7 +113,7 @@ fn failed_health(agent: &Agent) -> Result<Option<Attention>, AgentError> {
         what: "health",
         message: format!("bundle {number} was left while its health was looked at: {why}; {runs}"),
         help: format!(
-            "put right what was not well, then `outhaul-agent approve {number}` and import it again; or import a newer \
+            "fix what was not healthy, then `outhaul-agent approve {number}` and import it again; or import a newer \
              bundle"
         ),
     }))
@@ -126,7 +126,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let numbers = active.into_iter().chain(site.earlier);
     Ok(numbers
         .filter_map(|number| {
-            // An index that cannot be read is told by what needs it.
+            // An index that cannot be read is reported by what needs it.
             let index = runner::index_of(agent, number).ok()?;
             let damages = intact::damages(&agent.state_folder, &index, Look::Changed);
             if damages.is_empty() {
@@ -146,7 +146,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                          disk may be failing"
                     ),
                     (false, true) => {
-                        "nothing is to be done: a rollback puts it back from the stored copy first".to_owned()
+                        "no action needed: a rollback puts it back from the stored copy first".to_owned()
                     }
                     (false, false) => "the stored copy is damaged, too: `rollback` to it is refused; what runs is \
                                        not concerned, but the disk may be failing"
@@ -231,7 +231,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                     items.join(", ")
                 ),
                 help: format!(
-                    "put right what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
+                    "fix what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
                      again; or import a newer bundle: what it does not have is removed, the rest is replaced"
                 ),
                 assignment: Some(assignment),
@@ -271,7 +271,7 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 ),
                 Some(Obstacle::Delay) => (
                     "delay",
-                    format!("nothing is to be done: it goes on when that is over; {now}"),
+                    format!("no action needed: it goes on when that is over; {now}"),
                 ),
                 Some(Obstacle::Wave) => (
                     "wave",
@@ -283,11 +283,11 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 ),
                 Some(Obstacle::Window) => (
                     "window",
-                    format!("nothing is to be done: the service applies it then; {now}"),
+                    format!("no action needed: the service applies it then; {now}"),
                 ),
                 None if known => (
                     "due",
-                    "nothing is to be done: the service applies it within the minute, or `outhaul-agent apply` now"
+                    "no action needed: the service applies it within the minute, or `outhaul-agent apply` now"
                         .to_owned(),
                 ),
                 _ if !generation.note.contains("outhaul-agent approve") => (
@@ -354,8 +354,8 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         Ok(differing)
     });
     let help = || {
-        "`outhaul-agent apply` puts it right now; the next look for drift reports it (`drift_s` in \
-         agent.toml), and puts it right where the stream says so"
+        "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
+         agent.toml), and corrects it where the stream says so"
             .to_owned()
     };
     Ok(match looked {

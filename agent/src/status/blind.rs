@@ -92,7 +92,7 @@ impl Blind {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
         }
         lines.push(
-            "nothing new is installed and no report is written until this is put right:".to_owned(),
+            "nothing new is installed and no report is written until this is fixed:".to_owned(),
         );
         lines.join("\n")
     }

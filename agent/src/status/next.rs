@@ -76,7 +76,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
             hold.who
         ));
     }
-    let mut told = std::collections::BTreeSet::new();
-    next.retain(|step| told.insert(step.clone()));
+    let mut reported = std::collections::BTreeSet::new();
+    next.retain(|step| reported.insert(step.clone()));
     next
 }

@@ -51,7 +51,7 @@ pub fn html(status: &Status) -> String {
     );
     let _ = writeln!(page, "<h2>What to do next</h2>");
     if status.next.is_empty() {
-        let _ = writeln!(page, "<p>Nothing is to be done.</p>");
+        let _ = writeln!(page, "<p>No action needed.</p>");
     } else {
         list(&mut page, "ol", status.next.iter().cloned());
     }
@@ -73,7 +73,7 @@ pub fn html(status: &Status) -> String {
     if !status.steps.is_empty() {
         let _ = writeln!(page, "<h2>The unfinished work</h2>");
         let steps = status.steps.iter();
-        let rows = steps.map(|step| [step.assignment.clone(), step.progress.words().to_owned()]);
+        let rows = steps.map(|step| [step.assignment.clone(), step.progress.label().to_owned()]);
         table(&mut page, ["Assignment", "Progress"], rows);
     }
     let _ = writeln!(page, "<h2>What runs</h2>");
@@ -149,7 +149,7 @@ fn table<const N: usize>(
     let _ = writeln!(page, "</table>");
 }
 
-/// Text that quotes strangers, as text.
+/// Text that quotes untrusted parties, as text.
 fn escaped(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     for c in outhaul_kit::text::printable_lines(text).chars() {

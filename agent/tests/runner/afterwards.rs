@@ -10,7 +10,7 @@ use outhaul_tests::Checked as _;
 use crate::centre::{Centre, Draft, Load};
 use crate::hooks;
 use crate::media::Stick;
-use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// A site whose program cannot apply anything while there is a file `no-power`.
 fn needs_power() -> (Centre, Site, PathBuf) {
@@ -59,7 +59,7 @@ fn a_rollback_that_waited_is_ended_by_apply_and_called_a_rollback_meanwhile() {
     site.take(&centre.publish(&presses("two")));
     fs::write(&obstacle, "").unwrap();
     let waits = site.run(&["rollback", "--who", "ann"]);
-    assert_told(
+    assert_reports(
         &waits,
         3,
         &["bundle 2 is active, and nothing of bundle 1 was put back yet"],
@@ -78,9 +78,9 @@ fn a_rollback_that_waited_is_ended_by_apply_and_called_a_rollback_meanwhile() {
     fs::write(&obstacle, "").unwrap();
     let stuck = site.import(&centre.publish(&presses("three")));
     let nothing = "nothing of bundle 3 was applied yet";
-    assert_told(&stuck, 3, &[nothing]);
+    assert_reports(&stuck, 3, &[nothing]);
     let left = site.run(&["rollback"]);
-    assert_told(&left, 3, &[nothing]);
+    assert_reports(&left, 3, &[nothing]);
     assert!(!stderr(&left).contains("overwritten"), "{}", stderr(&left));
     fs::remove_file(&obstacle).unwrap();
     site.ok(&["apply"]);
@@ -99,14 +99,14 @@ fn a_first_bundle_that_cannot_go_on_is_given_up_by_a_rollback() {
     assert!(stdout(&done).contains(words), "{}", stdout(&done));
     let status = site.status();
     assert!(status.get("unfinished").is_none(), "{status}");
-    let told = site.story();
+    let printed = site.event_log();
     assert_eq!(
-        told[told.len() - 2..],
+        printed[printed.len() - 2..],
         ["decision rollback", "1 failed"],
-        "{told:?}"
+        "{printed:?}"
     );
     fs::remove_file(&obstacle).unwrap();
-    assert_told(&site.import(&one), 1, &["given up by ann: wrong host"]);
+    assert_reports(&site.import(&one), 1, &["given up by ann: wrong host"]);
     site.ok(&["approve", "1"]);
     site.take(&one);
 }
@@ -153,16 +153,16 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
         "help: free some space there",
     ];
     let status = run("status");
-    assert_told(&status, 3, &full);
-    let told = stdout(&status);
-    assert!(told.contains("active: bundle 1"), "{told}");
+    assert_reports(&status, 3, &full);
+    let printed = stdout(&status);
+    assert!(printed.contains("active: bundle 1"), "{printed}");
     assert!(
-        told.contains("hello: as desired when it was last looked at"),
-        "{told}"
+        printed.contains("hello: as desired when it was last looked at"),
+        "{printed}"
     );
-    assert_told(&run("apply"), 3, &full);
+    assert_reports(&run("apply"), 3, &full);
     fs::remove_file(disk.path().join("filler")).unwrap();
-    assert_told(&run("apply"), 0, &[]);
+    assert_reports(&run("apply"), 0, &[]);
 }
 
 #[test]
@@ -179,10 +179,13 @@ fn status_leaves_out_what_is_no_news_and_json_has_it() {
     }
     let other = tempfile::tempdir().unwrap();
     site.run(&["import", other.path().to_str().unwrap()]);
-    let told = status_text(&site);
-    assert!(told.contains("bundle 3 is superseded, on disk"), "{told}");
+    let printed = status_text(&site);
+    assert!(
+        printed.contains("bundle 3 is superseded, on disk"),
+        "{printed}"
+    );
     for old in ["bundle 1 is", "bundle 2 is", "refused: ", "dev.outhaul"] {
-        assert!(!told.contains(old), "`{old}` is in: {told}");
+        assert!(!printed.contains(old), "`{old}` is in: {printed}");
     }
     let status = site.status();
     assert_eq!(status["generations"].as_array().unwrap().len(), 4);
@@ -212,7 +215,7 @@ fn one_assignment_goes_back_to_whole_content_only() {
     spoil(&site.state().join("generations/1/assignments"));
     spoil(&site.state().join("blobs"));
     let refused = site.run(&back);
-    assert_told(
+    assert_reports(
         &refused,
         1,
         &["`hello` cannot go back to it, and what runs goes on"],
@@ -227,10 +230,10 @@ fn a_hold_is_not_called_nothing_to_do() {
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
     site.ok(&["hold", "--who", "ann", "--why", "harvest"]);
-    let told = status_text(&site);
-    assert!(!told.contains("nothing is to be done"), "{told}");
+    let printed = status_text(&site);
+    assert!(!printed.contains("no action needed"), "{printed}");
     assert!(
-        told.contains("`outhaul-agent hold --release` ends that"),
-        "{told}"
+        printed.contains("`outhaul-agent hold --release` ends that"),
+        "{printed}"
     );
 }

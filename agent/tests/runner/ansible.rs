@@ -11,7 +11,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationState
 
 use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 use outhaul_tests::{available, available_or_skip, skipped};
 
 /// A centre and a site whose playbooks write into `{{ out }}`; `None` without Ansible.
@@ -54,8 +54,10 @@ fn results(site: &Site, number: u64, state: GenerationState) -> Vec<AssignmentRe
         .into_iter()
         .rev()
         .filter_map(|report| match report.event {
-            ReportEvent::Generation(told) if (told.number, told.state) == (number, state) => {
-                Some(told)
+            ReportEvent::Generation(printed)
+                if (printed.number, printed.state) == (number, state) =>
+            {
+                Some(printed)
             }
             _ => None,
         });
@@ -86,8 +88,8 @@ fn playbooks_run_in_order_and_each_task_is_reported() {
         "namespace\nreconciler\n"
     );
     assert_eq!(fs::read_to_string(out.join("f")).unwrap(), "hello");
-    let told = results(&site, 1, GenerationState::Active);
-    let steps: Vec<_> = told[0]
+    let printed = results(&site, 1, GenerationState::Active);
+    let steps: Vec<_> = printed[0]
         .steps
         .iter()
         .map(|s| (s.name.as_str(), s.status.as_str()))
@@ -135,9 +137,9 @@ fn a_failing_playbook_goes_back_to_the_bundle_before() {
         (site.active(), site.state_of(2).as_str()),
         (Some(1), "reverted")
     );
-    let told = results(&site, 2, GenerationState::Failed);
-    assert_eq!(told[0].status, ComplianceStatus::Failed);
-    let last = told[0].steps.last().unwrap();
+    let printed = results(&site, 2, GenerationState::Failed);
+    assert_eq!(printed[0].status, ComplianceStatus::Failed);
+    let last = printed[0].steps.last().unwrap();
     assert_eq!(
         (last.name.as_str(), last.status.as_str()),
         ("the pump answers", "failed")
@@ -263,8 +265,8 @@ fn a_plan_names_a_file_that_only_a_playbook_reads() {
     };
     site.take(&centre.publish(&Draft::new([load("A=1\n")]).ansible()));
     let next = centre.publish(&Draft::new([load("A=2\n")]).ansible());
-    let told = stdout(&site.run(&["plan", next.to_str().unwrap()]));
-    assert!(told.contains("change platform-config.sh"), "{told}");
+    let printed = stdout(&site.run(&["plan", next.to_str().unwrap()]));
+    assert!(printed.contains("change platform-config.sh"), "{printed}");
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn after_a_lost_database_what_playbooks_made_is_known_and_removed_again() {
         let _ = fs::remove_file(site.state().join(name));
     }
     let kit = centre.kit("drone-7");
-    assert_told(
+    assert_reports(
         &site.run(&["enrol", kit.to_str().unwrap()]),
         0,
         &["known again"],
@@ -322,8 +324,11 @@ fn what_no_playbook_takes_back_is_called_forward_only_before_it_happens() {
     site.take(&centre.publish(&draft("two")));
     let rolled = site.run(&["rollback", "--who", "ann"]);
     assert_eq!(code(&rolled), 0, "{}", stderr(&rolled));
-    let told = stderr(&rolled);
-    assert!(told.starts_with("warning: forward only: hello"), "{told}");
+    let printed = stderr(&rolled);
+    assert!(
+        printed.starts_with("warning: forward only: hello"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -338,9 +343,9 @@ fn what_a_failing_task_wrote_to_stderr_is_in_its_result() {
     let load = Load::new("hello").file("reconciler.yaml", playbook(&(each.to_owned() + task)));
     let output = site.import(&centre.publish(&Draft::new([load]).ansible()));
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    let told = results(&site, 1, GenerationState::Failed);
+    let printed = results(&site, 1, GenerationState::Failed);
     let said = |name: &str| {
-        let step = told[0].steps.iter().find(|step| step.name == name);
+        let step = printed[0].steps.iter().find(|step| step.name == name);
         step.unwrap().message.clone()
     };
     assert_eq!(said("calibrate"), "non-zero return code: sensor 4 is dead");

@@ -15,7 +15,7 @@ use crate::flux::{Mirror, newest, said};
 use crate::reconciler_argocd::ArgoCd;
 use crate::reconcilers::Fixture as _;
 use crate::served::{git, with_repository};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 const APPLICATION: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/hello";
 
@@ -144,16 +144,16 @@ fn kalypsos_template_is_fetched_by_argo_cd_from_the_mirror_followed_rolled_back_
     assert_eq!(offline.content().as_deref(), Some("one"));
     // What was changed for this site, and Argo CD's words, are in the report.
     let steps = newest(site, 1);
-    let told = said(&steps, "Application");
+    let printed = said(&steps, "Application");
     let fetched = format!(
         "`https://github.com/org/repo` is fetched from {}/github.com/org/repo",
         offline.mirror.url
     );
-    assert!(told.contains(&fetched), "{told}");
+    assert!(printed.contains(&fetched), "{printed}");
     let words = format!("Synced to {tip}; Healthy; successfully synced (all tasks run)");
-    assert!(told.ends_with(&words), "{told}");
+    assert!(printed.ends_with(&words), "{printed}");
 
-    // A request by hand is no drift.
+    // A request by hand is not a drift.
     let by_hand = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}});
     server.patch(APPLICATION, "argocd", &by_hand).unwrap();
     let asked = |found: &serde_json::Value| {
@@ -194,7 +194,7 @@ fn a_mirror_that_does_not_run_is_no_bundles_fault() {
         &format!("`outhaul-mirror`, from which the cluster fetches, does not answer at {url}"),
         "help: see that `outhaul-mirror run` runs on this site",
     ];
-    assert_told(&site.import(&bundle), 3, &words);
+    assert_reports(&site.import(&bundle), 3, &words);
     let status = stdout(&site.run(&["status"]));
     assert!(status.contains("does not answer at"), "{status}");
 }
@@ -206,11 +206,11 @@ fn what_stays_without_argo_cds_finalizer_is_said() {
     };
     let (first, _) = offline.version("one", "");
     offline.site.take(&offline.centre.publish(&first));
-    let told = offline.without_it(2);
+    let printed = offline.without_it(2);
     assert_eq!(offline.content().as_deref(), Some("one"));
     let words = "removed `hello`: `Application.argoproj.io argocd/hello`: it has no finalizer \
-                 `resources-finalizer.argocd.argoproj.io`: what Argo CD made of it stays";
-    assert!(told.contains(words), "{told}");
+                 `resources-finalizer.argocd.argoproj.io`: the objects that Argo CD created are kept";
+    assert!(printed.contains(words), "{printed}");
 }
 
 fn draft(loads: Vec<Load>) -> Draft {
@@ -238,7 +238,7 @@ fn an_argo_cd_that_does_not_answer_is_named_and_what_it_refuses_is_told_word_for
         "Argo CD has not answered the request to look at it",
         "help: `kubectl get pods --all-namespaces --selector app.kubernetes.io/part-of=argocd`",
     ];
-    assert_told(&blocked, 3, &words);
+    assert_reports(&blocked, 3, &words);
     assert_eq!(argocd.content("a").as_deref(), Some("one"));
     let status = stdout(&site.run(&["status"]));
     assert!(status.contains("Argo CD does not answer"), "{status}");
@@ -259,12 +259,12 @@ fn an_argo_cd_that_does_not_answer_is_named_and_what_it_refuses_is_told_word_for
 
     let refused = site.import(&centre.publish(&load(&argocd, "three", "nowhere", 10)));
     assert_eq!(code(&refused), 1, "{}", stderr(&refused));
-    let told = stdout(&refused);
+    let printed = stdout(&refused);
     assert!(
-        told.contains("not ready after 10 s: `Application.argoproj.io ")
-            && told.contains("ComparisonError: ")
-            && told.contains("nowhere: app path does not exist"),
-        "{told}"
+        printed.contains("not ready after 10 s: `Application.argoproj.io ")
+            && printed.contains("ComparisonError: ")
+            && printed.contains("nowhere: app path does not exist"),
+        "{printed}"
     );
     assert_eq!(site.active(), Some(2));
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
@@ -290,11 +290,11 @@ fn a_cluster_without_argo_cd_is_no_bundles_fault() {
         "this cluster has no Argo CD that knows `Application`: its API has no `argoproj.io` with it",
         "help: install Argo CD",
     ];
-    assert_told(&site.import(&bundle), 3, &words);
+    assert_reports(&site.import(&bundle), 3, &words);
     // Its kinds are there, and nobody who looks at them.
     Controller::define(&programs, &server).unwrap();
     let waits = site.import(&bundle);
-    assert_told(&waits, 3, &["Argo CD does not answer: `Application"]);
+    assert_reports(&waits, 3, &["Argo CD does not answer: `Application"]);
 }
 
 fn configure(site: &Site, kubeconfig: &Path) {

@@ -15,7 +15,7 @@ use outhaul_tests::Checked as _;
 use serde_json::{Value, json};
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, assert_told, code, stdout, tree};
+use crate::site::{Site, assert_reports, code, stdout, tree};
 
 /// A backup of a site that runs bundle 1, with its digest.
 struct Backed {
@@ -33,9 +33,9 @@ impl Backed {
         site.take(&centre.publish(&Draft::hello("one")));
         let file = site.folder.path().join("drone-7.backup");
         let to = ["backup", "--to", file.to_str().unwrap()];
-        let told = site.ok(&[&to[..], arguments].concat());
+        let printed = site.ok(&[&to[..], arguments].concat());
         Self {
-            digest: told["digest"].as_str().unwrap().to_owned(),
+            digest: printed["digest"].as_str().unwrap().to_owned(),
             centre,
             site,
             file,
@@ -59,8 +59,8 @@ impl Backed {
 fn restored(backed: &Backed) -> Site {
     let machine = backed.machine();
     let file = backed.file.to_str().unwrap();
-    let told = machine.ok(&["restore", file, "--digest", &backed.digest, "--who", "ann"]);
-    assert_eq!(told["digest"], backed.digest.as_str());
+    let printed = machine.ok(&["restore", file, "--digest", &backed.digest, "--who", "ann"]);
+    assert_eq!(printed["digest"], backed.digest.as_str());
     machine
 }
 
@@ -99,10 +99,10 @@ fn a_restored_site_goes_on_with_its_keys_and_numbers_its_reports_anew() {
         panic!("{new:?}");
     };
     assert_eq!(last.number, 1, "what runs is known under the new numbering");
-    let told = stdout(&machine.run(&["status"]));
-    assert!(told.contains("restored from a backup"), "{told}");
+    let printed = stdout(&machine.run(&["status"]));
+    assert!(printed.contains("restored from a backup"), "{printed}");
 
-    // The content is there, and what was applied is put right on the new host.
+    // The content is there, and what was applied is corrected on the new host.
     assert_eq!(code(&machine.run(&["apply"])), 0);
     assert_eq!(machine.applied()["hello/manifest.yaml"], b"greeting: one\n");
     machine.take(&backed.centre.publish(&Draft::hello("three")));
@@ -132,7 +132,7 @@ fn a_site_is_never_restored_over_another() {
     let other = Site::new(&backed.centre, "drone-8");
     let before = tree(&other.state());
     let words = ["holds `agent.db`: a site is restored into an empty folder only"];
-    assert_told(&backed.restore_on(&other, &backed.file), 2, &words);
+    assert_reports(&backed.restore_on(&other, &backed.file), 2, &words);
     assert_eq!(
         tree(&other.state()).keys().collect::<Vec<_>>(),
         before.keys().collect::<Vec<_>>()
@@ -334,7 +334,7 @@ fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
         fs::write(&file, bytes).unwrap();
         let machine = backed.machine();
         let refused = backed.restore_on(&machine, &file);
-        assert_told(&refused, 4, &["is refused, nothing was changed", words]);
+        assert_reports(&refused, 4, &["is refused, nothing was changed", words]);
         assert!(
             !machine.state().exists(),
             "{words}: {:?}",
@@ -348,7 +348,7 @@ fn every_kind_of_damage_is_refused_by_name_and_leaves_nothing() {
     let other = Digest::of(b"another").to_string();
     let arguments = ["restore", backed.file.to_str().unwrap(), "--digest", &other];
     let refused = machine.command(&arguments).checked().unwrap();
-    assert_told(
+    assert_reports(
         &refused,
         4,
         &["another file than the one that was asked for"],
@@ -363,7 +363,7 @@ fn a_backup_that_cannot_be_written_leaves_no_keys_behind() {
     let refused = backed
         .site
         .run(&["backup", "--to", nowhere.to_str().unwrap()]);
-    assert_told(&refused, 3, &["nowhere"]);
+    assert_reports(&refused, 3, &["nowhere"]);
     assert!(!backed.site.state().join("agent.db.backup").exists());
     assert_eq!(backed.site.status()["active"], 1);
 }

@@ -91,7 +91,7 @@ impl Centre {
         self.kit_with(site, TOKEN, |kit| hub_key.clone_into(&mut kit.hub_key))
     }
 
-    /// A kit with a token of its own and whatever `change` makes of it.
+    /// A kit with a separate token and whatever `change` makes of it.
     pub fn kit_with(&self, site: &str, token: &str, change: impl FnOnce(&mut Kit)) -> PathBuf {
         let mut kit = Kit {
             format: FORMAT.to_owned(),
@@ -190,7 +190,7 @@ impl Centre {
         )
     }
 
-    /// A freshness slip with dates of its own.
+    /// A freshness slip with its own dates.
     pub fn slip_issued(
         &self,
         cluster_type: &str,

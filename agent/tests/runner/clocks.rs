@@ -1,5 +1,5 @@
 //! Wrong clocks on a site that nothing tells the time: every year that a battery-less board wakes up in,
-//! on both roads, and a jump in the middle of an application.
+//! on both transports, and a jump in the middle of an application.
 //!
 //! The real agent runs under `faketime`; without it these tests say `SKIPPED`, and fail in CI. What must
 //! come out is the same for every clock: new bundles are taken, old ones are refused, what runs goes on.
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
-use crate::site::{Site, assert_told};
+use crate::site::{Site, assert_reports};
 use outhaul_tests::Checked as _;
 use outhaul_tests::available_or_skip;
 
@@ -23,7 +23,7 @@ pub const CLOCKS: [&str; 5] = [
     "2099-01-01 00:00:00",
 ];
 
-/// Nothing vouches for the clock, whatever time service this machine has.
+/// The clock is not trusted, whatever time service this machine has.
 const NOBODY_SET_IT: &str = "[clock]\nsynchronized = \"/nothing/is/here\"\n";
 
 /// The agent with the wall clock at `clock`; the clock since boot stays right, as on real hardware.
@@ -80,12 +80,12 @@ fn on_a_stick_no_clock_bricks_or_downgrades_a_site() {
         for second in CLOCKS {
             let site = Site::new(&centre, "drone-7");
             site.configure(NOBODY_SET_IT);
-            assert_told(&import(first, &site, &new), 0, &[]);
+            assert_reports(&import(first, &site, &new), 0, &[]);
             assert_eq!(greeting(&site), "greeting: new\n", "{first}");
             // The clock jumps.
-            assert_told(&import(second, &site, &old), 4, &["nothing was changed"]);
+            assert_reports(&import(second, &site, &old), 4, &["nothing was changed"]);
             assert_eq!(greeting(&site), "greeting: new\n", "{first} then {second}");
-            assert_told(&import(second, &site, &newest), 0, &[]);
+            assert_reports(&import(second, &site, &newest), 0, &[]);
             assert_eq!(
                 greeting(&site),
                 "greeting: newest\n",
@@ -113,7 +113,7 @@ fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
             server.url
         ));
         let once = || under(clock, &site, &["run", "--once"]).checked().unwrap();
-        assert_told(&once(), 0, &[]);
+        assert_reports(&once(), 0, &[]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
         // Somebody puts the old state back on the server.
         let old_server = Server::files(archive.path().to_owned());
@@ -121,7 +121,7 @@ fn over_the_network_no_clock_bricks_or_downgrades_a_site() {
             "{NOBODY_SET_IT}[repository]\nurl = \"{}\"",
             old_server.url
         ));
-        assert_told(&once(), 4, &["nothing was changed"]);
+        assert_reports(&once(), 4, &["nothing was changed"]);
         assert_eq!(site.active(), Some(2), "{clock}");
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
     }
@@ -138,14 +138,14 @@ fn a_jump_in_the_middle_of_an_application_changes_nothing_of_its_end() {
         let after = CLOCKS.iter().rev().find(|clock| **clock != before).unwrap();
         let site = Site::new(&centre, "drone-7");
         site.configure(NOBODY_SET_IT);
-        assert_told(&import(before, &site, &first), 0, &[]);
+        assert_reports(&import(before, &site, &first), 0, &[]);
         // The power goes while the files are written, and the board wakes up in another year.
         let cut = under(before, &site, &["import", second.to_str().unwrap()])
             .env("OUTHAUL_CUT", "applying-committed")
             .checked()
             .unwrap();
         assert!(!cut.status.success(), "{before}");
-        assert_told(&import(after, &site, &second), 0, &[]);
+        assert_reports(&import(after, &site, &second), 0, &[]);
         assert_eq!(site.active(), Some(2), "{before} then {after}");
         assert_eq!(greeting(&site), "greeting: two\n", "{before} then {after}");
         assert!(

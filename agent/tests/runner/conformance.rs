@@ -132,10 +132,10 @@ impl Stage<'_> {
             .into_iter()
             .rev()
             .find_map(|report| match report.event {
-                ReportEvent::Generation(told)
-                    if (told.number, told.state) == (number, GenerationState::Active) =>
+                ReportEvent::Generation(printed)
+                    if (printed.number, printed.state) == (number, GenerationState::Active) =>
                 {
-                    Some(told)
+                    Some(printed)
                 }
                 _ => None,
             });
@@ -209,7 +209,7 @@ fn drift_is_reported(stage: &mut Stage<'_>) {
     assert_eq!(code(&stage.site.run(&["run", "--once"])), 0);
     stage.expect(1, &[("a", "spoilt"), ("b", "one")]);
     assert_eq!(stage.statuses(), ["drifted", "compliant"]);
-    assert!(stage.site.story().contains(&"1 observed".to_owned()));
+    assert!(stage.site.event_log().contains(&"1 observed".to_owned()));
 }
 
 fn drift_is_corrected(stage: &mut Stage<'_>) {
@@ -228,9 +228,9 @@ fn drift_is_corrected(stage: &mut Stage<'_>) {
     assert!(is_well(stage), "{:?}", stage.statuses());
     let observed = stage
         .site
-        .story()
+        .event_log()
         .into_iter()
-        .filter(|told| told == "1 observed")
+        .filter(|printed| printed == "1 observed")
         .count();
     assert!(observed >= 2, "what was found, and what came of it");
 }
@@ -247,9 +247,12 @@ fn failing(stage: &mut Stage<'_>) {
     let refused = stage.site.import(&stage.centre.publish(&broken));
     assert_eq!(code(&refused), 1, "{}", stderr(&refused));
     // At once, or after what it was given to had a look at it.
-    let told = stdout(&refused);
+    let printed = stdout(&refused);
     let words = ["`a` failed: ", "`a` is not healthy: "];
-    assert!(words.iter().any(|words| told.contains(words)), "{told}");
+    assert!(
+        words.iter().any(|words| printed.contains(words)),
+        "{printed}"
+    );
     stage.expect(1, &[("a", "one")]);
     assert_eq!(stage.site.state_of(2), "reverted");
     assert_eq!(stage.statuses(), ["compliant"]);
@@ -317,9 +320,9 @@ fn absent(stage: &mut Stage<'_>) {
     stage.fixture.absent(true);
     let refused = stage.site.import(&bundle);
     assert_eq!(code(&refused), 3, "{}", stderr(&refused));
-    let told = stderr(&refused);
+    let printed = stderr(&refused);
     let words = stage.fixture.said_when_absent();
-    assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    assert!(words.iter().all(|word| printed.contains(word)), "{printed}");
     stage.fixture.absent(false);
     assert_eq!(stage.fixture.there(), there(&[("a", "one")]));
     stage.site.take(&bundle);
@@ -342,7 +345,7 @@ fn slow(stage: &mut Stage<'_>) {
     assert_eq!(stage.site.active(), None);
 
     let service = Service::with_watchdog(&stage.site);
-    // Two rounds of signs of life: the work goes on all the time.
+    // Two rounds of heartbeats: the work goes on all the time.
     service.wait_for("WATCHDOG=1");
     service.wait_for("WATCHDOG=1");
     assert_eq!(stage.site.active(), None);

@@ -18,7 +18,7 @@ use crate::centre::{Centre, Draft, Load};
 use crate::reconciler_flux::Flux;
 use crate::reconcilers::Fixture as _;
 use crate::served::{git, with_repository};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// What Kalypso's template for Flux makes: older versions of the kinds, one namespace, and a secret that is not
 /// on site.
@@ -152,10 +152,11 @@ impl Offline {
 pub fn newest(site: &Site, number: u64) -> Vec<StepResult> {
     let reports = site.reports().into_iter().rev();
     let found = reports.filter_map(|report| match report.event {
-        ReportEvent::Generation(told) | ReportEvent::Observation(told) => Some(told),
+        ReportEvent::Generation(printed) | ReportEvent::Observation(printed) => Some(printed),
         _ => None,
     });
-    let mut found = found.filter(|told| told.number == number && !told.assignments.is_empty());
+    let mut found =
+        found.filter(|printed| printed.number == number && !printed.assignments.is_empty());
     found.next().unwrap().assignments.remove(0).steps
 }
 
@@ -176,26 +177,26 @@ fn kalypsos_template_is_fetched_from_the_mirror_followed_rolled_back_and_pruned(
     // What was changed for this site, and Flux's words, are in the report.
     let steps = offline.steps(1);
     let mirror = &offline.mirror.url;
-    let told = said(&steps, "GitRepository");
+    let printed = said(&steps, "GitRepository");
     assert!(
-        told.starts_with(
+        printed.starts_with(
             "applied as `source.toolkit.fluxcd.io/v1`: the cluster does not have `v1beta2`"
         ),
-        "{told}"
+        "{printed}"
     );
     let fetched =
         format!("`https://github.com/org/repo` is fetched from {mirror}/github.com/org/repo");
-    assert!(told.contains(&fetched), "{told}");
-    let told = said(&steps, "Kustomization");
+    assert!(printed.contains(&fetched), "{printed}");
+    let printed = said(&steps, "Kustomization");
     assert!(
-        told.ends_with(&format!("Applied revision: main@sha1:{tip}")),
-        "{told}"
+        printed.ends_with(&format!("Applied revision: main@sha1:{tip}")),
+        "{printed}"
     );
     let source = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/hello";
     let found = server.get(source).unwrap().unwrap();
     assert_eq!(found["spec"]["secretRef"]["name"], "outhaul-mirror-hello");
 
-    // The look for drift compares with what was applied here, and a request by hand is no drift.
+    // The look for drift compares with what was applied here, and a request by hand is not a drift.
     let by_hand = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
     server.patch(source, "flux", &by_hand).unwrap();
     while server.get(source).unwrap().unwrap()["status"]["lastHandledReconcileAt"] != "now" {
@@ -204,15 +205,18 @@ fn kalypsos_template_is_fetched_from_the_mirror_followed_rolled_back_and_pruned(
     assert_eq!(code(&site.run(&["run", "--once"])), 0);
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
     let steps = offline.steps(1);
-    let told = said(&steps, "Kustomization");
-    assert_eq!(told, format!("Applied revision: main@sha1:{tip}"));
+    let printed = said(&steps, "Kustomization");
+    assert_eq!(printed, format!("Applied revision: main@sha1:{tip}"));
 
     // Not a byte of the objects differs, only what is fetched.
     let (second, tip) = offline.version("two");
     site.take(&centre.publish(&second));
     assert_eq!(offline.content().as_deref(), Some("two"));
-    let told = offline.steps(2);
-    assert!(said(&told, "Kustomization").ends_with(&tip), "{told:?}");
+    let printed = offline.steps(2);
+    assert!(
+        said(&printed, "Kustomization").ends_with(&tip),
+        "{printed:?}"
+    );
     site.ok(&["rollback", "--who", "ann"]);
     assert_eq!(offline.content().as_deref(), Some("one"));
 
@@ -268,10 +272,10 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
     stop_at_rest(&mut flux, &["a", "keeps", "more", "most"]);
     assert_eq!(code(&site.run(&["run", "--once"])), 0);
     assert_eq!(code(&site.run(&["run", "--once"])), 0);
-    let told = site.status()["assignments"][0].to_string();
+    let printed = site.status()["assignments"][0].to_string();
     assert!(
-        told.contains("Flux has not answered the request to look at it"),
-        "{told}"
+        printed.contains("Flux has not answered the request to look at it"),
+        "{printed}"
     );
     let changed = vec![
         thing(&flux, "a", "two"),
@@ -285,7 +289,7 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
         "no controller of Flux has looked at it yet",
         "help: `kubectl get pods --all-namespaces --selector app.kubernetes.io/part-of=flux`",
     ];
-    assert_told(&blocked, 3, &words);
+    assert_reports(&blocked, 3, &words);
     assert_eq!(flux.content("a").as_deref(), Some("one"));
     let status = stdout(&site.run(&["status"]));
     assert!(status.contains("Flux does not answer"), "{status}");
@@ -302,7 +306,7 @@ fn a_flux_that_does_not_answer_is_named_and_the_work_goes_on_when_it_is_back() {
         "Flux does not answer: `Kustomization.kustomize.toolkit.fluxcd.io ",
         "help: `kubectl get pods",
     ];
-    assert_told(&blocked, 3, &words);
+    assert_reports(&blocked, 3, &words);
     assert_eq!(flux.content("a").as_deref(), Some("two"));
     let source = flux
         .kustomization("a")
@@ -357,11 +361,11 @@ fn who_suspends_flux_by_hand_is_named_and_what_flux_refuses_is_reported_word_for
     let broken = draft(vec![flux.made_of("a", "two", "nowhere", 5)]);
     let refused = site.import(&centre.publish(&broken));
     assert_eq!(code(&refused), 1, "{}", stderr(&refused));
-    let told = stdout(&refused);
+    let printed = stdout(&refused);
     assert!(
-        told.contains("not ready after 5 s: `Kustomization")
-            && told.contains("ArtifactFailed: kustomization path not found: stat "),
-        "{told}"
+        printed.contains("not ready after 5 s: `Kustomization")
+            && printed.contains("ArtifactFailed: kustomization path not found: stat "),
+        "{printed}"
     );
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
@@ -374,13 +378,13 @@ fn who_suspends_flux_by_hand_is_named_and_what_flux_refuses_is_reported_word_for
     let status = site.status();
     assert_eq!(status["assignments"][0]["status"], "drifted", "{status}");
     let seen = newest(&site, 1);
-    let told = said(&seen, "Kustomization");
+    let printed = said(&seen, "Kustomization");
     assert!(
-        told.starts_with("it was changed: .spec.suspend (fields of it were set by flux"),
-        "{told}"
+        printed.starts_with("it was changed: .spec.suspend (fields of it were set by flux"),
+        "{printed}"
     );
     let blocked = site.import(&centre.publish(&load("three")));
-    assert_told(
+    assert_reports(
         &blocked,
         3,
         &["conflict with \"flux\" using kustomize.toolkit.fluxcd.io/v1: .spec.suspend"],
@@ -414,7 +418,7 @@ fn a_cluster_without_flux_is_no_bundles_fault() {
         "this cluster has no Flux that knows `GitRepository`: its API has no `source.toolkit.fluxcd.io` with it",
         "help: install Flux",
     ];
-    assert_told(&site.import(&bundle), 3, &words);
+    assert_reports(&site.import(&bundle), 3, &words);
     assert!(
         server
             .get("/api/v1/namespaces/dev-hello")
@@ -424,7 +428,7 @@ fn a_cluster_without_flux_is_no_bundles_fault() {
     // Its kinds are there, and nobody who looks at them.
     Controller::define(&programs, &server).unwrap();
     let waits = site.import(&bundle);
-    assert_told(&waits, 3, &["Flux does not answer: `GitRepository"]);
+    assert_reports(&waits, 3, &["Flux does not answer: `GitRepository"]);
 }
 
 fn configure(site: &Site, kubeconfig: &Path) {

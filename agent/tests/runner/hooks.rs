@@ -1,4 +1,4 @@
-//! Hook programs: what they are told, what they may not do, and how each lie is named.
+//! Hook programs: what they get, what they may not do, and how each lie is named.
 //!
 //! What comes in: small programs, most of them broken on purpose, beside the example of `examples/hooks`. What
 //! goes out: exit codes, sentences, and what the inventory has.
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
 use crate::rekey::{seal_key, sealed};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::split::Split;
 
 /// What a program does that keeps to the contract; each test changes one line of it.
@@ -121,7 +121,7 @@ fn a_program_that_breaks_the_contract_is_named_and_nothing_is_active() {
     ];
     for (verb, line, words) in of_the_site {
         let site = site_with(&centre, &[(verb, line)]);
-        assert_told(&site.import(&bundle), 3, words);
+        assert_reports(&site.import(&bundle), 3, words);
         assert_eq!(site.active(), None, "{line}");
     }
     let of_the_assignment: [(&str, &str, &str); 13] = [
@@ -222,10 +222,10 @@ fn an_item_of_another_assignment_is_not_touched() {
     let site = site_with(&centre, &[]);
     let output = site.import(&centre.publish(&draft(&["a", "b"])));
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert!(
-        told.contains("wants the item `x`, which belongs to the assignment `a`"),
-        "{told}"
+        printed.contains("wants the item `x`, which belongs to the assignment `a`"),
+        "{printed}"
     );
     let applied = messages(&site, "apply");
     assert!(
@@ -278,20 +278,20 @@ fn a_program_that_others_may_change_is_not_started() {
     let mode =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     mode(&path(&site), 0o775);
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         3,
         &["may be written by others (mode 775)", "help: "],
     );
     mode(&path(&site), 0o644);
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         3,
         &["not a file that may be executed"],
     );
     mode(&path(&site), 0o755);
     mode(site.folder.path(), 0o777);
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         3,
         &["is not started", "may be written by others (mode 777)"],
@@ -299,12 +299,12 @@ fn a_program_that_others_may_change_is_not_started() {
     mode(site.folder.path(), 0o755);
     if is_root() {
         std::os::unix::fs::chown(path(&site), Some(65534), None).unwrap();
-        assert_told(&site.import(&bundle), 3, &["belongs to user 65534"]);
+        assert_reports(&site.import(&bundle), 3, &["belongs to user 65534"]);
         std::os::unix::fs::chown(path(&site), Some(0), None).unwrap();
     }
     assert!(messages(&site, "ready").is_empty());
     fs::rename(path(&site), site.folder.path().join("away")).unwrap();
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         3,
         &["cannot be found", "help: install the program"],
@@ -381,7 +381,7 @@ fn a_stream_reaches_the_program_by_the_names_that_agent_toml_says() {
     let centre = Centre::new();
     let bundle = centre.publish(&draft(&["a"]));
     let site = Site::new(&centre, "drone-7");
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         2,
         &[
@@ -398,7 +398,7 @@ fn a_stream_reaches_the_program_by_the_names_that_agent_toml_says() {
         ));
     };
     set("symphony");
-    assert_told(
+    assert_reports(
         &site.import(&bundle),
         2,
         &["rendered for `presses`", "`reconciler = \"symphony\"`"],
@@ -432,7 +432,7 @@ fn on_a_site_in_two_halves_the_helper_runs_the_program() {
         "the apply helper cannot do it",
         "`presses`, which this agent does not have",
     ];
-    assert_told(&output, 3, &words);
+    assert_reports(&output, 3, &words);
     assert!(messages(site, "ready").is_empty());
     fs::write(split.folder().join("agent.toml"), own).unwrap();
     site.take(&bundle);

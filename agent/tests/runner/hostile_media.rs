@@ -12,7 +12,7 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
 use crate::service::Service;
-use crate::site::{Site, assert_told, stderr, tree};
+use crate::site::{Site, assert_reports, stderr, tree};
 
 /// A site on which bundle 1 runs, a stick, and beside it what must stay as it is.
 struct Fixture {
@@ -60,7 +60,7 @@ impl Fixture {
         fs::copy(bundle, self.stick("good.outhaul")).unwrap();
     }
 
-    /// Runs a command on the stick. One that waits for the stick is ended, with a code of its own.
+    /// Runs a command on the stick. One that waits for the stick is ended, with a separate code.
     fn run(&self, arguments: &[&str]) -> Output {
         let command = self.site.command(arguments);
         let mut bounded = Command::new("timeout");
@@ -100,10 +100,10 @@ fn temporary_names_that_are_links_destroy_nothing() {
         symlink(fixture.outside().join("file"), planted).unwrap();
     }
     fixture.good_bundle();
-    assert_told(&fixture.run(&["run", "--once"]), 0, &["reports written"]);
+    assert_reports(&fixture.run(&["run", "--once"]), 0, &["reports written"]);
     assert_eq!(fixture.site.active(), Some(2));
-    let told = fixture.on_stick("export");
-    assert_told(&told, 0, &["safe to remove now"]);
+    let printed = fixture.on_stick("export");
+    assert_reports(&printed, 0, &["safe to remove now"]);
     fixture.assert_untouched();
     assert!(fixture.stick("requests/drone-7.request").is_file());
 }
@@ -118,12 +118,12 @@ fn folders_that_are_links_are_named_and_not_followed() {
             "a symbolic link, not a folder",
             "help: remove or rename",
         ];
-        assert_told(&fixture.on_stick("export"), 3, &words);
+        assert_reports(&fixture.on_stick("export"), 3, &words);
         fixture.good_bundle();
-        let told = fixture.run(&["run", "--once"]);
+        let printed = fixture.run(&["run", "--once"]);
         if name == "reports" {
-            assert_told(
-                &told,
+            assert_reports(
+                &printed,
                 3,
                 &["reports were not written", words[1], "tries again"],
             );
@@ -139,18 +139,18 @@ fn files_where_folders_and_folders_where_files_belong_are_named() {
     let fixture = Fixture::new();
     fs::write(fixture.stick("requests"), "").unwrap();
     let words = ["requests`: it is a regular file, not a folder", "help:"];
-    assert_told(&fixture.on_stick("export"), 3, &words);
+    assert_reports(&fixture.on_stick("export"), 3, &words);
     fs::remove_file(fixture.stick("requests")).unwrap();
     fixture.make("requests/drone-7.request");
     let words = ["drone-7.request`: it is a folder, not a regular file"];
-    assert_told(&fixture.on_stick("export"), 3, &words);
+    assert_reports(&fixture.on_stick("export"), 3, &words);
     fixture.make("acks/drone-7.acks");
     fixture.good_bundle();
     let words = ["skipped", "drone-7.acks`: it is a folder"];
-    assert_told(&fixture.on_stick("import"), 0, &words);
+    assert_reports(&fixture.on_stick("import"), 0, &words);
 }
 
-/// Every kind of entry that is no file, under every name that is looked for.
+/// Every kind of entry that is not a file, under every name that is looked for.
 fn plant_everything(fixture: &Fixture) -> UnixListener {
     fixture.make("acks");
     fixture.fifo("acks/drone-7.acks");
@@ -175,20 +175,20 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
         "out.slip`: it is a symbolic link",
         "socket.outhaul`: it is a socket",
     ];
-    assert_told(&fixture.on_stick("import"), 1, &words);
+    assert_reports(&fixture.on_stick("import"), 1, &words);
     for name in ["fifo.outhaul", "zero.outhaul", "socket.outhaul"] {
         let path = fixture.stick(name);
         for command in ["import", "plan"] {
-            let told = fixture.run(&[command, path.to_str().unwrap()]);
-            assert_told(&told, 3, &[name, "not a regular file", "help:"]);
+            let printed = fixture.run(&[command, path.to_str().unwrap()]);
+            assert_reports(&printed, 3, &[name, "not a regular file", "help:"]);
         }
     }
     let kit = fixture.stick("fifo.slip");
-    let told = fixture.run(&["enrol", kit.to_str().unwrap()]);
-    assert_told(&told, 3, &["fifo.slip", "a FIFO"]);
+    let printed = fixture.run(&["enrol", kit.to_str().unwrap()]);
+    assert_reports(&printed, 3, &["fifo.slip", "a FIFO"]);
     // A good bundle between them is taken.
     fixture.good_bundle();
-    assert_told(&fixture.on_stick("import"), 0, &words);
+    assert_reports(&fixture.on_stick("import"), 0, &words);
     assert_eq!(fixture.site.active(), Some(2));
     fixture.assert_untouched();
 }
@@ -204,8 +204,8 @@ fn the_service_ends_when_it_is_asked_to_whatever_the_stick_is() {
     fixture.assert_untouched();
     let status = fixture.site.status();
     let visit = status["media"].as_array().unwrap().last().unwrap();
-    let told = visit["text"].as_str().unwrap();
-    assert!(told.contains("a FIFO"), "{told}");
+    let printed = visit["text"].as_str().unwrap();
+    assert!(printed.contains("a FIFO"), "{printed}");
     assert_eq!(visit["busy"], false);
 }
 
@@ -216,15 +216,15 @@ fn a_name_with_escape_sequences_reaches_no_terminal() {
     fs::write(fixture.stick(name), "no bundle").unwrap();
     fixture.fifo("\u{1b}[2Jx.slip");
     let raw = |text: &str| text.contains(['\u{1b}', '\u{7}', '\u{202e}']);
-    let told = fixture.on_stick("import");
-    assert_told(&told, 4, &["\\u{1b}]0;owned\\u{7}", "\\u{1b}[2Jx.slip"]);
-    assert!(!raw(&stderr(&told)));
+    let printed = fixture.on_stick("import");
+    assert_reports(&printed, 4, &["\\u{1b}]0;owned\\u{7}", "\\u{1b}[2Jx.slip"]);
+    assert!(!raw(&stderr(&printed)));
     for output in [fixture.run(&["run", "--once"]), fixture.run(&["status"])] {
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("owned") && !raw(&text), "{text}");
     }
-    let told: Vec<_> = fixture
+    let printed: Vec<_> = fixture
         .site
         .reports()
         .iter()
@@ -234,8 +234,8 @@ fn a_name_with_escape_sequences_reaches_no_terminal() {
         })
         .collect();
     assert!(
-        !told.is_empty() && told.iter().all(|name| !raw(name)),
-        "{told:?}"
+        !printed.is_empty() && printed.iter().all(|name| !raw(name)),
+        "{printed:?}"
     );
 }
 
@@ -250,12 +250,16 @@ fn a_stick_with_very_many_names_is_looked_at_up_to_a_bound_and_says_so() {
         fs::hard_link(&first, fixture.stick(&format!("many/{n}.slip"))).unwrap();
     }
     fixture.good_bundle();
-    let told = fixture.on_stick("import");
-    assert_told(&told, 0, &["it holds more than", "name the folder or file"]);
+    let printed = fixture.on_stick("import");
+    assert_reports(
+        &printed,
+        0,
+        &["it holds more than", "name the folder or file"],
+    );
     assert_eq!(fixture.site.active(), Some(2));
-    // Each is named here; the hub is told of the first ones, and of the rest by number and rule.
-    let told = stderr(&told);
-    assert!(told.contains("`1999.slip` is refused"), "{told}");
+    // Each is named here; the hub gets the first ones, and of the rest the number by rule.
+    let printed = stderr(&printed);
+    assert!(printed.contains("`1999.slip` is refused"), "{printed}");
     let reports = fixture.site.reports();
     let refusals: Vec<_> = reports
         .iter()
@@ -293,7 +297,7 @@ fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forger
     for n in 1..40 {
         fs::hard_link(&first, fixture.stick(&format!("many/{n}.outhaul"))).unwrap();
     }
-    assert_told(&fixture.on_stick("import"), 4, &["`39.outhaul` is refused"]);
+    assert_reports(&fixture.on_stick("import"), 4, &["`39.outhaul` is refused"]);
     let reports = fixture.site.reports();
     let refusals = reports.iter().filter_map(|report| match &report.event {
         ReportEvent::Refusal { source, rule, .. } => Some((source.as_str(), rule.as_str())),
@@ -305,11 +309,11 @@ fn attack_copies_of_a_genuine_bundle_damaged_late_leave_as_few_reports_as_forger
         refusals[16],
         ("24 more files of the same medium", "more-refused")
     );
-    // Beside them the whole one is found, and its copy is no older one.
+    // Beside them the whole one is found, and its copy is not an older one.
     fs::copy(&bundle, fixture.stick("good.outhaul")).unwrap();
     fs::copy(&bundle, fixture.stick("copy.outhaul")).unwrap();
-    let told = fixture.on_stick("import");
-    assert_told(&told, 0, &["bundle 2 is the one that was taken already"]);
+    let printed = fixture.on_stick("import");
+    assert_reports(&printed, 0, &["bundle 2 is the one that was taken already"]);
     assert_eq!(fixture.site.active(), Some(2));
 }
 
@@ -337,20 +341,20 @@ fn attack_a_kit_with_no_usable_hub_or_token_is_refused_where_it_can_be_made_agai
     ] {
         let change = |kit: &mut outhaul_signer::Kit| url.clone_into(&mut kit.hub_url);
         let kit = fixture.centre.kit_with("drone-7", token, change);
-        let told = fixture.run(&["enrol", kit.to_str().unwrap()]);
-        assert_told(&told, 2, &[word, "`outhaul site enrol` at the centre"]);
+        let printed = fixture.run(&["enrol", kit.to_str().unwrap()]);
+        assert_reports(&printed, 2, &[word, "`outhaul site enrol` at the centre"]);
     }
 }
 
 /// The line of the journal about one stick.
 fn line(output: &Output, place: &Path) -> String {
-    let told = stderr(output);
+    let printed = stderr(output);
     let of_place = format!("`{}`:", place.display());
-    let lines: Vec<_> = told
+    let lines: Vec<_> = printed
         .lines()
         .filter(|line| line.contains(&of_place))
         .collect();
-    assert_eq!(lines.len(), 1, "{told}");
+    assert_eq!(lines.len(), 1, "{printed}");
     lines[0].to_owned()
 }
 
@@ -386,9 +390,9 @@ fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
         let shown = place.to_str().unwrap();
         let visit = media.iter().find(|visit| visit["place"] == shown).unwrap();
         let line = line(&output, place);
-        for told in [line.as_str(), visit["text"].as_str().unwrap()] {
-            assert!(told.contains(what), "{told}");
-            assert!(told.ends_with("it is safe to remove now"), "{told}");
+        for printed in [line.as_str(), visit["text"].as_str().unwrap()] {
+            assert!(printed.contains(what), "{printed}");
+            assert!(printed.ends_with("it is safe to remove now"), "{printed}");
         }
     }
     // Refusals are in `status`, too, after their reports have left.

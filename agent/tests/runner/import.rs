@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::centre::{Centre, Draft, Load, noise};
-use crate::site::{Site, assert_told, stderr, stdout};
+use crate::site::{Site, assert_reports, stderr, stdout};
 
 #[test]
 fn a_good_bundle_is_applied_and_active() {
@@ -20,8 +20,8 @@ fn a_good_bundle_is_applied_and_active() {
     assert_eq!(status["active"], 1);
     assert_eq!(status["assignments"][0]["name"], "hello");
     assert_eq!(status["assignments"][0]["status"], "compliant");
-    let told = stdout(&site.run(&["status"]));
-    assert!(told.contains("active: bundle 1"), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(printed.contains("active: bundle 1"), "{printed}");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn the_same_bundle_again_is_already_active_and_nothing_is_applied() {
     let site = Site::new(&centre, "drone-7");
     let bundle = centre.publish(&Draft::hello("hi"));
     site.take(&bundle);
-    let reports = site.story();
+    let reports = site.event_log();
     // Applying again would put it back.
     let file = site.state().join("applied/hello/manifest.yaml");
     fs::remove_file(&file).unwrap();
@@ -43,7 +43,7 @@ fn the_same_bundle_again_is_already_active_and_nothing_is_applied() {
         "{again}"
     );
     assert!(!file.exists());
-    assert_eq!(site.story(), reports);
+    assert_eq!(site.event_log(), reports);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_file_of_somebody_else_in_the_way_stays_and_the_bundle_before_runs_again() {
         .file("new.yaml", "ours");
     let bundle = centre.publish(&Draft::new([load]));
     let output = site.import(&bundle);
-    assert_told(&output, 1, &["help:"]);
+    assert_reports(&output, 1, &["help:"]);
     assert!(
         stdout(&output).contains("not Outhaul's"),
         "{}",
@@ -104,7 +104,7 @@ fn a_file_of_somebody_else_in_the_way_stays_and_the_bundle_before_runs_again() {
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.state_of(2), "reverted");
     // It is remembered, not tried again, until a person says so.
-    assert_told(&site.import(&bundle), 1, &["not tried again", "approve"]);
+    assert_reports(&site.import(&bundle), 1, &["not tried again", "approve"]);
     fs::remove_file(&foreign).unwrap();
     site.ok(&["approve", "2"]);
     site.take(&bundle);
@@ -116,25 +116,25 @@ fn plan_says_what_would_change_and_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = (site.applied(), site.story());
+    let before = (site.applied(), site.event_log());
     let load = Load::new("hello").file("manifest.yaml", "greeting: new\n");
     let bundle = centre.publish(&Draft::new([load, Load::new("more").file("m.yaml", "m")]));
     let plan = site.ok(&["plan", bundle.to_str().unwrap()]);
     let changes = plan["assignments"][0]["changes"].as_array().unwrap();
-    let told: Vec<_> = changes
+    let printed: Vec<_> = changes
         .iter()
         .map(|c| format!("{} {}", c["action"], c["item"]))
         .collect();
     assert!(
-        told.contains(&"\"change\" \"hello/manifest.yaml\"".to_owned()),
-        "{told:?}"
+        printed.contains(&"\"change\" \"hello/manifest.yaml\"".to_owned()),
+        "{printed:?}"
     );
     assert!(
-        told.contains(&"\"remove\" \"hello/payload/notes.txt\"".to_owned()),
-        "{told:?}"
+        printed.contains(&"\"remove\" \"hello/payload/notes.txt\"".to_owned()),
+        "{printed:?}"
     );
     assert_eq!(plan["assignments"][1]["action"], "add");
-    assert_eq!((site.applied(), site.story()), before);
+    assert_eq!((site.applied(), site.event_log()), before);
 }
 
 #[test]
@@ -149,14 +149,14 @@ fn a_wrong_agent_toml_is_reported_with_its_place() {
         &["run", "--once"],
     ] {
         let output = site.run(arguments);
-        assert_told(
+        assert_reports(
             &output,
             2,
             &["agent.toml:3:1", "targte", "nothing was changed"],
         );
     }
     site.configure("outbox_max = 1\n");
-    assert_told(
+    assert_reports(
         &site.run(&["status"]),
         2,
         &["agent.toml", "outbox_max", "20 to 1000000"],
@@ -171,7 +171,7 @@ fn without_enough_space_nothing_is_changed() {
     let bundle = centre.publish(&Draft::hello("hi"));
     site.configure("min_free_mb = 1000000000\n");
     let output = site.import(&bundle);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &[
@@ -184,7 +184,7 @@ fn without_enough_space_nothing_is_changed() {
     assert!(site.applied().is_empty());
     assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
     // The centre learns why this site stays behind.
-    assert_eq!(site.story(), ["started", "refusal no-space"]);
+    assert_eq!(site.event_log(), ["started", "refusal no-space"]);
     assert_eq!(site.status()["refusals"][0]["rule"], "no-space");
     // And with space it works, as if nothing had been.
     site.configure("");

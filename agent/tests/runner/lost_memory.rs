@@ -9,7 +9,7 @@ use std::fs;
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_told, stdout};
+use crate::site::{Site, assert_reports, stdout};
 
 fn draft(content: &str) -> Draft {
     Draft::new([Load::new("hello").file("manifest.yaml", content)])
@@ -60,11 +60,15 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
         lose(&site, loss);
         let before = site.applied();
         let words = [loss.2, "not touched", "outhaul site enrol"];
-        assert_told(&site.import(&third), 3, &words);
+        assert_reports(&site.import(&third), 3, &words);
         let status = site.run(&["status"]);
-        assert_told(&status, 3, &[]);
-        let told = stdout(&status);
-        assert!(told.contains("bundles on disk: 1, 2"), "{}: {told}", loss.0);
+        assert_reports(&status, 3, &[]);
+        let printed = stdout(&status);
+        assert!(
+            printed.contains("bundles on disk: 1, 2"),
+            "{}: {printed}",
+            loss.0
+        );
         assert_eq!(site.applied(), before, "{}", loss.0);
 
         let _ = fs::rename(database(&site), site.state().join("damaged.db"));
@@ -98,17 +102,17 @@ fn status_after_a_cut_says_what_came_of_the_stick_and_not_that_it_is_being_read(
             .checked()
             .unwrap();
         assert!(!cut.status.success());
-        let told = stdout(&site.run(&["status"]));
-        assert!(told.contains(words), "{told}");
-        assert!(!told.contains("do not remove it"), "{told}");
+        let printed = stdout(&site.run(&["status"]));
+        assert!(printed.contains(words), "{printed}");
+        assert!(!printed.contains("do not remove it"), "{printed}");
         let as_desired = "as desired before the unfinished work";
         let unfinished = instant == "applying-committed";
-        assert_eq!(told.contains(as_desired), unfinished, "{told}");
+        assert_eq!(printed.contains(as_desired), unfinished, "{printed}");
         // What went on since is said of that stick, too.
         site.run(&["run", "--once"]);
-        let told = stdout(&site.run(&["status"]));
+        let printed = stdout(&site.run(&["status"]));
         let since = "bundle 3 was copied from it, and is active now";
-        assert_eq!(told.contains(since), unfinished, "{told}");
+        assert_eq!(printed.contains(since), unfinished, "{printed}");
         assert_eq!(site.active(), Some(if unfinished { 3 } else { 2 }));
     }
 }
@@ -121,11 +125,11 @@ fn after_a_lost_database_a_file_that_somebody_changed_is_not_taken_for_ours() {
     fs::write(&file, "mine").unwrap();
     site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
     let third = centre.publish(&draft("three\n"));
-    let told = site.import(&third);
-    assert_eq!(told.status.code(), Some(1));
-    assert!(stdout(&told).contains("manifest.yaml` is there and is not Outhaul's"));
+    let printed = site.import(&third);
+    assert_eq!(printed.status.code(), Some(1));
+    assert!(stdout(&printed).contains("manifest.yaml` is there and is not Outhaul's"));
     assert_eq!(fs::read(&file).unwrap(), b"mine");
-    // Out of the way, it is no obstacle any more.
+    // Out of the way, it is not an obstacle any more.
     fs::remove_file(&file).unwrap();
     site.take(&centre.publish(&draft("four\n")));
 }
@@ -148,8 +152,8 @@ fn after_a_lost_database_one_command_makes_changed_files_ours_again() {
         "manifest.yaml` was changed by hand",
         "--adopt-changed",
     ];
-    assert_told(&enrolled, 0, &words);
-    // Who goes on without reading it is told at the next step, and again by `status`.
+    assert_reports(&enrolled, 0, &words);
+    // Who goes on without reading it is informed at the next step, and again by `status`.
     let failed = site.import(&third);
     assert_eq!(failed.status.code(), Some(1));
     assert_eq!(site.status()["attention"][0]["what"], "changed-files");

@@ -12,7 +12,7 @@ use outhaul_tests::Checked as _;
 use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, assert_told, tree};
+use crate::site::{Site, assert_reports, tree};
 
 /// Whether the tests run as root.
 pub fn is_root() -> bool {
@@ -109,11 +109,11 @@ fn an_export_to_a_read_only_stick_fails_clearly_and_loses_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = site.story();
+    let before = site.event_log();
     stick.read_only();
     let output = site.run(&["export", stick.path().to_str().unwrap()]);
-    assert_told(&output, 3, &[stick.path().to_str().unwrap(), "help:"]);
-    assert_eq!(site.story(), before);
+    assert_reports(&output, 3, &[stick.path().to_str().unwrap(), "help:"]);
+    assert_eq!(site.event_log(), before);
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn an_export_to_a_full_stick_fails_clearly_and_leaves_no_torn_file() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("hi")));
-    let before = site.story();
+    let before = site.event_log();
     let _ = fs::write(stick.path().join("photos"), vec![1; 1 << 20]);
     let output = site.run(&["export", stick.path().to_str().unwrap()]);
     let kept = "every report that the hub has not acknowledged is still here";
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["No space left", kept, "help: free some space"],
@@ -139,7 +139,7 @@ fn an_export_to_a_full_stick_fails_clearly_and_leaves_no_torn_file() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left, ["photos"], "no torn file and no empty folder");
-    assert_eq!(site.story(), before);
+    assert_eq!(site.event_log(), before);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_export_to_nowhere_fails_clearly() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let gone = site.folder.path().join("no-stick");
-    assert_told(
+    assert_reports(
         &site.run(&["export", gone.to_str().unwrap()]),
         3,
         &["no-stick", "help:"],
@@ -183,11 +183,11 @@ fn a_disk_that_fills_up_at_import_changes_nothing_that_runs() {
             .unwrap()
     };
     let output = import(&mut Command::new(env!("CARGO_BIN_EXE_outhaul-agent")));
-    assert_told(&output, 3, &["help:"]);
+    assert_reports(&output, 3, &["help:"]);
     assert!(tree(&state.join("applied")).is_empty());
     fs::remove_file(disk.path().join("photos")).unwrap();
     let output = import(&mut Command::new(env!("CARGO_BIN_EXE_outhaul-agent")));
-    assert_told(&output, 0, &[]);
+    assert_reports(&output, 0, &[]);
     assert_eq!(tree(&state.join("applied")).len(), 3);
 }
 
@@ -212,7 +212,7 @@ fn of_many_bundles_on_a_stick_the_newest_for_this_stream_is_taken() {
     fs::copy(other, stick.path().join("tractor.outhaul")).unwrap();
     fs::write(stick.path().join("readme.txt"), "not a bundle").unwrap();
     let output = site.import(stick.path());
-    assert_told(
+    assert_reports(
         &output,
         0,
         &[
@@ -230,7 +230,7 @@ fn an_empty_stick_is_reported_as_such() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let stick = tempfile::tempdir().unwrap();
-    assert_told(&site.import(stick.path()), 1, &["is empty", "findmnt"]);
+    assert_reports(&site.import(stick.path()), 1, &["is empty", "findmnt"]);
     let gone = stick.path().join("gone");
-    assert_told(&site.import(&gone), 3, &["gone", "mounted"]);
+    assert_reports(&site.import(&gone), 3, &["gone", "mounted"]);
 }

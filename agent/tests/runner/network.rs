@@ -1,4 +1,4 @@
-//! The roads of a connected site: the same bundle pulled from a web server, the same reports sent to a hub.
+//! The transports of a connected site: the same bundle pulled from a web server, the same reports sent to a hub.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use outhaul_signer::{Envelope, SigningKey};
 
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
-use crate::site::{Site, assert_told};
+use crate::site::{Site, assert_reports};
 
 struct Web {
     folder: tempfile::TempDir,
@@ -45,7 +45,7 @@ fn a_repository_is_pulled_and_asked_again_it_has_nothing_new() {
     let (centre, web) = (Centre::new(), Web::new());
     web.publish(&centre, &Draft::hello("one"));
     let site = web.site(&centre);
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
     let blobs = || {
@@ -56,10 +56,10 @@ fn a_repository_is_pulled_and_asked_again_it_has_nothing_new() {
             .count()
     };
     let before = blobs();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     web.publish(&centre, &Draft::hello("two"));
     assert_eq!(blobs(), before, "what is there is not fetched again");
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(2));
     assert_eq!(blobs(), before + 1, "the large blob was there already");
 }
@@ -70,7 +70,7 @@ fn a_download_that_broke_off_goes_on_from_its_last_byte() {
     web.publish(&centre, &Draft::hello("one"));
     web.server.break_next_blob_after(60_000);
     let site = web.site(&centre);
-    assert_told(
+    assert_reports(
         &site.run(&["run", "--once"]),
         3,
         &["blobs/sha256/", "nothing is lost"],
@@ -78,11 +78,11 @@ fn a_download_that_broke_off_goes_on_from_its_last_byte() {
     assert_eq!(site.active(), None);
     assert!(site.applied().is_empty());
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started"],
         "a broken link is no refusal"
     );
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
     let ranges: Vec<_> = web
         .server
@@ -104,15 +104,15 @@ fn a_blob_changed_on_the_server_is_refused_and_reported_once() {
     fs::write(&blob, bad).unwrap();
     let site = web.site(&centre);
     for _ in 0..2 {
-        assert_told(&site.run(&["run", "--once"]), 4, &["is refused", "digest"]);
+        assert_reports(&site.run(&["run", "--once"]), 4, &["is refused", "digest"]);
     }
     assert!(site.applied().is_empty());
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started", "refusal digest", "started"]
     );
     fs::write(&blob, good).unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
 }
 
@@ -123,9 +123,9 @@ fn an_older_repository_put_back_is_refused_and_what_runs_goes_on() {
     let old = fs::read(web.folder.path().join("metadata/timestamp.json")).unwrap();
     web.publish(&centre, &Draft::hello("two"));
     let site = web.site(&centre);
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     fs::write(web.folder.path().join("metadata/timestamp.json"), old).unwrap();
-    assert_told(
+    assert_reports(
         &site.run(&["run", "--once"]),
         4,
         &["is refused", "timestamp.json"],
@@ -141,12 +141,12 @@ fn a_server_that_is_not_there_changes_nothing() {
     site.configure(
         "[repository]\nurl = \"http://127.0.0.1:1\"\n[hub]\nurl = \"http://127.0.0.1:1\"",
     );
-    assert_told(
+    assert_reports(
         &site.run(&["run", "--once"]),
         3,
         &["Connection refused", "what runs was not touched"],
     );
-    assert_told(
+    assert_reports(
         &site.run(&["send"]),
         3,
         &["http://127.0.0.1:1/api/v1/reports", "nothing is lost"],
@@ -208,7 +208,7 @@ fn only_what_the_hubs_own_key_acknowledges_leaves_the_outbox() {
     assert_eq!(site.ok(&["send"])["acknowledged"], waiting);
     let status = site.status();
     assert_eq!(status["reports_waiting"], 0);
-    // The hub says that it is 2099: believed within the slack, and not a second beyond, however often.
+    // The hub says that it is 2099: accepted within the slack, and not a second beyond, however often.
     let bound = || {
         site.status()["time_lower_bound"]
             .as_str()
@@ -239,14 +239,14 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
             "is not there",
             "`blobs` before `metadata`",
         ];
-        assert_told(&site.run(&["run", "--once"]), 3, &words);
+        assert_reports(&site.run(&["run", "--once"]), 3, &words);
     }
     assert_eq!(site.active(), None);
     assert_eq!(
-        site.story(),
+        site.event_log(),
         ["started", "started", "refusal incomplete", "started"]
     );
     fs::write(&blob, content).unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
 }

@@ -7,7 +7,7 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
 use crate::clocks::{faketime_is_missing, reboot, under};
-use crate::site::{Site, assert_told, stdout};
+use crate::site::{Site, assert_reports, stdout};
 
 /// A site on which bundle 2 waits under a hold of eight hours.
 fn held(policy: &str, trusted: bool) -> (Centre, Site) {
@@ -22,8 +22,8 @@ fn held(policy: &str, trusted: bool) -> (Centre, Site) {
     let hold = [
         "hold", "--until", "8h", "--reason", "harvest", "--who", "ann",
     ];
-    let told = site.ok(&hold);
-    assert_eq!(told["hold"]["who"], "ann");
+    let printed = site.ok(&hold);
+    assert_eq!(printed["hold"]["who"], "ann");
     let two = centre.publish(&Draft::hello("two"));
     let taken = site.ok(&["import", two.to_str().unwrap()]);
     assert_eq!(taken["state"], "gated");
@@ -34,7 +34,7 @@ fn held(policy: &str, trusted: bool) -> (Centre, Site) {
 
 fn round_at(site: &Site, clock: &str) {
     let done = under(clock, site, &["run", "--once"]).checked().unwrap();
-    assert_told(&done, 0, &[]);
+    assert_reports(&done, 0, &[]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn at_the_deadline_it_goes_on_by_itself_where_that_is_set_and_not_before() {
     round_at(&site, "+9h");
     assert_eq!(site.active(), Some(2));
     assert!(site.status().get("hold").is_none());
-    let told: Vec<_> = site
+    let printed: Vec<_> = site
         .reports()
         .into_iter()
         .filter_map(|report| match report.event {
@@ -63,8 +63,8 @@ fn at_the_deadline_it_goes_on_by_itself_where_that_is_set_and_not_before() {
             _ => None,
         })
         .collect();
-    let [(hold, ann, why), (release, agent, _)] = &told[..] else {
-        panic!("{told:?}")
+    let [(hold, ann, why), (release, agent, _)] = &printed[..] else {
+        panic!("{printed:?}")
     };
     assert_eq!((&**hold, &**ann, &**release), ("hold", "ann", "release"));
     assert!(why.starts_with("harvest; until 2"), "{why}");
@@ -80,9 +80,9 @@ fn at_the_deadline_a_person_is_asked_unless_something_else_is_set() {
     reboot(&site);
     round_at(&site, "+9h");
     assert_eq!(site.active(), Some(1));
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     let words = "the deadline has passed: `outhaul-agent hold --release` lets it through";
-    assert!(told.contains(words), "{told}");
+    assert!(printed.contains(words), "{printed}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_clock_that_nothing_vouches_for_ends_no_hold() {
         assert_eq!(site.active(), Some(1), "{clock}");
     }
     site.ok(&["hold", "--release", "--who", "ann"]);
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(2));
 }
 
@@ -105,13 +105,13 @@ fn what_is_no_time_in_the_future_is_refused_and_no_hold_begins() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     for (until, words) in [
-        ("friday", "`friday` is no time"),
+        ("friday", "`friday` is not a time"),
         ("2020-01-01T00:00:00Z", "is not in the future"),
         ("-2h", "is not in the future"),
-        ("h", "is no time"),
+        ("h", "is not a time"),
     ] {
         let until = format!("--until={until}");
-        assert_told(&site.run(&["hold", &until]), 2, &[words, "help:"]);
+        assert_reports(&site.run(&["hold", &until]), 2, &[words, "help:"]);
     }
     assert!(site.status().get("hold").is_none());
 }

@@ -5,7 +5,7 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::service::Service;
-use crate::site::{Site, assert_told, stdout};
+use crate::site::{Site, assert_reports, stdout};
 
 fn load(name: &str, content: &str) -> Load {
     Load::new(name).file("manifest.yaml", format!("{content}\n"))
@@ -32,16 +32,18 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
 
 /// Status and message of an assignment in the last report about a bundle.
 fn reported(site: &Site, name: &str) -> (ComplianceStatus, String) {
-    let told = site.reports().into_iter().rev().find_map(|report| {
-        let (ReportEvent::Generation(told) | ReportEvent::Observation(told)) = report.event else {
+    let printed = site.reports().into_iter().rev().find_map(|report| {
+        let (ReportEvent::Generation(printed) | ReportEvent::Observation(printed)) = report.event
+        else {
             return None;
         };
-        told.assignments
+        printed
+            .assignments
             .into_iter()
             .find(|result| result.name.as_str() == name)
     });
-    let told = told.unwrap();
-    (told.status, told.message)
+    let printed = printed.unwrap();
+    (printed.status, printed.message)
 }
 
 #[test]
@@ -70,9 +72,9 @@ fn a_held_assignment_keeps_its_content_while_the_others_take_the_next_bundles() 
     std::fs::remove_file(site.state().join("applied/beta/manifest.yaml")).unwrap();
     site.ok(&["apply"]);
     assert_eq!(runs(&site), pairs(&[("alpha", "four"), ("beta", "one")]));
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     let line = "beta is held by ann: harvest; it keeps what bundle 1 brought";
-    assert!(told.contains(line), "{told}");
+    assert!(printed.contains(line), "{printed}");
     // Home learns who, why, and that it is not as desired.
     let (status, message) = reported(&site, "beta");
     assert_eq!(status, ComplianceStatus::Drifted);
@@ -160,7 +162,7 @@ fn one_assignment_goes_back_and_stays_there_until_it_is_released() {
     assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
     drop(service);
     // And without a cut.
-    assert_told(
+    assert_reports(
         &first.run(&back),
         0,
         &[
@@ -178,7 +180,7 @@ fn one_assignment_goes_back_and_stays_there_until_it_is_released() {
     );
     let words = ["cannot go back", "nothing was changed"];
     let nowhere = ["rollback", "--assignment", "beta", "--to", "1"];
-    assert_told(&first.run(&nowhere), 1, &words);
+    assert_reports(&first.run(&nowhere), 1, &words);
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn of_a_bundle_that_waits_one_assignment_is_approved_and_the_rest_later() {
     let two = Draft::new(["alpha", "beta", "gamma"].map(|name| load(name, "two")));
     site.import(&centre.publish(&two));
     let strange = ["approve", "2", "--assignment", "delta"];
-    assert_told(
+    assert_reports(
         &site.run(&strange),
         1,
         &["no assignment `delta`", "alpha, beta, gamma"],
@@ -217,17 +219,17 @@ fn a_rollback_goes_further_back_than_one_where_more_is_kept() {
         site.take(&centre.publish(&both(content)));
     }
     assert_eq!(site.status()["earlier"], serde_json::json!([3, 2]));
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     assert!(
-        told.contains("kept for `rollback --to NUMBER`: bundles 3, 2"),
-        "{told}"
+        printed.contains("kept for `rollback --to NUMBER`: bundles 3, 2"),
+        "{printed}"
     );
     let words = [
         "bundle 1 is not one",
         "bundles 3, 2 ran before",
         "nothing was changed",
     ];
-    assert_told(&site.run(&["rollback", "--to", "1"]), 1, &words);
+    assert_reports(&site.run(&["rollback", "--to", "1"]), 1, &words);
     // Cut off after the intent, it goes on to the bundle that was named.
     let cut = site
         .command(&["rollback", "--to", "2", "--who", "ann", "--why", "noise"])
@@ -244,7 +246,9 @@ fn a_rollback_goes_further_back_than_one_where_more_is_kept() {
         .into_iter()
         .rev()
         .find_map(|report| match report.event {
-            ReportEvent::Generation(told) => told.reverted_from.map(|from| (told.number, from)),
+            ReportEvent::Generation(printed) => {
+                printed.reverted_from.map(|from| (printed.number, from))
+            }
             _ => None,
         });
     let (to, from) = reverted.unwrap();

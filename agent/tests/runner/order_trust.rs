@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::centre::{Centre, Draft};
 use crate::orders::running;
-use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// The state folder and the memory as they are, but for what every look at a stick changes: the clock, the
 /// reports, the journal, and what `status` remembers of sticks and refusals.
@@ -130,21 +130,24 @@ fn a_damaged_bundle_changes_nothing_but_by_a_revocation() {
             let changed = difference(&before, &after);
             if name == "revoke" {
                 assert_eq!(code(&output), 0, "{}", stderr(&output));
-                let told = stdout(&output);
-                assert!(told.contains("installs nothing new any more"), "{told}");
+                let printed = stdout(&output);
+                assert!(
+                    printed.contains("installs nothing new any more"),
+                    "{printed}"
+                );
                 let of_orders = changed.iter().all(|line| line.starts_with("meta: "));
                 assert!(of_orders && changed.len() == 3, "{changed:#?}");
                 assert_eq!(site.status()["enrolment"], "revoked");
                 continue;
             }
-            let told = stderr(&output);
-            assert!([3, 4].contains(&code(&output)), "{name}: {told}");
-            // The row of a refused copy is the memory of the refusal.
+            let printed = stderr(&output);
+            assert!([3, 4].contains(&code(&output)), "{name}: {printed}");
+            // The row of a refused copy is the record of the refusal.
             let changed: Vec<_> = changed
                 .into_iter()
                 .filter(|line| !line.starts_with("generation: ") && !line.starts_with("result: "))
                 .collect();
-            assert!(changed.is_empty(), "{name}: {changed:#?}\n{told}");
+            assert!(changed.is_empty(), "{name}: {changed:#?}\n{printed}");
             assert_eq!(site.active(), Some(1), "{name}");
         }
         // The same bundle, whole.
@@ -161,10 +164,10 @@ fn an_order_to_move_to_a_stream_that_nobody_delegates_is_refused() {
     let site = running(&centre);
     let nowhere = move_to(&centre, "nowhere", 90);
     site.take(&centre.publish(&Draft::hello("two").order("drone-7", 1, nowhere)));
-    let story = site.story();
+    let event_log = site.event_log();
     assert!(
-        story.contains(&"order move refused".to_owned()),
-        "{story:?}"
+        event_log.contains(&"order move refused".to_owned()),
+        "{event_log:?}"
     );
     centre.replace_stream_key();
     site.take(&centre.publish(&Draft::hello("three")));
@@ -180,7 +183,7 @@ fn orders_of_a_replaced_key_do_not_count() {
     let output = site.import(&centre.publish(&stolen));
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(site.status()["enrolment"], "revoked");
-    assert_told(
+    assert_reports(
         &site.import(&centre.publish(&Draft::hello("three"))),
         4,
         &["revoked"],
@@ -189,7 +192,7 @@ fn orders_of_a_replaced_key_do_not_count() {
     // The fleet itself repeats it: it stands.
     let repeated = Draft::hello("four").order("drone-7", huge, Instruction::Revoke);
     let still = site.copy();
-    assert_told(&still.import(&centre.publish(&repeated)), 4, &["revoked"]);
+    assert_reports(&still.import(&centre.publish(&repeated)), 4, &["revoked"]);
     // It does not: the site is reached again, and the numbers that the thief used up are free.
     let own = Digest::from_hex(site.status()["key"].as_str().unwrap()).unwrap();
     let approve = Instruction::Approve { key: own };
@@ -199,10 +202,10 @@ fn orders_of_a_replaced_key_do_not_count() {
         (status["enrolment"].as_str(), status["orders_done"].as_u64()),
         (Some("approved"), Some(1))
     );
-    let story = site.story();
+    let event_log = site.event_log();
     assert!(
-        story.contains(&"order revoke refused".to_owned()),
-        "{story:?}"
+        event_log.contains(&"order revoke refused".to_owned()),
+        "{event_log:?}"
     );
 }
 
@@ -221,14 +224,14 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     assert_eq!(site.status()["cluster_type"], "press");
     // While the key is the fleet's, the order counts.
     let third = centre.publish(&Draft::hello("three"));
-    assert_told(
+    assert_reports(
         &site.copy().import(&third),
         4,
         &["this stick is for dev/drone, this site is dev/press"],
     );
     // What the thief named as the first number keeps no bundle of the new stream out.
     let there = site.copy();
-    assert_told(&there.import(&press), 4, &["nothing was changed"]);
+    assert_reports(&there.import(&press), 4, &["nothing was changed"]);
     let newer = centre.publish(&Draft::hello("press, newer").cluster_type("press"));
     there.take(&newer);
     centre.replace_stream_key();
@@ -237,7 +240,7 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     assert_eq!(site.status()["cluster_type"], "drone");
     assert_eq!(site.active(), Some(4));
     // A site that the new stream has reached stays there.
-    assert_told(
+    assert_reports(
         &there.import(&back),
         4,
         &["this stick is for dev/drone, this site is dev/press"],
@@ -255,7 +258,7 @@ fn a_number_that_a_thief_used_up_keeps_no_lower_one_out() {
     site.take(&stolen);
     // While the keys are the fleet's, its number counts.
     centre.publish(&Draft::hello("two"));
-    assert_told(
+    assert_reports(
         &site.copy().import(&centre.publish(&Draft::hello("three"))),
         4,
         &["rollback", "nothing was changed"],
@@ -283,7 +286,7 @@ fn a_number_that_a_thief_used_up_keeps_no_lower_one_out() {
     for site in [&site, &with_slip] {
         site.take(&honest);
         assert_eq!(site.active(), Some(4));
-        assert_told(&site.copy().import(&stolen), 4, &["nothing was changed"]);
+        assert_reports(&site.copy().import(&stolen), 4, &["nothing was changed"]);
         // Nobody goes back to what the thief installed.
         let back = site.copy();
         back.ok(&["rollback"]);
@@ -313,7 +316,7 @@ fn a_number_that_a_thief_used_is_the_fleets_again() {
     let second = centre.publish(&Draft::hello("two"));
     rolled_back.take(&second);
     assert_eq!(rolled_back.active(), Some(2));
-    assert_told(&site.import(&second), 4, &["another bundle 2"]);
+    assert_reports(&site.import(&second), 4, &["another bundle 2"]);
     site.take(&centre.publish(&Draft::hello("three")));
 }
 
@@ -327,7 +330,7 @@ fn what_a_wrong_clock_of_the_centre_signed_is_undone_by_new_online_keys() {
     assert!(
         site.status()["time_lower_bound"].as_str().unwrap() > hours(24 * 599).to_string().as_str()
     );
-    assert_told(
+    assert_reports(
         &site.import(&centre.publish(&Draft::hello("two"))),
         4,
         &["expired"],
@@ -335,8 +338,8 @@ fn what_a_wrong_clock_of_the_centre_signed_is_undone_by_new_online_keys() {
     // On site: a slip is enough, and so is the next bundle.
     centre.rotate_online_keys();
     let with_slip = site.copy();
-    let told = with_slip.ok(&["import", centre.slip("drone").to_str().unwrap()]);
-    assert_eq!(told["slips"][0]["time_restarts"], true, "{told}");
+    let printed = with_slip.ok(&["import", centre.slip("drone").to_str().unwrap()]);
+    assert_eq!(printed["slips"][0]["time_restarts"], true, "{printed}");
     let newest = centre.publish(&Draft::hello("three"));
     for site in [site, with_slip] {
         site.take(&newest);

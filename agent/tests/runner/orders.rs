@@ -13,7 +13,7 @@ use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 const SIGKILL: i32 = 9;
 
@@ -57,7 +57,7 @@ fn key_of(site: &Site) -> Digest {
 fn signed_story(site: &Site, keys: &[PublicKey]) -> Vec<(usize, String)> {
     let stick = tempfile::tempdir().unwrap();
     site.ok(&["export", stick.path().to_str().unwrap()]);
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for bytes in tree(&stick.path().join("reports")).values() {
         for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
             let envelope = Envelope::from_json(line).unwrap();
@@ -68,10 +68,10 @@ fn signed_story(site: &Site, keys: &[PublicKey]) -> Vec<(usize, String)> {
             };
             let by = keys.iter().position(signed).unwrap();
             let report: Value = serde_json::from_slice(envelope.unverified_payload()).unwrap();
-            told.push((by, report["event"]["kind"].as_str().unwrap().to_owned()));
+            printed.push((by, report["event"]["kind"].as_str().unwrap().to_owned()));
         }
     }
-    told
+    printed
 }
 
 fn import_cut(site: &Site, file: &Path, cut: &str) -> Output {
@@ -97,9 +97,9 @@ fn a_site_is_requested_until_the_approval_of_its_key_comes_with_a_bundle() {
     assert_eq!(site.status()["enrolment"], "approved");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
     assert!(
-        site.story().contains(&"order approve".to_owned()),
+        site.event_log().contains(&"order approve".to_owned()),
         "{:?}",
-        site.story()
+        site.event_log()
     );
 }
 
@@ -110,7 +110,7 @@ fn an_approval_of_another_key_under_the_site_s_name_is_reported_loudly() {
     let key = Digest::of(b"an impostor's");
     let bundle = centre.publish(&hello("two").order("drone-7", 1, Instruction::Approve { key }));
     let output = site.import(&bundle);
-    assert_told(
+    assert_reports(
         &output,
         0,
         &["approved under this site's name", "tell the centre"],
@@ -118,7 +118,10 @@ fn an_approval_of_another_key_under_the_site_s_name_is_reported_loudly() {
     assert_eq!(site.status()["enrolment"], "other-key-approved");
     let shown = stdout(&site.run(&["status"]));
     assert!(shown.contains("ANOTHER KEY"), "{shown}");
-    assert!(site.story().contains(&"order approve refused".to_owned()));
+    assert!(
+        site.event_log()
+            .contains(&"order approve refused".to_owned())
+    );
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn a_revoked_site_goes_on_with_what_runs_and_takes_nothing_new() {
     let applied = site.applied();
     let revoke = |greeting: &str| hello(greeting).order("drone-7", 1, Instruction::Revoke);
     let output = site.import(&centre.publish(&revoke("two")));
-    assert_told(&output, 0, &["order `revoke`"]);
+    assert_reports(&output, 0, &["order `revoke`"]);
     assert!(
         stdout(&output).contains("installs nothing new"),
         "{}",
@@ -148,20 +151,23 @@ fn a_revoked_site_goes_on_with_what_runs_and_takes_nothing_new() {
     );
     assert_eq!(site.status()["enrolment"], "revoked");
     let third = centre.publish(&revoke("three"));
-    assert_told(
+    assert_reports(
         &site.import(&third),
         4,
         &["revoked by order 1", "what runs goes on", "help:"],
     );
     assert_eq!(site.active(), Some(1));
     assert_eq!(site.applied(), applied);
-    let story = site.story();
+    let event_log = site.event_log();
     assert_eq!(
-        story.iter().filter(|told| *told == "order revoke").count(),
+        event_log
+            .iter()
+            .filter(|printed| *printed == "order revoke")
+            .count(),
         1,
-        "{story:?}"
+        "{event_log:?}"
     );
-    assert_eq!(story.last().unwrap(), "refusal revoked");
+    assert_eq!(event_log.last().unwrap(), "refusal revoked");
 }
 
 #[test]
@@ -214,16 +220,19 @@ fn a_rekeyed_site_asks_with_both_keys_and_signs_with_the_new_one() {
             .is_ok()
     );
     assert_eq!(key_of(&site).hex(), new.id());
-    // The order itself is told under the old key, all after it under the new one.
-    let story = signed_story(&site, &[old, new]);
-    let at = story
+    // The order itself is reported under the old key, all after it under the new one.
+    let event_log = signed_story(&site, &[old, new]);
+    let at = event_log
         .iter()
         .position(|(_, kind)| kind == "order_done")
         .unwrap();
-    assert!(story[..=at].iter().all(|(by, _)| *by == 0), "{story:?}");
     assert!(
-        at + 1 < story.len() && story[at + 1..].iter().all(|(by, _)| *by == 1),
-        "{story:?}"
+        event_log[..=at].iter().all(|(by, _)| *by == 0),
+        "{event_log:?}"
+    );
+    assert!(
+        at + 1 < event_log.len() && event_log[at + 1..].iter().all(|(by, _)| *by == 1),
+        "{event_log:?}"
     );
     assert_eq!(site.active(), Some(2));
 }
@@ -237,7 +246,7 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
     let order = Instruction::Move { to, first: 2 };
     let moved = centre.publish(&hello("two").order("drone-7", 1, order));
     let output = site.import(&moved);
-    assert_told(&output, 0, &["order `move`"]);
+    assert_reports(&output, 0, &["order `move`"]);
     assert!(stdout(&output).contains("it follows dev/tractor from bundle 2 on"));
     assert_eq!(site.status()["cluster_type"], "tractor");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
@@ -248,12 +257,12 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
         b"greeting: tractor\n"
     );
     let drones = centre.publish(&hello("drones"));
-    assert_told(
+    assert_reports(
         &site.import(&drones),
         4,
         &["this stick is for dev/drone, this site is dev/tractor"],
     );
-    assert!(site.story().contains(&"order move".to_owned()));
+    assert!(site.event_log().contains(&"order move".to_owned()));
     assert_eq!(site.active(), Some(2));
 }
 
@@ -280,7 +289,7 @@ fn a_moved_site_takes_the_new_stream_though_it_was_signed_before_the_order() {
         fs::copy(bundle, stick.path().join(bundle.file_name().unwrap())).unwrap();
     }
     let output = site.import(stick.path());
-    assert_told(
+    assert_reports(
         &output,
         0,
         &["bundle 2 brought an order: it follows dev/tractor"],
@@ -307,7 +316,7 @@ fn an_order_to_move_back_in_time_is_refused_and_reported() {
         first: 1,
     };
     let output = site.import(&centre.publish(&hello("two").order("drone-7", 1, order)));
-    assert_told(&output, 0, &["begins at bundle 1, this site has seen 1"]);
+    assert_reports(&output, 0, &["begins at bundle 1, this site has seen 1"]);
     assert_eq!(site.status()["cluster_type"], "drone");
     assert_eq!(site.active(), Some(2));
 }
@@ -322,7 +331,7 @@ fn a_bundle_with_a_forged_order_is_refused_and_the_order_not_done() {
     bytes[at + 7] = b'7';
     let forged = bundle.with_file_name("forged.outhaul");
     fs::write(&forged, bytes).unwrap();
-    assert_told(&site.import(&forged), 4, &["refused, nothing was changed"]);
+    assert_reports(&site.import(&forged), 4, &["refused, nothing was changed"]);
     assert_eq!(site.status()["enrolment"], "requested");
     assert_eq!(site.status()["orders_done"], 0);
 }
@@ -358,8 +367,8 @@ fn end(site: &Site) -> (Value, Vec<String>, [usize; 4]) {
         named("identities", "site.age"),
         named("identities", "before-"),
     ];
-    let story = site.ok(&["status"])["reports_last"].to_string();
-    (status, vec![story], keys)
+    let event_log = site.ok(&["status"])["reports_last"].to_string();
+    (status, vec![event_log], keys)
 }
 
 #[test]
@@ -406,7 +415,7 @@ fn a_cut_at_any_instant_of_an_order_changes_nothing_about_its_end() {
             );
             let mut found = end(&site);
             if expected_code == 4 {
-                // The refusal of the second import is told as well.
+                // The refusal of the second import is reported as well.
                 for key in ["reports_last", "reports_waiting"] {
                     found.0[key] = expected.0[key].clone();
                 }

@@ -39,10 +39,10 @@ fn each_site_applies_its_own_values_and_the_others_those_of_all() {
         site.take(&bundle);
         assert_eq!(config(site), expected, "{}", site.name);
     }
-    let told = stdout(&sites[0].run(&["status"]));
+    let printed = stdout(&sites[0].run(&["status"]));
     assert!(
-        told.contains("hello: as desired, with values of this site in platform-config.yaml"),
-        "{told}"
+        printed.contains("hello: as desired, with values of this site in platform-config.yaml"),
+        "{printed}"
     );
     let others = stdout(&sites[2].run(&["status"]));
     assert!(!others.contains("values of this site"), "{others}");
@@ -93,7 +93,7 @@ fn a_site_that_is_not_selected_applies_the_rest_and_says_so() {
     let centre = Centre::new();
     let [canary, other] = ["drone-1", "drone-2"].map(|name| Site::new(&centre, name));
     let gauge = || Load::new("gauge").file("manifest.yaml", "run: gauge\n");
-    // Enough of them that one that goes is no removal to wait with.
+    // Enough of them that one that goes is not a removal to wait with.
     let loads = |gauge: Load| {
         let others = ["a", "b", "c"].map(|name| Load::new(name).file("manifest.yaml", "run: it\n"));
         Draft::new(others.into_iter().chain([greet(), gauge]))
@@ -111,10 +111,10 @@ fn a_site_that_is_not_selected_applies_the_rest_and_says_so() {
     }
     assert!(canary.applied().contains_key("gauge/manifest.yaml"));
     assert!(!other.applied().contains_key("gauge/manifest.yaml"));
-    let told = stdout(&other.run(&["status"]));
+    let printed = stdout(&other.run(&["status"]));
     assert!(
-        told.contains("gauge: for other sites, not for this one"),
-        "{told}"
+        printed.contains("gauge: for other sites, not for this one"),
+        "{printed}"
     );
     assert_eq!(other.status()["assignments"].as_array().unwrap().len(), 4);
     assert!(canary.status().get("for_others").is_none());

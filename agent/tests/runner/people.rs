@@ -7,7 +7,7 @@ use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::service::Service;
-use crate::site::{Site, assert_told, code, stderr, stdout, tree};
+use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 use crate::split::{NOBODY, as_user, give, no_other_user};
 
 #[test]
@@ -22,7 +22,7 @@ fn a_second_service_on_the_same_state_reports_the_first() {
         "nothing was changed",
         "help:",
     ];
-    assert_told(&site.run(&["run"]), 3, &words);
+    assert_reports(&site.run(&["run"]), 3, &words);
     // Looking and deciding need no lock.
     assert_eq!(site.status()["active"], serde_json::Value::Null);
     site.ok(&["hold", "--why", "harvest"]);
@@ -40,7 +40,7 @@ fn an_import_while_the_service_runs_is_done_by_it_and_answered() {
     let process = format!("process {}", service.id());
     let words = [process.as_str(), "waits for its answer"];
     let output = site.import(&bundle);
-    assert_told(&output, 0, &words);
+    assert_reports(&output, 0, &words);
     assert_eq!(stdout(&output), "bundle 1 is active\n");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: hi\n");
     // A refusal comes back with its exit code, help and JSON, too.
@@ -49,9 +49,9 @@ fn an_import_while_the_service_runs_is_done_by_it_and_answered() {
     let last = bytes.len() / 2;
     bytes[last] ^= 1;
     std::fs::write(&damaged, bytes).unwrap();
-    assert_told(&site.import(&damaged), 4, &["is refused", "help:"]);
+    assert_reports(&site.import(&damaged), 4, &["is refused", "help:"]);
     let nowhere = site.import(std::path::Path::new("/nowhere/at/all"));
-    assert_told(&nowhere, 3, &["/nowhere/at/all", "help:"]);
+    assert_reports(&nowhere, 3, &["/nowhere/at/all", "help:"]);
     let again = site.ok(&["import", bundle.to_str().unwrap()]);
     assert_eq!(again["number"], 1, "{again}");
     assert!(service.terminate().success());
@@ -98,7 +98,7 @@ fn a_bundle_that_removes_everything_waits_until_a_person_says_yes() {
     site.take(&centre.publish(&Draft::hello("hi")));
     let empty = centre.publish(&Draft::new([]));
     let output = site.import(&empty);
-    assert_told(&output, 0, &[]);
+    assert_reports(&output, 0, &[]);
     assert!(
         stdout(&output).contains("removes 1 of 1 assignments (`hello`)"),
         "{}",
@@ -120,8 +120,11 @@ fn a_bundle_that_removes_everything_waits_until_a_person_says_yes() {
     site.ok(&["approve", "2", "--who", "ann"]);
     assert_eq!(site.active(), Some(2));
     assert!(site.applied().is_empty());
-    let told = site.story();
-    assert!(told.contains(&"decision approve".to_owned()), "{told:?}");
+    let printed = site.event_log();
+    assert!(
+        printed.contains(&"decision approve".to_owned()),
+        "{printed:?}"
+    );
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn the_guard_opens_for_a_share_that_the_owner_allows() {
         "nothing was changed",
         "help: ",
     ];
-    assert_told(&site.run(&["approve", "2"]), 1, &words);
+    assert_reports(&site.run(&["approve", "2"]), 1, &words);
 }
 
 #[test]
@@ -169,18 +172,18 @@ fn approval_always_makes_every_bundle_wait() {
 fn a_hold_says_whose_hold_it_replaces_and_a_release_without_one_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let before = site.story().len();
-    let told = stdout(&site.run(&["hold", "--release"]));
+    let before = site.event_log().len();
+    let printed = stdout(&site.run(&["hold", "--release"]));
     assert!(
-        told.contains("no hold is set; nothing was changed"),
-        "{told}"
+        printed.contains("no hold is set; nothing was changed"),
+        "{printed}"
     );
-    assert_eq!(site.story().len(), before);
+    assert_eq!(site.event_log().len(), before);
     site.ok(&["hold", "--why", "harvest", "--who", "ann"]);
-    let told = stdout(&site.run(&["hold", "--why", "repair", "--who", "bob"]));
+    let printed = stdout(&site.run(&["hold", "--why", "repair", "--who", "bob"]));
     assert!(
-        told.contains("held by bob: repair; this replaces the hold of ann: harvest"),
-        "{told}"
+        printed.contains("held by bob: repair; this replaces the hold of ann: harvest"),
+        "{printed}"
     );
 }
 
@@ -206,7 +209,7 @@ fn under_a_hold_nothing_new_is_applied_until_it_is_released() {
     assert_eq!(site.active(), Some(1));
     site.ok(&["hold", "--release"]);
     let output = site.import(&bundle);
-    assert_told(
+    assert_reports(
         &output,
         0,
         &["bundle 2 was staged and not applied yet; it is active now"],
@@ -222,9 +225,9 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let output = site.run(&["rollback"]);
-    assert_told(&output, 1, &["no bundle is active", "nothing was changed"]);
+    assert_reports(&output, 1, &["no bundle is active", "nothing was changed"]);
     site.take(&centre.publish(&Draft::hello("one")));
-    assert_told(
+    assert_reports(
         &site.run(&["rollback"]),
         1,
         &["no previous generation", "nothing was changed"],
@@ -239,11 +242,14 @@ fn rollback_goes_to_the_bundle_before_and_stays_there() {
     assert!(!site.applied().contains_key("extra/e.yaml"));
     assert_eq!(site.state_of(2), "reverted");
     // The stick that is still in does not undo the decision.
-    assert_told(&site.import(&second), 1, &["not tried again"]);
+    assert_reports(&site.import(&second), 1, &["not tried again"]);
     assert_eq!(site.active(), Some(1));
     site.take(&centre.publish(&Draft::hello("three")));
-    let told = site.story();
-    assert!(told.contains(&"decision rollback".to_owned()), "{told:?}");
+    let printed = site.event_log();
+    assert!(
+        printed.contains(&"decision rollback".to_owned()),
+        "{printed:?}"
+    );
 }
 
 #[test]
@@ -267,7 +273,7 @@ fn root_does_not_lock_the_owner_of_the_state_folder_out() {
         "help: repeat the command as that user: put `sudo -u '#65534'`",
     ];
     for command in [&import[..], &["apply"], &["hold"], &["rollback"]] {
-        assert_told(&site.run(command), 2, &words);
+        assert_reports(&site.run(command), 2, &words);
     }
     assert_eq!(tree(&site.state()), before);
     assert_eq!(code(&site.run(&["status"])), 0);

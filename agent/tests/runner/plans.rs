@@ -125,9 +125,9 @@ fn a_plan_shows_orders_and_does_none() {
         let stick = stick(&[&bundle]);
         let (planned, imported) = as_import(&site, &[text(stick.path())]);
         assert_eq!(code(&planned), 0, "{}", stderr(&planned));
-        let told = stdout(&planned);
+        let printed = stdout(&planned);
         for word in words {
-            assert!(told.contains(word), "`{word}` is not in: {told}");
+            assert!(printed.contains(word), "`{word}` is not in: {printed}");
         }
         // The import carries out just that.
         let done = stdout(&imported) + &stderr(&imported);
@@ -142,10 +142,10 @@ fn a_plan_says_what_would_wait_and_for_whom() {
     let two = centre.publish(&Draft::hello("two"));
     site.configure("approval = \"always\"");
     let (planned, imported) = as_import(&site, &[text(&two)]);
-    let told = stdout(&planned);
+    let printed = stdout(&planned);
     assert!(
-        told.contains("it would wait: approve it with `outhaul-agent approve 2`"),
-        "{told}"
+        printed.contains("it would wait: approve it with `outhaul-agent approve 2`"),
+        "{printed}"
     );
     assert!(
         stdout(&imported)
@@ -202,7 +202,7 @@ fn what_an_import_remembered_is_no_nothing() {
     );
     let again = centre.publish_again(&Draft::hello("one"), 1);
     let (planned, imported) = as_import(&site, &[text(&again)]);
-    for (told, words) in [
+    for (printed, words) in [
         (stdout(&planned), "its newer metadata would be remembered: "),
         (
             stdout(&imported),
@@ -210,8 +210,8 @@ fn what_an_import_remembered_is_no_nothing() {
         ),
     ] {
         assert!(
-            told.contains(words) && told.contains("timestamp"),
-            "{told}{}",
+            printed.contains(words) && printed.contains("timestamp"),
+            "{printed}{}",
             stderr(&imported)
         );
     }
@@ -241,15 +241,15 @@ fn a_plan_names_sealed_values_that_this_site_cannot_open_and_where_they_stand() 
     let bundle = centre.publish(&Draft::new([load]));
     let planned = site.run(&["plan", bundle.to_str().unwrap()]);
     assert_eq!(code(&planned), 0, "{}", stderr(&planned));
-    let told = stdout(&planned);
-    let line = told
+    let printed = stdout(&planned);
+    let line = printed
         .lines()
         .find(|line| line.contains("this site cannot open"));
-    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let line = line.unwrap_or_else(|| panic!("{printed}"));
     for word in ["`hello`", "`config.yaml`", "line 2", "sealed for others"] {
         assert!(line.contains(word), "`{word}` is not in: {line}");
     }
-    assert!(!told.contains("s3cret value"), "{told}");
+    assert!(!printed.contains("s3cret value"), "{printed}");
     // What it says would fail does.
     let taken = site.import(&bundle);
     assert_ne!(code(&taken), 0, "{}", stdout(&taken));

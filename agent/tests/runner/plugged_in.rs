@@ -9,7 +9,7 @@ use outhaul_tests::skipped;
 use crate::centre::{Centre, Draft};
 use crate::media::Stick;
 use crate::service::Service;
-use crate::site::{Site, in_words, tree};
+use crate::site::{Site, described, tree};
 
 /// What `status` says of the one stick.
 fn said(site: &Site) -> String {
@@ -48,7 +48,7 @@ fn what_is_reported_later_gets_onto_a_stick_that_stays_and_each_report_once() {
     service.wait_for(&format!("; reports up to {} are on", first + 1));
     let reports = site.read_reports(stick.path());
     assert_eq!(reports.len() as u64, first + 1);
-    assert_eq!(in_words(&reports.last().unwrap().event), "decision hold");
+    assert_eq!(described(&reports.last().unwrap().event), "decision hold");
     // Only what is newer was written: each report is on the stick once.
     let lines: usize = tree(&stick.path().join("reports"))
         .values()
@@ -100,17 +100,17 @@ fn a_full_stick_is_tried_again_when_there_is_room() {
     let _ = fs::write(stick.path().join("photos"), vec![1; 1 << 20]);
     let service = Service::start(&site);
     service.wait_for("reports cannot be written to");
-    let told = said(&site);
-    assert!(told.contains("reports were not written"), "{told}");
-    assert!(told.contains("No space left"), "{told}");
+    let printed = said(&site);
+    assert!(printed.contains("reports were not written"), "{printed}");
+    assert!(printed.contains("No space left"), "{printed}");
     assert!(
-        told.contains("tries again while it stays plugged in"),
-        "{told}"
+        printed.contains("tries again while it stays plugged in"),
+        "{printed}"
     );
     // Somebody makes room; nobody pulls the stick.
     fs::remove_file(stick.path().join("photos")).unwrap();
     service.wait_for(&format!("; reports up to {} are on", last(&site)));
     assert_eq!(site.read_reports(stick.path()).len() as u64, last(&site));
-    let told = said(&site);
-    assert!(!told.contains("not written"), "{told}");
+    let printed = said(&site);
+    assert!(!printed.contains("not written"), "{printed}");
 }

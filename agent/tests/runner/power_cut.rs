@@ -24,7 +24,7 @@ const MANY: usize = 200;
 #[derive(PartialEq)]
 struct End {
     code: Option<i32>,
-    story: Vec<String>,
+    event_log: Vec<String>,
     states: Vec<(u64, String, bool)>,
     applied: Tree,
     blobs: Vec<String>,
@@ -45,11 +45,11 @@ fn end(site: &Site, last: &Output) -> End {
     End {
         code: last.status.code(),
         // Read from a stick: each number once, every link of the chain whole. That a bundle which just
-        // failed comes again is told, too; it is no part of what the cut changed.
-        story: site
-            .story()
+        // failed comes again is reported, too; it is not a part of what the cut changed.
+        event_log: site
+            .event_log()
             .into_iter()
-            .filter(|told| told != "refusal failed-before")
+            .filter(|printed| printed != "refusal failed-before")
             .collect(),
         states: states.collect(),
         applied: site.applied(),
@@ -66,7 +66,7 @@ impl std::fmt::Debug for End {
             .iter()
             .map(|(path, bytes)| (path, bytes.len()))
             .collect();
-        writeln!(f, "{:?} {:?} {:?}", self.code, self.story, self.states)?;
+        writeln!(f, "{:?} {:?} {:?}", self.code, self.event_log, self.states)?;
         writeln!(f, "{sizes:?} {:?} {:?}", self.blobs, self.generations)
     }
 }
@@ -262,7 +262,7 @@ fn a_cut_at_any_instant_of_a_rollback_changes_nothing_about_its_end() {
         // When the service started is the only thing that a cut may move.
         let end = |site: &Site, last: &Output| {
             let mut end = end(site, last);
-            end.story.retain(|told| told != "started");
+            end.event_log.retain(|printed| printed != "started");
             end
         };
         let expected = end(&whole, &whole.run(&["run", "--once"]));
@@ -291,7 +291,7 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    // The apply helper's, a cluster's, a hook's and a newer agent's are passed where there is one, in tests of their own.
+    // The apply helper's, a cluster's, a hook's and a newer agent's are passed where there is one, in their own tests.
     let own = names.filter(|name| {
         ["helper-", "object-", "hook-", "slot-", "trial-"]
             .iter()

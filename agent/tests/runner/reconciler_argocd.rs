@@ -1,7 +1,7 @@
 //! Argo CD as the conformance scenarios need it: a real one at a real API server.
 //!
 //! What comes in: `OUTHAUL_KUBE_APISERVER` and `OUTHAUL_ARGOCD`. What goes out: a [`Fixture`], each scenario in a
-//! namespace of its own. A thing is a `ConfigMap` that Argo CD makes of a template in a git repository; its name and
+//! separate namespace. A thing is a `ConfigMap` that Argo CD makes of a template in a git repository; its name and
 //! content are in the `Application` that the bundle brings, and the agent never applies one itself.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! Flux as the conformance scenarios need it: a real kustomize-controller at a real API server.
 //!
 //! What comes in: `OUTHAUL_KUBE_APISERVER` and `OUTHAUL_FLUX`. What goes out: a [`Fixture`], each scenario in a
-//! namespace of its own. A thing is a `ConfigMap` that Flux makes; its content is in the `Kustomization` that the
+//! separate namespace. A thing is a `ConfigMap` that Flux makes; its content is in the `Kustomization` that the
 //! bundle brings, and the agent never applies one itself. The archive that Flux fetches comes from a stand-in for
 //! source-controller.
 

@@ -1,6 +1,6 @@
 //! The Kubernetes reconciler as the conformance scenarios need it: on a real API server.
 //!
-//! What comes in: `OUTHAUL_KUBE_APISERVER`. What goes out: a [`Fixture`], each scenario in a namespace of its own.
+//! What comes in: `OUTHAUL_KUBE_APISERVER`. What goes out: a [`Fixture`], each scenario in a separate namespace.
 
 use std::path::{Path, PathBuf};
 

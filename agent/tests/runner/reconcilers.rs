@@ -29,7 +29,7 @@ pub trait Fixture {
     /// What stands in `agent.toml`.
     fn settings(&self) -> String;
 
-    /// An assignment with one thing of its own name.
+    /// An assignment with a separate thing name.
     fn load(&self, name: &str, content: &str) -> Load;
 
     /// The same, which cannot be applied.

@@ -1,10 +1,10 @@
-//! Bundles that must not be believed: each refused with its exit code, reported, and without a trace.
+//! Bundles that must not be accepted: each refused with its exit code, reported, and without a trace.
 
 use std::fs;
 use std::path::Path;
 
 use crate::centre::{Centre, Draft, beside};
-use crate::site::{Site, Tree, assert_told, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
 
 /// What an import may not change: the target, and everything that a later import relies on.
 fn kept(site: &Site) -> (Tree, Tree, Tree) {
@@ -27,7 +27,7 @@ fn running(centre: &Centre) -> Site {
 fn assert_refused(site: &Site, bundle: &Path, words: &[&str]) {
     let before = kept(site);
     let output = site.import(bundle);
-    assert_told(
+    assert_reports(
         &output,
         4,
         &[&["refused, nothing was changed", "help:"], words].concat(),
@@ -79,12 +79,12 @@ fn a_flipped_bit_anywhere_is_refused_and_changes_nothing() {
         assert!(kept(&site) == before, "{what} left something on disk");
     }
     assert_eq!(site.active(), Some(1));
-    let told = site.story();
-    let refusals = told
+    let printed = site.event_log();
+    let refusals = printed
         .iter()
         .filter(|line| line.starts_with("refusal"))
         .count();
-    assert_eq!(refusals, places.len(), "{told:?}");
+    assert_eq!(refusals, places.len(), "{printed:?}");
     // The good copy is none the worse for it.
     site.take(&bundle);
 }
@@ -108,14 +108,14 @@ fn an_older_number_is_refused_as_rollback() {
     let second = centre.publish(&Draft::hello("two"));
     site.take(&second);
     let before = kept(&site);
-    assert_told(
+    assert_reports(
         &site.import(&first),
         4,
         &["refused", "outhaul-agent rollback"],
     );
     assert!(kept(&site) == before);
     assert_eq!(site.active(), Some(2));
-    assert_eq!(site.story().last().unwrap(), "refusal rollback");
+    assert_eq!(site.event_log().last().unwrap(), "refusal rollback");
 }
 
 #[test]

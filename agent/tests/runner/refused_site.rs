@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// A hub of the centre's fleet that serves; ended when dropped.
 struct Hub {
@@ -79,9 +79,9 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
             words,
             "stays in the queue",
         ];
-        assert_told(&site.run(&["send"]), 1, &words);
+        assert_reports(&site.run(&["send"]), 1, &words);
         let round = site.run(&["run", "--once"]);
-        assert_told(&round, 1, &words);
+        assert_reports(&round, 1, &words);
         let status = stdout(&site.run(&["status"]));
         assert!(status.contains("attention: the hub http"), "{status}");
         let status = site.status();
@@ -114,15 +114,15 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
     db.execute("DELETE FROM meta WHERE name = 'outbox'", [])
         .unwrap();
     drop(db);
-    assert_told(&site.run(&["run", "--once"]), 1, &["(retired-key)"]);
+    assert_reports(&site.run(&["run", "--once"]), 1, &["(retired-key)"]);
     let words = ["takes no report of this site", "another key"];
-    assert_told(&site.run(&["send"]), 1, &words);
+    assert_reports(&site.run(&["send"]), 1, &words);
     assert!(site.status()["reports_waiting"].as_u64().unwrap() > 0);
 
     let revoke = ["site", "revoke", "drone-7"];
     let revoked = hub(&hub_of_fleet.state, &revoke).output().unwrap();
     assert_eq!(code(&revoked), 0, "{}", stderr(&revoked));
-    assert_told(&site.run(&["send"]), 1, &["(revoked)", "a new kit"]);
+    assert_reports(&site.run(&["send"]), 1, &["(revoked)", "a new kit"]);
     let refusal = &site.ok(&["status"])["attention"][0];
     assert!(
         refusal["message"].as_str().unwrap().contains("revoked"),

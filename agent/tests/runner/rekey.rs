@@ -8,7 +8,7 @@ use outhaul_signer::seal::marker::seal_value;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::orders::{request, running};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// `hello` with a value that is sealed for the public key `key`.
 pub fn sealed(centre: &Centre, value: &str, key: &str) -> Draft {
@@ -66,11 +66,11 @@ fn the_old_key_opens_what_is_sealed_for_it_until_nothing_on_disk_needs_it() {
     assert_eq!(keys(&site), ["site.age"]);
     let late = centre.publish(&sealed(&centre, "six", &old));
     let output = site.import(&late);
-    assert_told(&output, 1, &["what ran before runs again"]);
-    let told = stdout(&output);
+    assert_reports(&output, 1, &["what ran before runs again"]);
+    let printed = stdout(&output);
     assert!(
-        told.contains("hello/manifest.yaml") && told.contains("sealed for others"),
-        "{told}"
+        printed.contains("hello/manifest.yaml") && printed.contains("sealed for others"),
+        "{printed}"
     );
     assert_eq!(password(&site), "password: \"five\"\n");
     assert_eq!(site.active(), Some(5));

@@ -5,7 +5,7 @@ use std::fs;
 use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_told, tree};
+use crate::site::{Site, assert_reports, tree};
 
 #[test]
 fn reports_are_numbered_chained_and_signed_by_the_site() {
@@ -16,7 +16,7 @@ fn reports_are_numbered_chained_and_signed_by_the_site() {
     site.take(&centre.publish(&Draft::hello("two")));
     site.import(&first);
     site.ok(&["hold"]);
-    // `story` checks numbers, links and signatures.
+    // `event_log` checks numbers, links and signatures.
     let expected = [
         "started",
         "1 staged",
@@ -28,7 +28,7 @@ fn reports_are_numbered_chained_and_signed_by_the_site() {
         "refusal rollback",
         "decision hold",
     ];
-    assert_eq!(site.story(), expected);
+    assert_eq!(site.event_log(), expected);
     let reports = site.reports();
     let ReportEvent::Generation(active) = &reports[6].event else {
         panic!("{:?}", reports[6])
@@ -85,7 +85,7 @@ fn drift_is_found_and_reported_by_a_timer() {
         "somebody's change",
     )
     .unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     let reports = site.reports();
     let ReportEvent::Observation(found) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
@@ -98,9 +98,12 @@ fn drift_is_found_and_reported_by_a_timer() {
 
 /// Reports about bundle 2 and what came after, in words.
 fn after_two(site: &Site) -> Vec<String> {
-    let told = site.story();
-    let at = told.iter().position(|told| told == "2 applying").unwrap();
-    told[at..].to_vec()
+    let printed = site.event_log();
+    let at = printed
+        .iter()
+        .position(|printed| printed == "2 applying")
+        .unwrap();
+    printed[at..].to_vec()
 }
 
 #[test]

@@ -202,8 +202,8 @@ fn a_wrong_line_under_serve_is_named() {
     let site = Site::new(&centre, "drone-7");
     site.configure("[serve]\nlisten = \"0.0.0.0:5443\"\nplain_http = true\n");
     let output = site.run(&["status"]);
-    crate::site::assert_told(&output, 2, &["`serve.listen` is `0.0.0.0:5443`"]);
+    crate::site::assert_reports(&output, 2, &["`serve.listen` is `0.0.0.0:5443`"]);
     site.configure("[serve]\nnames = [\"a/b\"]\n");
     let output = site.run(&["status"]);
-    crate::site::assert_told(&output, 2, &["`serve.names` is `a/b`"]);
+    crate::site::assert_reports(&output, 2, &["`serve.names` is `a/b`"]);
 }

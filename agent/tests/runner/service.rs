@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::centre::{Centre, Draft, Load, unpack_for_web};
 use crate::server::Server;
-use crate::site::{Site, assert_told};
+use crate::site::{Site, assert_reports};
 use outhaul_tests::Checked as _;
 
 /// A running service that said that it is ready; ended when dropped.
@@ -23,7 +23,7 @@ impl Service {
         service
     }
 
-    /// A service that systemd expects a sign of life from each second.
+    /// A service that systemd expects a heartbeat from each second.
     pub fn with_watchdog(site: &Site) -> Self {
         Self::spawned(site, Some("1000000"))
     }
@@ -121,8 +121,8 @@ fn a_bundle_that_appears_in_a_watched_folder_is_applied_and_a_stop_is_clean() {
     assert!(service.terminate().success());
     assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
     // The stick had a folder for reports: they are on it.
-    let told = crate::site::tree(&stick.path().join("reports"));
-    assert!(!told.is_empty());
+    let printed = crate::site::tree(&stick.path().join("reports"));
+    assert!(!printed.is_empty());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn what_people_decide_beside_the_service_is_answered_with_what_came_of_it() {
         "only partly applied",
         "help:",
     ];
-    assert_told(&site.run(&["apply"]), 1, &words);
+    assert_reports(&site.run(&["apply"]), 1, &words);
     std::fs::remove_dir_all(&file).unwrap();
     assert_eq!(site.ok(&["apply"])["active"], 1);
     drop(service);
@@ -220,7 +220,7 @@ fn a_round_asked_for_while_the_service_runs_pulls_and_sends() {
     service.wait_for("STATUS=bundle 1 is active");
     unpack_for_web(&centre.publish(&Draft::hello("two")), web.path());
     let output = site.run(&["run", "--once"]);
-    assert_told(&output, 0, &["waits for its answer"]);
+    assert_reports(&output, 0, &["waits for its answer"]);
     assert_eq!(site.active(), Some(2));
 }
 

@@ -15,7 +15,7 @@ use outhaul_bundle::volume::Base;
 use outhaul_bundle::{BundleReader, Digest, Index, Limits, Volume, write_part};
 
 use super::centre::{Centre, Draft, Load, noise};
-use super::site::{Site, Tree, assert_told, code, stderr, stdout, tree};
+use super::site::{Site, Tree, assert_reports, code, stderr, stdout, tree};
 
 /// A large payload and one line of config.
 fn draft(line: &str) -> Draft {
@@ -155,13 +155,13 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     let before = kept(&new);
     let seen = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
                 bundle yet";
-    assert_told(
+    assert_reports(
         &new.import(&case.copy),
         1,
         &[seen, "help: bring the whole bundle"],
     );
     let planned = new.run(&["plan", case.copy.to_str().unwrap()]);
-    assert_told(&planned, 1, &[seen]);
+    assert_reports(&planned, 1, &[seen]);
     assert_eq!(kept(&new), before);
     // `status` and the centre learn of it.
     let status = stdout(&new.run(&["status"]));
@@ -185,7 +185,7 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     let stick = tempfile::tempdir().unwrap();
     fs::copy(&copy, stick.path().join("a.outhaul")).unwrap();
     let refused = other.import(stick.path());
-    assert_told(
+    assert_reports(
         &refused,
         1,
         &["blobs of bundle 2", "this site has bundle 3"],
@@ -247,7 +247,7 @@ fn a_left_out_blob_that_the_store_holds_damaged_is_refused() {
     fs::write(&path, bytes).unwrap();
     let before = kept(&case.site);
     let seen = ["1 of them is damaged here; this site has bundle 1", "help:"];
-    assert_told(&case.site.import(&case.copy), 1, &seen);
+    assert_reports(&case.site.import(&case.copy), 1, &seen);
     assert_eq!(kept(&case.site), before);
     assert_eq!(reported(&case.site, "left-out").len(), 1);
     // The whole bundle brings it again.
@@ -264,7 +264,7 @@ fn a_copy_for_another_stream_is_refused() {
     let copy = copy(&case.centre, &press("two"), 2, &[&earlier]);
     let before = kept(&case.site);
     // The site has every blob that is left out.
-    assert_told(
+    assert_reports(
         &case.site.import(&copy),
         4,
         &["this stick is for dev/press"],
@@ -293,7 +293,7 @@ fn a_copy_whose_index_was_exchanged_is_refused() {
     let path = case.centre.folder.path().join("exchanged.outhaul");
     fs::write(&path, bytes.unwrap()).unwrap();
     let before = kept(&case.site);
-    assert_told(&case.site.import(&path), 4, &["index.json", "expected"]);
+    assert_reports(&case.site.import(&path), 4, &["index.json", "expected"]);
     assert_eq!(kept(&case.site), before);
     case.site.take(&case.copy);
 }
@@ -324,7 +324,7 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
     let forged = copy_as(&case.centre, &draft("two"), 2, &volume);
     let before = kept(&case.site);
     let seen = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
-    assert_told(&case.site.import(&forged), 1, &seen);
+    assert_reports(&case.site.import(&forged), 1, &seen);
     assert_eq!(kept(&case.site), before);
 }
 
@@ -341,7 +341,7 @@ fn a_left_out_blob_that_is_lost_with_a_power_cut_half_applies_nothing() {
         let below = case.left_out();
         let below = below.strip_prefix(case.site.state()).unwrap().to_owned();
         fs::remove_file(site.state().join(&below)).unwrap();
-        assert_told(
+        assert_reports(
             &site.import(&case.copy),
             1,
             &["1 of them is not here; this site has bundle 1"],
@@ -385,7 +385,7 @@ fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_is_refused() {
         if !is_seen || code(&done) == 0 {
             continue;
         }
-        assert_told(&done, 1, &["1 of them is not here; this site has bundle 1"]);
+        assert_reports(&done, 1, &["1 of them is not here; this site has bundle 1"]);
         assert_eq!(site.applied(), applied);
         assert_eq!(site.active(), Some(1));
         assert!(!is_there(&site.state().join("generations/3")));
@@ -421,7 +421,7 @@ fn a_copy_whose_own_blob_is_damaged_or_missing_is_refused() {
     for (forged, words) in [(damaged, "expected digest"), (short, "incomplete")] {
         let path = case.centre.folder.path().join("forged.outhaul");
         fs::write(&path, forged).unwrap();
-        assert_told(&case.site.import(&path), 4, &[words]);
+        assert_reports(&case.site.import(&path), 4, &[words]);
         assert_eq!(kept(&case.site), before);
     }
     case.site.take(&case.copy);

@@ -40,16 +40,16 @@ pub fn stdout(output: &Output) -> String {
 
 /// Asserts an exit code and every one of these words on stderr.
 #[track_caller]
-pub fn assert_told(output: &Output, expected: i32, words: &[&str]) {
-    let told = stderr(output);
+pub fn assert_reports(output: &Output, expected: i32, words: &[&str]) {
+    let printed = stderr(output);
     assert_eq!(
         output.status.code(),
         Some(expected),
-        "{}{told}",
+        "{}{printed}",
         stdout(output)
     );
     for word in words {
-        assert!(told.contains(word), "`{word}` is not in: {told}");
+        assert!(printed.contains(word), "`{word}` is not in: {printed}");
     }
 }
 
@@ -241,15 +241,15 @@ impl Site {
 
     /// Each report in a few words: `started`, `1 staged`, `refusal rollback`, `decision hold` …
     #[track_caller]
-    pub fn story(&self) -> Vec<String> {
+    pub fn event_log(&self) -> Vec<String> {
         self.reports()
             .iter()
-            .map(|report| in_words(&report.event))
+            .map(|report| described(&report.event))
             .collect()
     }
 }
 
-pub fn in_words(event: &ReportEvent) -> String {
+pub fn described(event: &ReportEvent) -> String {
     let state = |state: GenerationState| serde_json::to_value(state).unwrap();
     match event {
         ReportEvent::Started { .. } => "started".to_owned(),

@@ -1,4 +1,4 @@
-//! Permission, space, damage and absence: each is told as what it is, with its own way out, and `status`
+//! Permission, space, damage and absence: each is reported as what it is, with its own way out, and `status`
 //! answers in all of them.
 
 use std::fs;
@@ -10,7 +10,7 @@ use outhaul_tests::skipped;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::media::{Stick, is_root};
-use crate::site::{Site, assert_told, stderr, stdout};
+use crate::site::{Site, assert_reports, stderr, stdout};
 
 fn running() -> (Centre, Site) {
     let centre = Centre::new();
@@ -39,7 +39,7 @@ fn status_names_what_differs_now_what_waits_and_what_is_missing() {
     fs::remove_file(site.state().join("identities/site.age")).unwrap();
     assert_eq!(attention(&site), ["approval", "drift", "seal-key"]);
     site.configure("approval = \"always\"\nmin_free_mb = 1000000000");
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     for words in [
         "attention: bundle 2 waits",
         ": `outhaul-agent approve 2` lets it through",
@@ -47,7 +47,7 @@ fn status_names_what_differs_now_what_waits_and_what_is_missing() {
         "not enough space",
         "a `rekey`",
     ] {
-        assert!(told.contains(words), "`{words}` is not in: {told}");
+        assert!(printed.contains(words), "`{words}` is not in: {printed}");
     }
 }
 
@@ -57,7 +57,7 @@ fn a_damaged_database_and_a_lost_key_are_distinguished_and_status_answers() {
     let key = fs::read(site.state().join("site.key")).unwrap();
     fs::remove_file(site.state().join("site.key")).unwrap();
     let output = site.run(&["status"]);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["site's key", "restore `site.key`", "a new kit"],
@@ -79,10 +79,10 @@ fn a_damaged_database_and_a_lost_key_are_distinguished_and_status_answers() {
     fs::write(&database, bytes).unwrap();
     for arguments in [&["status"][..], &["export", "."]] {
         let output = site.run(arguments);
-        assert_told(&output, 3, &["damaged", "move `", "aside", "a new kit"]);
+        assert_reports(&output, 3, &["damaged", "move `", "aside", "a new kit"]);
     }
-    let told = stdout(&site.run(&["status"]));
-    assert!(told.contains("bundles on disk: 1"), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(printed.contains("bundles on disk: 1"), "{printed}");
 
     for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
         let path = site.state().join(name);
@@ -91,10 +91,13 @@ fn a_damaged_database_and_a_lost_key_are_distinguished_and_status_answers() {
         }
     }
     let output = site.run(&["status"]);
-    assert_told(&output, 3, &["is damaged", "floors.json"]);
-    let told = stdout(&output);
-    assert!(told.contains("bundles on disk: 1"), "{told}");
-    assert!(told.contains("what runs on this host goes on"), "{told}");
+    assert_reports(&output, 3, &["is damaged", "floors.json"]);
+    let printed = stdout(&output);
+    assert!(printed.contains("bundles on disk: 1"), "{printed}");
+    assert!(
+        printed.contains("what runs on this host goes on"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn a_user_who_may_not_enter_gets_that_reason_and_no_advice_to_enrol() {
     };
     let private = fs::Permissions::from_mode(0o700);
     fs::set_permissions(site.state(), private).unwrap();
-    assert_told(&output, 3, &["Permission denied", "sudo"]);
+    assert_reports(&output, 3, &["Permission denied", "sudo"]);
     assert!(!stderr(&output).contains("enrol"), "{}", stderr(&output));
 }
 
@@ -143,14 +146,14 @@ fn a_full_disk_is_reported_as_such_by_every_command_that_writes() {
     let _ = fs::write(&fill, vec![1; 2 << 20]);
     let words = ["help:", "space"];
     let output = site.run(&["enrol", kit.to_str().unwrap()]);
-    assert_told(&output, 3, &words);
+    assert_reports(&output, 3, &words);
     assert!(!stderr(&output).contains("site.key` from a backup"));
     fs::remove_file(&fill).unwrap();
     site.ok(&["enrol", kit.to_str().unwrap()]);
     let _ = fs::write(&fill, vec![1; 2 << 20]);
     let bundle = centre.publish(&Draft::hello("one"));
     let output = site.import(&bundle);
-    assert_told(&output, 3, &words);
+    assert_reports(&output, 3, &words);
     assert!(
         !stderr(&output).contains("from a backup"),
         "{}",
@@ -177,7 +180,7 @@ fn a_disk_that_fills_up_in_the_middle_of_applying_is_the_sites_and_the_work_goes
     fs::write(&fill, vec![1; 600_000]).unwrap();
     let bundle = centre.publish(&large(2));
     let output = site.import(&bundle);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["the work on bundle 2 cannot go on", "help:", "space"],
@@ -186,7 +189,7 @@ fn a_disk_that_fills_up_in_the_middle_of_applying_is_the_sites_and_the_work_goes
     assert_eq!(site.state_of(2), "applying");
     // Told once to the hub, as what it is, and not held against the bundle.
     let output = site.run(&["apply"]);
-    assert_told(&output, 3, &["cannot go on", "space"]);
+    assert_reports(&output, 3, &["cannot go on", "space"]);
     fs::remove_file(&fill).unwrap();
     let output = site.run(&["apply"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -9,7 +9,7 @@ use outhaul_signer::Slip;
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft, now};
-use crate::site::{Site, Tree, assert_told, stdout, tree};
+use crate::site::{Site, Tree, assert_reports, stdout, tree};
 
 /// What no refused slip may change: what runs, and everything that later verdicts rest on.
 fn kept(site: &Site) -> (Tree, Vec<u8>, Value) {
@@ -34,7 +34,7 @@ fn kept(site: &Site) -> (Tree, Vec<u8>, Value) {
 fn assert_refused(site: &Site, slip: &Path, words: &[&str]) {
     let before = kept(site);
     let output = site.import(slip);
-    assert_told(
+    assert_reports(
         &output,
         4,
         &[&["refused, nothing was changed", "help:"], words].concat(),
@@ -58,7 +58,7 @@ fn lower_bound(site: &Site) -> Timestamp {
         .unwrap()
 }
 
-fn news(site: &Site, path: &Path) -> Value {
+fn slip_effect(site: &Site, path: &Path) -> Value {
     let taken = site.ok(&["import", path.to_str().unwrap()]);
     taken["slips"][0].clone()
 }
@@ -72,17 +72,17 @@ fn a_slip_raises_floors_and_time_and_leaves_what_runs_alone() {
     let issued = now() + day * 30;
     let slip = centre.slip_issued("drone", issued, issued + day);
     assert!(fs::metadata(&slip).unwrap().len() <= 2048);
-    let told = site.import(&slip);
-    assert_told(&told, 0, &[]);
-    let told = stdout(&told);
+    let printed = site.import(&slip);
+    assert_reports(&printed, 0, &[]);
+    let printed = stdout(&printed);
     assert!(
-        told.contains("floors raised") && told.contains("nothing was installed"),
-        "{told}"
+        printed.contains("floors raised") && printed.contains("nothing was installed"),
+        "{printed}"
     );
     assert!(lower_bound(&site).as_second() >= issued.as_second());
     assert_eq!(site.applied(), applied);
     assert_eq!(site.active(), Some(1));
-    assert_eq!(site.story().last().unwrap(), "slip 1");
+    assert_eq!(site.event_log().last().unwrap(), "slip 1");
     let reports = site.reports();
     let ReportEvent::FreshnessSlip {
         issued_ms,
@@ -101,10 +101,10 @@ fn the_same_slip_twice_is_no_event() {
     let centre = Centre::new();
     let site = running(&centre);
     let slip = centre.slip("drone");
-    assert_eq!(news(&site, &slip)["fresh"], true);
-    let story = site.story();
-    assert_eq!(news(&site, &slip)["fresh"], false);
-    assert_eq!(site.story(), story);
+    assert_eq!(slip_effect(&site, &slip)["fresh"], true);
+    let event_log = site.event_log();
+    assert_eq!(slip_effect(&site, &slip)["fresh"], false);
+    assert_eq!(site.event_log(), event_log);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_stick_written_before_a_slip_installs_what_the_slip_vouches_for_and_nothing_
     let second = centre.publish(&Draft::hello("second"));
     let third = centre.publish(&Draft::hello("third"));
     let slip = centre.slip("drone");
-    assert_eq!(news(&site, &slip)["number"], 3);
+    assert_eq!(slip_effect(&site, &slip)["number"], 3);
     assert_refused(&site, &second, &[]);
     site.take(&third);
     assert_eq!(site.active(), Some(3));
@@ -141,7 +141,7 @@ fn an_older_slip_is_refused() {
     let (older, newer) = (centre.slip("drone"), centre.slip("drone"));
     site.ok(&["import", newer.to_str().unwrap()]);
     assert_refused(&site, &older, &["timestamp"]);
-    assert_eq!(site.story().last().unwrap(), "refusal rollback");
+    assert_eq!(site.event_log().last().unwrap(), "refusal rollback");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_slip_can_be_typed_or_scanned() {
         1,
     );
     let output = site.run(&["import", "--text", &mistyped]);
-    assert_told(&output, 4, &["line 1", "typing error", "help:"]);
+    assert_reports(&output, 4, &["line 1", "typing error", "help:"]);
     let taken = site.ok(&["import", "--text", &line]);
     assert_eq!(taken["slips"][0]["fresh"], true);
     let typed = slip.to_text().to_lowercase();
@@ -228,7 +228,7 @@ fn slips_on_a_stick_are_taken_before_bundles() {
     centre.publish(&Draft::hello("other").cluster_type("tractor"));
     put(&centre.slip("tractor"));
     let output = site.import(stick.path());
-    assert_told(
+    assert_reports(
         &output,
         0,
         &["skipped `tractor-", "skipped `drone-2.outhaul`"],
@@ -277,9 +277,9 @@ fn floors_that_contradict_each_other_hold_again_after_a_newer_slip_and_no_sooner
     let site = with_an_old_database(&centre);
     let four = centre.publish(&Draft::hello("four"));
     assert!(site.status()["trouble"].is_string());
-    assert_told(&site.import(&four), 4, &["older than", "freshness slip"]);
+    assert_reports(&site.import(&four), 4, &["older than", "freshness slip"]);
     assert_refused(&site, &known, &[]);
-    let slip = news(&site, &centre.slip("drone"));
+    let slip = slip_effect(&site, &centre.slip("drone"));
     assert_eq!(slip["recovered"], true, "{slip}");
     assert_eq!(site.status()["trouble"], Value::Null);
     site.take(&four);
@@ -294,7 +294,7 @@ fn a_slip_may_be_days_on_its_way_to_floors_that_contradict_each_other() {
     let centre = Centre::new();
     let site = with_an_old_database(&centre);
     wait(&site, 48);
-    let slip = news(&site, &centre.slip("drone"));
+    let slip = slip_effect(&site, &centre.slip("drone"));
     assert_eq!(slip["recovered"], true, "{slip}");
 }
 
@@ -308,11 +308,11 @@ fn a_slip_signed_before_what_the_site_knows_does_not_mend_floors() {
         let at = now() + SignedDuration::from_hours(24 * days);
         centre.slip_issued("drone", at, at + SignedDuration::from_hours(24))
     };
-    assert_eq!(news(&site, &issued(2))["fresh"], true);
+    assert_eq!(slip_effect(&site, &issued(2))["fresh"], true);
     fs::write(site.state().join("floors.json"), before).unwrap();
     assert!(site.status()["trouble"].is_string());
     assert_refused(&site, &issued(1), &["a slip signed after"]);
-    assert_eq!(news(&site, &issued(3))["recovered"], true);
+    assert_eq!(slip_effect(&site, &issued(3))["recovered"], true);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_slip_with_the_very_versions_of_the_newer_half_does_not_mend_floors() {
     .unwrap();
     assert!(old.status()["trouble"].is_string());
     assert_refused(&old, &last, &["a slip newer than"]);
-    assert_eq!(news(&old, &centre.slip("drone"))["recovered"], true);
+    assert_eq!(slip_effect(&old, &centre.slip("drone"))["recovered"], true);
 }
 
 #[test]
@@ -340,24 +340,25 @@ fn a_plan_shows_the_slip_that_mends_floors_and_what_could_be_taken_then() {
     let four = centre.publish(&Draft::hello("four"));
     let slip = centre.slip("drone");
     let plan = |path: &Path| site.run(&["plan", path.to_str().unwrap()]);
-    assert_told(&plan(&four), 4, &["older than", "freshness slip"]);
-    let told = plan(&slip);
-    assert_told(&told, 0, &[]);
+    assert_reports(&plan(&four), 4, &["older than", "freshness slip"]);
+    let printed = plan(&slip);
+    assert_reports(&printed, 0, &[]);
     assert!(
-        stdout(&told).contains("the memory of the highest versions would hold again"),
+        stdout(&printed)
+            .contains("the record of the highest accepted versions would be valid again"),
         "{}",
-        stdout(&told)
+        stdout(&printed)
     );
     let stick = tempfile::tempdir().unwrap();
     for file in [&slip, &four] {
         fs::copy(file, stick.path().join(file.file_name().unwrap())).unwrap();
     }
-    let told = plan(stick.path());
-    assert_told(&told, 0, &[]);
+    let printed = plan(stick.path());
+    assert_reports(&printed, 0, &[]);
     assert!(
-        stdout(&told).contains("bundle 4 instead of 1"),
+        stdout(&printed).contains("bundle 4 instead of 1"),
         "{}",
-        stdout(&told)
+        stdout(&printed)
     );
     // It was only shown.
     assert!(site.status()["trouble"].is_string());

@@ -21,7 +21,7 @@ use outhaul_tests::{available_or_skip, skipped};
 use crate::ansible::{playbook, write};
 use crate::centre::{Centre, Draft, Load};
 use crate::rekey::{seal_key, sealed};
-use crate::site::{Site, Tree, assert_told, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
 
 pub const SIGKILL: i32 = 9;
 /// Whom the half without rights runs as.
@@ -115,7 +115,7 @@ impl Split {
         *self.cut.lock().unwrap() = cut;
     }
 
-    /// The same site as it stands, with a helper of its own.
+    /// The same site as it stands, with a separate helper.
     pub fn copy(&self) -> Self {
         let site = self.site.copy();
         let done = Command::new("cp")
@@ -217,7 +217,7 @@ fn a_site_that_runs_already_is_split_without_touching_what_runs() {
     // Once is enough.
     let folder = split.folder();
     let again = site.run(&["apply-helper", "init", "--folder", folder.to_str().unwrap()]);
-    assert_told(&again, 2, &["set up already", "--again"]);
+    assert_reports(&again, 2, &["set up already", "--again"]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_bundle_that_waits_is_the_helper_s_already() {
     // What happens to the agent's copy meanwhile does not matter.
     fs::remove_dir_all(split.site.state().join("blobs/sha256")).unwrap();
     fs::remove_dir_all(split.site.state().join("generations/1/metadata")).unwrap();
-    // A key that is none keeps the others from nothing.
+    // A key that is not one keeps the others from nothing.
     fs::write(split.site.state().join("identities/junk.age"), "junk").unwrap();
     fs::create_dir(split.site.state().join("blobs/sha256")).unwrap();
     split.site.ok(&["hold", "--release"]);
@@ -314,18 +314,18 @@ fn a_moved_site_goes_on_with_its_helper_after_it_was_set_up_again() {
     let to = centre.stream("tractor");
     let moves = one("two").order("drone-7", 1, Instruction::Move { to, first: 2 });
     let moved = site.import(&centre.publish(&moves));
-    assert_told(&moved, 0, &["order `move`"]);
+    assert_reports(&moved, 0, &["order `move`"]);
     let next = centre.publish(&one("tractor").cluster_type("tractor"));
-    // The helper believes no order: it says what to do, the work waits, and what runs stays.
+    // The helper executes no order: it says what to do, the work waits, and what runs stays.
     let before = split.applied();
-    let told = [
+    let printed = [
         "bundle 2 is for dev/tractor, the apply helper was set up for dev/drone",
         "apply-helper init --again",
     ];
-    assert_told(&site.import(&next), 3, &told);
+    assert_reports(&site.import(&next), 3, &printed);
     assert_eq!(split.applied(), before);
     let status = site.status().to_string();
-    assert!(status.contains(told[0]), "{status}");
+    assert!(status.contains(printed[0]), "{status}");
 
     let folder = split.folder();
     let folder = folder.to_str().unwrap();
@@ -343,7 +343,7 @@ fn a_moved_site_goes_on_with_its_helper_after_it_was_set_up_again() {
     );
     // The old stream's bundles are for nobody here any more.
     let old = site.import(&centre.publish(&one("drones")));
-    assert_told(&old, 4, &["this stick is for dev/drone"]);
+    assert_reports(&old, 4, &["this stick is for dev/drone"]);
 }
 
 #[test]
@@ -360,21 +360,21 @@ fn a_helper_that_is_gone_silent_or_not_set_up_is_named_with_what_to_do() {
         "cannot be reached",
         "help: `systemctl status outhaul-apply.socket`",
     ];
-    assert_told(&site.import(&bundle), 3, &gone);
+    assert_reports(&site.import(&bundle), 3, &gone);
     assert_eq!(site.active(), None);
     let attention = site.status()["attention"].to_string();
     assert!(attention.contains("apply-helper"), "{attention}");
 
     // It takes the connection and says nothing.
     let silent = UnixListener::bind(&socket).unwrap();
-    assert_told(&site.import(&bundle), 3, &["has been silent for 5 s"]);
+    assert_reports(&site.import(&bundle), 3, &["has been silent for 5 s"]);
     drop(silent);
     fs::remove_file(&socket).unwrap();
 
     // It answers that it cannot, and why.
     let split = Split::serve(site);
     let output = split.site.run(&["apply"]);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["the apply helper is not set up", "apply-helper init"],
@@ -449,7 +449,7 @@ fn the_half_without_rights_installs_and_can_itself_write_nothing_that_runs() {
     assert_eq!(fs::metadata(split.folder()).unwrap().mode() & 0o777, 0o700);
 
     // Taken over, it writes wherever its user may, which is its own folder and what is open to all: a
-    // file outside, what runs, and the helper's memory are none of that.
+    // file outside, what runs, and the helper's state are none of that.
     let outside = site.folder.path().join("outside");
     fs::write(&outside, "precious").unwrap();
     let runs = tree(&split.folder());

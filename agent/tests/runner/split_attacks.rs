@@ -18,7 +18,7 @@ use outhaul_tests::skipped;
 use serde_json::{Value, json};
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, Tree, assert_told, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
 use crate::split::{NOBODY, Split, as_user, give, no_other_user};
 
 fn draft(greeting: &str) -> Draft {
@@ -80,7 +80,7 @@ pub fn ask(split: &Split, request: &Value) -> Value {
     send(split, format!("{request}\n").as_bytes())
 }
 
-/// All that the helper has, but for the memory of the clock.
+/// All that the helper has, but for the record of the clock.
 fn whole(split: &Split) -> Tree {
     let mut all = tree(&split.folder());
     all.retain(|name, _| !name.starts_with("agent.db") && name != "lock");
@@ -378,7 +378,7 @@ fn another_user_is_not_answered() {
     fs::set_permissions(other.folder.path(), open).unwrap();
     give(&other.state(), NOBODY - 1);
     let output = as_user(&other, NOBODY - 1, &["approve", "2"]);
-    assert_told(
+    assert_reports(
         &output,
         3,
         &["refuses this agent (peer)", "user 65533 asks"],

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, Tree, assert_told, code, stderr};
+use crate::site::{Site, Tree, assert_reports, code, stderr};
 use crate::split::{SIGKILL, Split, allow_removals, two};
 
 /// A site on which bundle 2 runs, and bundle 3, which changes, adds and removes.
@@ -41,9 +41,12 @@ fn assert_ended_well(split: &Split, what: &str) {
     let attention = &split.site.status()["attention"];
     assert!(attention.is_null(), "{what}: {attention}");
     // One that was done twice would be reported twice.
-    let story = split.site.story();
-    let active = story.iter().filter(|told| *told == "3 active").count();
-    assert_eq!(active, 1, "{what}: {story:?}");
+    let event_log = split.site.event_log();
+    let active = event_log
+        .iter()
+        .filter(|printed| *printed == "3 active")
+        .count();
+    assert_eq!(active, 1, "{what}: {event_log:?}");
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn a_cut_of_the_helper_at_any_instant_is_made_good_by_the_next_try() {
             break;
         }
         died += 1;
-        assert_told(&output, 3, &["ended without an answer", "journalctl"]);
+        assert_reports(&output, 3, &["ended without an answer", "journalctl"]);
         split.cut_helper(None);
         split.site.ok(&["apply"]);
         assert_ended_well(&split, &cut);

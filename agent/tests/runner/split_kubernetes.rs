@@ -1,6 +1,6 @@
 //! A cluster in two halves: one user takes bundles in, another one applies them to a real API server.
 //!
-//! What comes in: a real kube-apiserver, the agent as `nobody`, and the helper as a user of its own with the
+//! What comes in: a real kube-apiserver, the agent as `nobody`, and the helper as a separate user with the
 //! one right to read the agent's folder, as `outhaul-apply-kubernetes.conf` has it. What goes out: objects of
 //! the cluster; and of what nobody signed, none.
 
@@ -15,7 +15,7 @@ use outhaul_tests::skipped;
 use serde_json::{Value, json};
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::split::{NOBODY, Split, as_user, give, no_other_user};
 use crate::split_attacks::{ask, request};
 
@@ -113,8 +113,8 @@ impl Cluster {
     /// A command of the half that reads sticks.
     fn agent(&self, expected: i32, arguments: &[&str]) -> Output {
         let done = as_user(&self.split.site, NOBODY, arguments);
-        let told = format!("{}{}", stdout(&done), stderr(&done));
-        assert_eq!(code(&done), expected, "{arguments:?}: {told}");
+        let printed = format!("{}{}", stdout(&done), stderr(&done));
+        assert_eq!(code(&done), expected, "{arguments:?}: {printed}");
         done
     }
 
@@ -307,6 +307,6 @@ fn a_helper_without_a_cluster_says_what_is_missing() {
     let centre = Centre::new();
     let split = Split::new(Site::new(&centre, "drone-7"));
     let output = split.site.import(&centre.publish(&draft(&[("ours", "1")])));
-    assert_told(&output, 3, &["the apply helper cannot do it", "kubeconfig"]);
+    assert_reports(&output, 3, &["the apply helper cannot do it", "kubeconfig"]);
     assert_eq!(split.site.active(), None);
 }

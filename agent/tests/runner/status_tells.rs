@@ -7,7 +7,7 @@ use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::hooks;
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// Three assignments; the program that applies them can stop at the second for want of something on the host.
 fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
@@ -38,16 +38,22 @@ fn three() -> Draft {
 fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     let (centre, site, obstacle) = stuck_at_the_second();
     fs::write(&obstacle, "").unwrap();
-    let told = site.import(&centre.publish(&three()));
-    assert_eq!(code(&told), 3, "{}{}", stdout(&told), stderr(&told));
-    assert!(stderr(&told).contains("no power"));
-    let told = stdout(&site.run(&["status"]));
+    let printed = site.import(&centre.publish(&three()));
+    assert_eq!(
+        code(&printed),
+        3,
+        "{}{}",
+        stdout(&printed),
+        stderr(&printed)
+    );
+    assert!(stderr(&printed).contains("no power"));
+    let printed = stdout(&site.run(&["status"]));
     for line in [
         "alpha: applied",
         "beta: half applied",
         "gamma: not applied yet",
     ] {
-        assert!(told.contains(line), "`{line}` is not in: {told}");
+        assert!(printed.contains(line), "`{line}` is not in: {printed}");
     }
     let status = site.status();
     assert_eq!(status["steps"][1]["progress"], "half-applied", "{status}");
@@ -58,11 +64,11 @@ fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     );
     // The hub learns the same.
     let reports = site.reports();
-    let ReportEvent::Generation(told) = &reports.last().unwrap().event else {
+    let ReportEvent::Generation(printed) = &reports.last().unwrap().event else {
         panic!("{reports:?}")
     };
-    assert_eq!(told.state, GenerationState::Failed);
-    let results: Vec<_> = told
+    assert_eq!(printed.state, GenerationState::Failed);
+    let results: Vec<_> = printed
         .assignments
         .iter()
         .map(|result| (result.name.as_str(), result.status))
@@ -74,7 +80,7 @@ fn half_applied_work_is_told_assignment_by_assignment_here_and_in_the_report() {
     );
     let expected = [("alpha", good), ("beta", bad), ("gamma", waits)];
     assert_eq!(results, expected);
-    assert!(told.assignments[1].message.contains("half applied"));
+    assert!(printed.assignments[1].message.contains("half applied"));
     // When it can go on, nothing of that is left.
     fs::remove_file(obstacle).unwrap();
     site.ok(&["apply"]);
@@ -96,9 +102,13 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
     fs::write(target.join("thing.yaml"), "somebody's").unwrap();
     let load = |name: &str| Load::new(name).file("thing.yaml", "x\n");
     let both = Draft::new(["alpha", "beta"].map(load));
-    let told = site.import(&centre.publish(&both));
-    assert_eq!(code(&told), 1, "{}", stderr(&told));
-    assert!(stdout(&told).contains("not Outhaul's"), "{}", stdout(&told));
+    let printed = site.import(&centre.publish(&both));
+    assert_eq!(code(&printed), 1, "{}", stderr(&printed));
+    assert!(
+        stdout(&printed).contains("not Outhaul's"),
+        "{}",
+        stdout(&printed)
+    );
     let status = site.status();
     let attention = &status["attention"][0];
     assert_eq!(attention["what"], "leftovers", "{status}");
@@ -123,9 +133,9 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
 fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strangers() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let told = stdout(&site.run(&["status"]));
-    assert!(told.contains("takes a bundle from a stick"), "{told}");
-    assert!(told.contains("export FOLDER"), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(printed.contains("takes a bundle from a stick"), "{printed}");
+    assert!(printed.contains("export FOLDER"), "{printed}");
     site.take(&centre.publish(&Draft::hello("one")));
     site.ok(&["hold", "--who", "ann", "--why", "<script>alert(1)</script>"]);
     let none = site.folder.path().join("none");
@@ -135,8 +145,8 @@ fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strange
     fs::write(&none, "").unwrap();
     assert_eq!(site.status()["clock"]["trusted"], true);
     let page = site.folder.path().join("status.html");
-    let told = site.run(&["status", "--page", page.to_str().unwrap()]);
-    assert_told(&told, 0, &["a browser opens `file://"]);
+    let printed = site.run(&["status", "--page", page.to_str().unwrap()]);
+    assert_reports(&printed, 0, &["a browser opens `file://"]);
     let page = fs::read_to_string(page).unwrap();
     for words in ["Bundle 1", "What to do next", "hello", "&lt;script&gt;"] {
         assert!(page.contains(words), "`{words}` is not in: {page}");

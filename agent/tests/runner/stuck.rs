@@ -9,7 +9,7 @@ use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_told, in_words, stderr, stdout};
+use crate::site::{Site, assert_reports, described, stderr, stdout};
 
 /// A site on which bundle 2 runs, which left out a file of bundle 1.
 fn site_with_two() -> (Centre, Site) {
@@ -44,23 +44,26 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
         "now bundle 2 is active",
         "help:",
     ];
-    assert_told(&site.run(&["rollback", "--who", "ann"]), 1, &words);
+    assert_reports(&site.run(&["rollback", "--who", "ann"]), 1, &words);
     assert_eq!(site.state_of(2), "active");
     assert_eq!(site.applied()["hello/manifest.yaml"], b"two\n");
     assert_eq!(fs::read(folder.join("diary.txt")).unwrap(), b"somebody's");
     // What is reported is what runs, and why.
-    let ReportEvent::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((told.number, told.state), (2, GenerationState::Active));
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Active)
+    );
     assert!(
-        told.message.contains("the rollback to bundle 1 failed"),
+        printed.message.contains("the rollback to bundle 1 failed"),
         "{}",
-        told.message
+        printed.message
     );
     // The order does not stand: nothing goes back by itself later.
     fs::remove_dir_all(&folder).unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(2));
     // A second try works once the obstacle is gone, and so does every newer bundle.
     assert_eq!(site.ok(&["rollback"])["active"], 1);
@@ -71,7 +74,7 @@ fn a_rollback_that_fails_says_so_and_the_bundle_that_ran_goes_on() {
 fn a_newer_bundle_becomes_active_while_the_obstacle_to_a_rollback_still_lies_there() {
     let (centre, site) = site_with_two();
     obstacle(&site);
-    assert_told(
+    assert_reports(
         &site.run(&["rollback"]),
         1,
         &["rollback to bundle 1 failed"],
@@ -93,10 +96,10 @@ fn a_site_that_an_earlier_agent_left_with_a_failed_active_bundle_takes_a_newer_o
         )
         .unwrap();
     drop(database);
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     assert!(
-        told.contains("to do: ") && told.contains("outhaul-agent apply"),
-        "{told}"
+        printed.contains("to do: ") && printed.contains("outhaul-agent apply"),
+        "{printed}"
     );
     site.take(&centre.publish(&Draft::hello("three")));
     assert_eq!(site.active(), Some(3));
@@ -119,28 +122,34 @@ fn when_going_back_and_forth_both_fail_status_says_what_to_do_and_apply_repairs(
         "bundle 2 is only partly applied",
         "outhaul-agent apply",
     ];
-    assert_told(&site.run(&["rollback"]), 1, &words);
+    assert_reports(&site.run(&["rollback"]), 1, &words);
     assert_eq!(site.state_of(2), "failed");
-    let ReportEvent::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((told.number, told.state), (2, GenerationState::Failed));
-    let told = stdout(&site.run(&["status"]));
-    assert!(
-        told.contains("to do: ") && told.contains("outhaul-agent apply"),
-        "{told}"
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Failed)
     );
-    assert_told(&site.run(&["apply"]), 1, &["only partly applied", "help:"]);
+    let printed = stdout(&site.run(&["status"]));
+    assert!(
+        printed.contains("to do: ") && printed.contains("outhaul-agent apply"),
+        "{printed}"
+    );
+    assert_reports(&site.run(&["apply"]), 1, &["only partly applied", "help:"]);
     fs::remove_dir(&file).unwrap();
     let repaired = site.ok(&["apply", "--who", "ann"]);
     assert_eq!(repaired["active"], 2);
     assert_eq!(fs::read(&file).unwrap(), b"two\n");
     assert_eq!(site.state_of(2), "active");
     assert!(site.status().get("to_do").is_none());
-    let ReportEvent::Generation(told) = last_report(&site) else {
+    let ReportEvent::Generation(printed) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
-    assert_eq!((told.number, told.state), (2, GenerationState::Active));
+    assert_eq!(
+        (printed.number, printed.state),
+        (2, GenerationState::Active)
+    );
 }
 
 #[test]
@@ -153,13 +162,13 @@ fn a_broken_site_is_tried_again_by_the_service_and_by_a_newer_bundle() {
     let file = site.state().join("applied/hello/manifest.yaml");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert_told(&site.run(&["rollback"]), 1, &[]);
+    assert_reports(&site.run(&["rollback"]), 1, &[]);
     let by_bundle = site.copy();
     fs::remove_dir(by_bundle.state().join("applied/hello/manifest.yaml")).unwrap();
     by_bundle.take(&centre.publish(&Draft::new([load("three\n")])));
     assert_eq!(by_bundle.applied()["hello/manifest.yaml"], b"three\n");
     fs::remove_dir(&file).unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.state_of(2), "active");
     assert_eq!(fs::read(&file).unwrap(), b"two\n");
 }
@@ -178,11 +187,11 @@ fn rollback_after_a_hold_was_released_does_not_install_what_waited() {
     site.ok(&["hold", "--release"]);
     assert_eq!(site.ok(&["rollback", "--who", "ann"])["active"], 1);
     assert_eq!(site.applied()["hello/manifest.yaml"], b"one\n");
-    let told: Vec<String> = site.story();
-    assert!(!told.contains(&"3 applying".to_owned()), "{told:?}");
+    let printed: Vec<String> = site.event_log();
+    assert!(!printed.contains(&"3 applying".to_owned()), "{printed:?}");
     // It waits for a person now, also for the service and for the same stick.
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
-    assert_told(&site.import(&third), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.import(&third), 0, &[]);
     assert_eq!(
         (site.active(), site.state_of(3).as_str()),
         (Some(1), "gated")
@@ -228,7 +237,7 @@ fn a_wrong_target_refuses_the_bundle_and_names_the_setting() {
     ));
     let bundle = centre.publish(&Draft::hello("one"));
     let words = ["a-file/below", "`target` under `[folder]`", "agent.toml"];
-    assert_told(&site.import(&bundle), 3, &words);
+    assert_reports(&site.import(&bundle), 3, &words);
     assert_eq!(site.status()["generations"].as_array().unwrap().len(), 0);
     site.configure("");
     site.take(&bundle);
@@ -257,19 +266,19 @@ fn a_target_that_goes_wrong_while_applying_is_reported_as_failed_and_blocks_noth
         "a-file/below",
         "outhaul-agent apply",
     ];
-    assert_told(&site.run(&["apply"]), 3, &words);
-    assert_told(&site.run(&["apply"]), 3, &words);
+    assert_reports(&site.run(&["apply"]), 3, &words);
+    assert_reports(&site.run(&["apply"]), 3, &words);
     // The hub hears of it once, as a failure and not as work that goes on.
-    let failed = |told: &&String| *told == "3 failed";
+    let failed = |printed: &&String| *printed == "3 failed";
     assert_eq!(
-        site.story().iter().filter(failed).count(),
+        site.event_log().iter().filter(failed).count(),
         1,
         "{:?}",
-        site.story()
+        site.event_log()
     );
     // Looking for drift meanwhile says nothing of a bundle that is half replaced.
-    assert_told(&site.run(&["run", "--once"]), 3, &["a-file/below"]);
-    assert!(!site.story().contains(&"2 observed".to_owned()));
+    assert_reports(&site.run(&["run", "--once"]), 3, &["a-file/below"]);
+    assert!(!site.event_log().contains(&"2 observed".to_owned()));
     let status = stdout(&site.run(&["status"]));
     assert!(
         status.contains("to do: ") && status.contains("a-file/below"),
@@ -298,7 +307,7 @@ fn a_newer_bundle_does_not_wait_for_work_that_cannot_go_on() {
     site.configure("[ansible]\nplaybook_program = \"/nowhere/ansible-playbook\"\n");
     let fourth = Load::new("hello").file("manifest.yaml", "four\n");
     let output = site.import(&centre.publish(&Draft::new([fourth])));
-    assert_told(
+    assert_reports(
         &output,
         0,
         &["bundle 3 cannot go on", "/nowhere/ansible-playbook"],
@@ -323,9 +332,9 @@ fn a_folder_of_a_waiting_bundle_that_is_gone_blocks_no_newer_one() {
     again.take(&third);
     site.take(&centre.publish(&Draft::hello("four")));
     assert!(
-        site.story().contains(&"3 rejected".to_owned()),
+        site.event_log().contains(&"3 rejected".to_owned()),
         "{:?}",
-        site.story()
+        site.event_log()
     );
 }
 
@@ -334,10 +343,10 @@ fn folders_of_older_bundles_that_are_gone_block_no_newer_one() {
     let (centre, site) = site_with_two();
     fs::remove_dir_all(site.state().join("generations/1")).unwrap();
     let words = ["bundle 1 is not whole on disk", "nothing to go back to"];
-    assert_told(&site.run(&["rollback"]), 1, &words);
+    assert_reports(&site.run(&["rollback"]), 1, &words);
     fs::remove_dir_all(site.state().join("generations/2")).unwrap();
-    // What runs cannot be compared any more, and that is told.
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    // What runs cannot be compared any more, and that is reported.
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     let ReportEvent::Observation(found) = last_report(&site) else {
         panic!("{:?}", last_report(&site))
     };
@@ -349,7 +358,7 @@ fn folders_of_older_bundles_that_are_gone_block_no_newer_one() {
     assert_eq!(found.assignments[0].status, ComplianceStatus::Failed);
     let status = stdout(&site.run(&["status"]));
     assert!(status.contains("import bundle 2 again"), "{status}");
-    assert_told(
+    assert_reports(
         &site.run(&["apply"]),
         1,
         &["cannot be applied again", "newer bundle"],
@@ -376,7 +385,7 @@ fn the_same_bundle_brings_back_its_folder_that_is_gone() {
 fn apply_puts_back_files_that_were_deleted_by_hand() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    assert_told(
+    assert_reports(
         &site.run(&["apply"]),
         1,
         &["no bundle is active", "nothing was changed"],
@@ -389,17 +398,17 @@ fn apply_puts_back_files_that_were_deleted_by_hand() {
         "scribble",
     )
     .unwrap();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert!(!file.exists(), "the stream says: report only");
     let status = stdout(&site.run(&["status"]));
     assert!(
-        status.contains("`outhaul-agent apply` puts it right now"),
+        status.contains("`outhaul-agent apply` corrects it now"),
         "{status}"
     );
     // Also under a hold: nothing new is installed by it.
     site.ok(&["hold"]);
     let output = site.run(&["apply", "--who", "ann"]);
-    assert_told(&output, 0, &[]);
+    assert_reports(&output, 0, &[]);
     assert!(
         stdout(&output).contains("bundle 1 is applied and active: applied again by ann"),
         "{}",
@@ -408,12 +417,12 @@ fn apply_puts_back_files_that_were_deleted_by_hand() {
     assert_eq!(fs::read(&file).unwrap(), b"greeting: one\n");
     assert_eq!(site.applied()["hello/payload/notes.txt"], b"read me\n");
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
-    let told = site.story();
-    let decided = told
+    let printed = site.event_log();
+    let decided = printed
         .iter()
-        .rposition(|told| told == "decision apply")
+        .rposition(|printed| printed == "decision apply")
         .unwrap();
-    assert_eq!(told[decided + 1..], ["1 active"]);
+    assert_eq!(printed[decided + 1..], ["1 active"]);
 }
 
 #[test]
@@ -424,7 +433,7 @@ fn drift_is_corrected_where_the_stream_says_so() {
     let file = site.state().join("applied/hello/manifest.yaml");
     fs::remove_file(&file).unwrap();
     let held = site.copy();
-    assert_told(&site.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(fs::read(&file).unwrap(), b"greeting: one\n");
     let messages: Vec<_> = site
         .reports()
@@ -441,9 +450,9 @@ fn drift_is_corrected_where_the_stream_says_so() {
     assert_eq!(messages, expected);
     // Under a hold it is only reported.
     held.ok(&["hold"]);
-    assert_told(&held.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&held.run(&["run", "--once"]), 0, &[]);
     assert!(!held.applied().contains_key("hello/manifest.yaml"));
-    assert_eq!(in_words(&last_report(&held)), "1 observed");
+    assert_eq!(described(&last_report(&held)), "1 observed");
 }
 
 #[test]

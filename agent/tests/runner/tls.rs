@@ -14,7 +14,7 @@ use outhaul_bundle::hub_api::ReportsAnswer;
 
 use crate::centre::{Centre, Draft, TOKEN, unpack_for_web};
 use crate::server::Server;
-use crate::site::{Site, assert_told, code, stderr};
+use crate::site::{Site, assert_reports, code, stderr};
 use outhaul_tests::skipped;
 
 /// A certificate for `localhost`, which is its own authority.
@@ -74,7 +74,7 @@ fn in_front_of(behind: &Server, cert: &Path, key: &Path) -> (String, Arc<Mutex<V
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-            // A client that does not believe the certificate goes away: its own business.
+            // A client that does not trust the certificate goes away: its own business.
             let _ = relay(
                 rustls::StreamOwned::new(connection, stream),
                 &address,
@@ -144,7 +144,7 @@ fn a_site_pulls_asks_and_reports_over_https_with_the_kit_s_own_authority_and_no_
         site
     };
     let good = site(&cert);
-    assert_told(&good.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&good.run(&["run", "--once"]), 0, &[]);
     assert_eq!(good.active(), Some(1));
     assert_eq!(good.applied()["hello/manifest.yaml"], b"greeting: one\n");
     let answered = good.ok(&["send"]);
@@ -161,7 +161,7 @@ fn a_site_pulls_asks_and_reports_over_https_with_the_kit_s_own_authority_and_no_
         stderr(&output)
     );
     assert_eq!(wrong.active(), None);
-    assert_told(
+    assert_reports(
         &wrong.run(&["send"]),
         3,
         &["certificate", "nothing is lost"],
@@ -171,5 +171,5 @@ fn a_site_pulls_asks_and_reports_over_https_with_the_kit_s_own_authority_and_no_
     wrong.configure(&format!(
         "[repository]\nurl = \"{url}\"\nca = \"{ca}\"\n[hub]\nca = \"{ca}\""
     ));
-    assert_told(&wrong.run(&["run", "--once"]), 0, &[]);
+    assert_reports(&wrong.run(&["run", "--once"]), 0, &[]);
 }

@@ -1,7 +1,7 @@
 //! A clock that something trustworthy has set, right or wrong: it refuses more than the lower bound of
 //! time does, old copies over the network above all, and it never bricks or downgrades a site.
 //!
-//! As in `clocks`, the real agent runs under `faketime`. The file that vouches for the clock is named in
+//! As in `clocks`, the real agent runs under `faketime`. The file that says that the clock is trusted is named in
 //! `agent.toml`, so that no test depends on whether this machine has a time service.
 
 use std::fs;
@@ -10,13 +10,13 @@ use std::path::Path;
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::clocks::{CLOCKS, faketime_is_missing, greeting, import, under};
 use crate::server::Server;
-use crate::site::{Site, assert_told, code, stderr};
+use crate::site::{Site, assert_reports, code, stderr};
 use outhaul_tests::Checked as _;
 
 /// Clocks after every date of a bundle that is signed today.
 const LATE: [&str; 2] = ["+730d", "2099-01-01 00:00:00"];
 
-/// A site whose clock is vouched for, or is not, until the next call.
+/// A site whose clock is trusted, or is not, until the next call.
 fn configured(site: &Site, trusted: bool, repository: Option<&Server>) {
     let mark = site.folder.path().join("clock-is-set");
     if trusted {
@@ -49,13 +49,13 @@ fn an_unexpired_copy_that_is_older_than_allowed_is_stale_for_a_trusted_clock_onl
     unpack_for_web(&centre.publish(&Draft::hello("one")), folder.path());
     let untrusted = Site::new(&centre, "drone-7");
     configured(&untrusted, false, Some(&server));
-    assert_told(&once("+3d", &untrusted), 0, &[]);
+    assert_reports(&once("+3d", &untrusted), 0, &[]);
     assert_eq!(greeting(&untrusted), "greeting: one\n");
 
     let site = Site::new(&centre, "drone-8");
     configured(&site, true, Some(&server));
     let frozen = once("+3d", &site);
-    assert_told(
+    assert_reports(
         &frozen,
         4,
         &["longer ago than allowed", "nothing was changed"],
@@ -63,13 +63,13 @@ fn an_unexpired_copy_that_is_older_than_allowed_is_stale_for_a_trusted_clock_onl
     assert!(site.applied().is_empty());
     assert_eq!(site.active(), None);
     // A day is allowed; and a clock that goes wrong once leaves nothing behind.
-    assert_told(&once("+23h", &site), 0, &[]);
+    assert_reports(&once("+23h", &site), 0, &[]);
     assert_eq!(greeting(&site), "greeting: one\n");
-    assert_told(&once("+25h", &site), 4, &["longer ago than allowed"]);
+    assert_reports(&once("+25h", &site), 4, &["longer ago than allowed"]);
     assert_eq!(site.active(), Some(1), "what runs goes on");
     // A stick is allowed to be on its way for longer.
     let stick = centre.publish(&Draft::hello("two"));
-    assert_told(&import("+3d", &site, &stick), 0, &[]);
+    assert_reports(&import("+3d", &site, &stick), 0, &[]);
     assert_eq!(greeting(&site), "greeting: two\n");
 }
 
@@ -88,7 +88,7 @@ fn a_trusted_clock_that_is_late_refuses_what_is_new_until_it_is_right_again() {
         for by_stick in [true, false] {
             let site = Site::new(&centre, "drone-7");
             configured(&site, true, None);
-            assert_told(&import("+0d", &site, &one), 0, &[]);
+            assert_reports(&import("+0d", &site, &one), 0, &[]);
             let take = |clock: &str| {
                 if by_stick {
                     return import(clock, &site, &two);
@@ -111,7 +111,7 @@ fn a_trusted_clock_that_is_late_refuses_what_is_new_until_it_is_right_again() {
                 !bound.contains("2099") && !bound.contains("2028"),
                 "{bound}"
             );
-            assert_told(&take("+0d"), 0, &[]);
+            assert_reports(&take("+0d"), 0, &[]);
             assert_eq!(greeting(&site), "greeting: two\n", "{clock}");
         }
     }
@@ -133,10 +133,10 @@ fn a_trusted_clock_that_is_early_changes_nothing() {
     for clock in CLOCKS.iter().filter(|clock| !LATE.contains(clock)) {
         let site = Site::new(&centre, "drone-7");
         configured(&site, true, Some(&server));
-        assert_told(&once(clock, &site), 0, &[]);
+        assert_reports(&once(clock, &site), 0, &[]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
         configured(&site, true, Some(&old_server));
-        assert_told(&once(clock, &site), 4, &["nothing was changed"]);
+        assert_reports(&once(clock, &site), 4, &["nothing was changed"]);
         assert_eq!(greeting(&site), "greeting: new\n", "{clock}");
     }
 }
@@ -155,9 +155,9 @@ fn a_trusted_clock_that_jumps_in_the_middle_of_an_application_does_not_stop_it()
     for after in CLOCKS {
         let site = Site::new(&centre, "drone-7");
         configured(&site, true, None);
-        assert_told(&import("+0d", &site, &first), 0, &[]);
+        assert_reports(&import("+0d", &site, &first), 0, &[]);
         assert!(!cut(&site, &second).unwrap().status.success(), "{after}");
-        // The next start goes on with what was begun, before anything new is judged.
+        // The next start goes on with what was begun, before anything new is verified.
         let output = once(after, &site);
         assert_eq!(code(&output), 0, "{after}: {}", stderr(&output));
         assert_eq!(site.active(), Some(2), "{after}");

@@ -11,9 +11,9 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::{BundleReader, Limits, Volume, write_part};
 
 use super::centre::{Centre, Draft, Load, noise};
-use super::site::{Site, assert_told, code, stderr, stdout, tree};
+use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 
-/// An assignment with `count` payloads, each of which is a blob of its own.
+/// An assignment with `count` payloads, each of which is a separate blob.
 fn draft(count: usize) -> Draft {
     let load = Load::new("hello").file("manifest.yaml", "greeting: hi\n");
     Draft::new([(0..count).fold(load, |load, at| {
@@ -84,10 +84,10 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
     };
     let taken = site.import(third);
     assert_eq!(code(&taken), 1, "{}", stderr(&taken));
-    let told = stdout(&taken);
+    let printed = stdout(&taken);
     assert!(
-        told.contains("bundle 1 is not complete: 1 of 3 parts are here, parts 1, 2 are missing"),
-        "{told}"
+        printed.contains("bundle 1 is not complete: 1 of 3 parts are here, parts 1, 2 are missing"),
+        "{printed}"
     );
     assert!(
         stderr(&taken).contains("help: import the parts that are missing"),
@@ -102,13 +102,13 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
         "{status}"
     );
     assert_eq!(status["active"], serde_json::Value::Null);
-    let told = stdout(&site.run(&["status"]));
+    let printed = stdout(&site.run(&["status"]));
     assert!(
-        told.contains("takes the missing parts of bundle 1 (part 1, 2 of 3)"),
-        "{told}"
+        printed.contains("takes the missing parts of bundle 1 (part 1, 2 of 3)"),
+        "{printed}"
     );
     // The centre learns what is missing, once.
-    let told = |site: &Site| -> Vec<String> {
+    let printed = |site: &Site| -> Vec<String> {
         let reports = site.reports().into_iter();
         let incomplete = reports.filter_map(|report| match report.event {
             ReportEvent::Refusal { rule, message, .. } if rule == "incomplete" => Some(message),
@@ -116,14 +116,14 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
         });
         incomplete.collect()
     };
-    let reported = told(&site);
+    let reported = printed(&site);
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(
         reported[0].contains("parts 1, 2 are missing"),
         "{reported:?}"
     );
     assert_eq!(code(&site.import(third)), 1);
-    assert_eq!(told(&site), reported);
+    assert_eq!(printed(&site), reported);
     // A part twice is named, and changes nothing.
     let before = tree(&site.state().join("blobs"));
     let again = site.import(third);
@@ -135,7 +135,7 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
     );
     assert_eq!(tree(&site.state().join("blobs")), before);
     // A part alone cannot be planned.
-    assert_told(
+    assert_reports(
         &site.run(&["plan", first.to_str().unwrap()]),
         2,
         &["is part 1 of 3", "help:"],
@@ -166,7 +166,7 @@ fn a_damaged_part_is_refused_and_leaves_what_is_here() {
     let parts = parts(&centre, &draft(3), 1);
     site.import(&parts[0]);
     let before = (blobs(&site), site.status()["incomplete"].clone());
-    assert_told(
+    assert_reports(
         &site.import(&changed(&parts[1], 4_096)),
         4,
         &["part2of3", "expected digest"],
@@ -176,7 +176,7 @@ fn a_damaged_part_is_refused_and_leaves_what_is_here() {
     short.truncate(short.len() - 50_000);
     let cut_off = parts[1].with_extension("short.outhaul");
     fs::write(&cut_off, short).unwrap();
-    assert_told(&site.import(&cut_off), 4, &["the file is incomplete"]);
+    assert_reports(&site.import(&cut_off), 4, &["the file is incomplete"]);
     assert_eq!((blobs(&site), site.status()["incomplete"].clone()), before);
     // The next ones go on.
     site.import(&parts[1]);
@@ -200,12 +200,12 @@ fn a_part_that_says_that_it_is_another_one_is_refused() {
     forged[at + find.len() - 1] = b'3';
     let path = parts[1].with_extension("forged.outhaul");
     fs::write(&path, forged).unwrap();
-    assert_told(&site.import(&path), 4, &["forged", "is refused"]);
+    assert_reports(&site.import(&path), 4, &["forged", "is refused"]);
     // A part that there is not.
     let mut forged = bytes;
     forged[at + find.len() - 1] = b'9';
     fs::write(&path, forged).unwrap();
-    assert_told(
+    assert_reports(
         &site.import(&path),
         4,
         &["there is no part 9 of 3", "is refused"],
@@ -221,29 +221,32 @@ fn a_part_of_another_bundle_takes_the_place_of_those_that_were_here_and_says_so(
     let second = parts(&centre, &draft(3), 2);
     site.import(&second[0]);
     // A part of a newer bundle whose other parts never come locks nobody out.
-    let told = stdout(&site.import(&first[0]));
-    assert!(told.contains("bundle 1 is not complete: 1 of 2"), "{told}");
+    let printed = stdout(&site.import(&first[0]));
     assert!(
-        told.contains("the parts of bundle 2 that were here were given up"),
-        "{told}"
+        printed.contains("bundle 1 is not complete: 1 of 2"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("the parts of bundle 2 that were here were given up"),
+        "{printed}"
     );
     // Of a stick with both the newer one is taken.
     let stick = tempfile::tempdir().unwrap();
     for part in [&first[1], &second[1]] {
         fs::copy(part, stick.path().join(part.file_name().unwrap())).unwrap();
     }
-    let told = stdout(&site.import(stick.path()));
-    assert!(told.contains("bundle 2 is not complete"), "{told}");
+    let printed = stdout(&site.import(stick.path()));
+    assert!(printed.contains("bundle 2 is not complete"), "{printed}");
     assert!(
-        told.contains("the parts of bundle 1 that were here were given up"),
-        "{told}"
+        printed.contains("the parts of bundle 1 that were here were given up"),
+        "{printed}"
     );
     let third = parts(&centre, &draft(4), 3);
-    let told = site.import(&third[3]);
+    let printed = site.import(&third[3]);
     assert!(
-        stdout(&told).contains("bundle 3 is not complete: 3 of 4"),
+        stdout(&printed).contains("bundle 3 is not complete: 3 of 4"),
         "{}",
-        stdout(&told)
+        stdout(&printed)
     );
     // What both have in common need not be brought again.
     assert_eq!(site.status()["incomplete"]["number"], 3);
@@ -258,7 +261,7 @@ fn a_part_of_another_stream_or_fleet_is_refused_as_a_bundle_of_it_is() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let other = parts(&centre, &draft(2).cluster_type("press"), 1);
-    assert_told(&site.import(&other[0]), 4, &["this stick is for dev/press"]);
+    assert_reports(&site.import(&other[0]), 4, &["this stick is for dev/press"]);
     let stranger = Centre::new();
     let forged = parts(&stranger, &draft(2), 1);
     assert_eq!(code(&site.import(&forged[0])), 4);

@@ -12,9 +12,9 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
 use crate::clocks::{faketime_is_missing, greeting, reboot, under};
-use crate::site::{Site, assert_told, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
-/// A site on which bundle 1 runs, with `settings`; something vouches for its clock.
+/// A site on which bundle 1 runs, with `settings`; its clock is trusted.
 fn site(settings: &str) -> (Centre, Site) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
@@ -31,7 +31,7 @@ fn import(site: &Site, bundle: &Path) -> serde_json::Value {
 
 fn round_at(site: &Site, clock: &str) {
     let done = under(clock, site, &["run", "--once"]).checked().unwrap();
-    assert_told(&done, 0, &[]);
+    assert_reports(&done, 0, &[]);
 }
 
 /// A program that says no, with the reason in a file beside it, while that file is there.
@@ -48,13 +48,13 @@ fn asked(folder: &Path) -> (PathBuf, PathBuf) {
 
 fn decisions(site: &Site) -> Vec<(String, String, String)> {
     let reports = site.reports().into_iter();
-    let told = reports.filter_map(|report| match report.event {
+    let printed = reports.filter_map(|report| match report.event {
         ReportEvent::Decision {
             what, who, reason, ..
         } => Some((what, who, reason.unwrap_or_default())),
         _ => None,
     });
-    told.collect()
+    printed.collect()
 }
 
 #[test]
@@ -93,13 +93,16 @@ fn a_file_and_a_program_delay_what_waits_until_they_no_longer_do() {
     );
     // The centre learns who and why, once.
     site.ok(&["run", "--once"]);
-    let told = decisions(&site);
-    assert_eq!(told.len(), 2, "{told:?}");
+    let printed = decisions(&site);
+    assert_eq!(printed.len(), 2, "{printed:?}");
     assert_eq!(
-        (&*told[0].0, &*told[0].1),
+        (&*printed[0].0, &*printed[0].1),
         ("delay", "`harvest` on this site")
     );
-    assert!(told[0].2.starts_with("combine is out; until 2"), "{told:?}");
+    assert!(
+        printed[0].2.starts_with("combine is out; until 2"),
+        "{printed:?}"
+    );
     // One after the other no longer asks.
     fs::remove_file(delays.join("harvest")).unwrap();
     site.ok(&["run", "--once"]);
@@ -107,11 +110,14 @@ fn a_file_and_a_program_delay_what_waits_until_they_no_longer_do() {
     fs::remove_file(&reason).unwrap();
     site.ok(&["run", "--once"]);
     assert_eq!(site.active(), Some(2));
-    let told = decisions(&site);
+    let printed = decisions(&site);
     assert_eq!(
-        told.iter().filter(|told| told.0 == "delay-over").count(),
+        printed
+            .iter()
+            .filter(|printed| printed.0 == "delay-over")
+            .count(),
         2,
-        "{told:?}"
+        "{printed:?}"
     );
     assert!(site.status().get("delays").is_none());
     // A program that is gone cannot be asked; a person decides.
@@ -157,12 +163,18 @@ fn at_the_deadline_of_a_delay_it_goes_on_unless_a_person_is_to_be_asked() {
         reboot(&site);
         round_at(&site, "+73h");
         assert_eq!(site.active(), Some(runs), "{policy}");
-        let told = decisions(&site);
-        let passed = told.iter().find(|told| told.0 == "delay-over").unwrap();
-        assert!(passed.2.contains("has passed"), "{told:?}");
+        let printed = decisions(&site);
+        let passed = printed
+            .iter()
+            .find(|printed| printed.0 == "delay-over")
+            .unwrap();
+        assert!(passed.2.contains("has passed"), "{printed:?}");
         if policy == "ask" {
-            let told = stdout(&site.run(&["status"]));
-            assert!(told.contains("a person decides: approve it with"), "{told}");
+            let printed = stdout(&site.run(&["status"]));
+            assert!(
+                printed.contains("a person decides: approve it with"),
+                "{printed}"
+            );
         }
     }
 }
@@ -190,20 +202,20 @@ fn what_is_new_waits_for_a_maintenance_window_and_a_wrong_clock_for_a_person() {
     };
     let import = ["import", two.to_str().unwrap(), "--output", "json"];
     let before = at(&date("wednesday", "12:00"), &import);
-    let told = stdout(&before);
+    let printed = stdout(&before);
     assert!(
-        told.contains("no maintenance window is open; the next one begins"),
-        "{told}{}",
+        printed.contains("no maintenance window is open; the next one begins"),
+        "{printed}{}",
         stderr(&before)
     );
-    assert!(told.contains("T22:00:00 (UTC+02)"), "{told}");
+    assert!(printed.contains("T22:00:00 (UTC+02)"), "{printed}");
     assert_eq!(site.status()["attention"][0]["what"], "window");
     // Without a clock that is right nothing opens.
     fs::remove_file(site.folder.path().join("synchronized")).unwrap();
     round_at(&site, &date("saturday", "21:00"));
     assert_eq!(site.active(), Some(1));
-    let told = stdout(&site.run(&["status"]));
-    assert!(told.contains("nothing vouches for its clock"), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(printed.contains("its clock is not trusted"), "{printed}");
     let other = site.copy();
     other.ok(&["approve", "2"]);
     assert_eq!(other.active(), Some(2));
@@ -263,7 +275,7 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     assert_eq!(applied["soaking"], 2, "{applied}");
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(1), "the clock jumped");
-    // The time in which the machine was off proves no health, whatever vouches for the wall clock.
+    // The time in which the machine was off proves no health, whether the wall clock is trusted or not.
     looked_at(&site, 0);
     round_at(&site, "+70m");
     assert_eq!(site.state_of(2), "soaking");
@@ -271,13 +283,13 @@ fn a_bundle_is_confirmed_when_health_stayed_good_and_not_before() {
     round_at(&site, "+70m");
     assert_eq!(site.active(), Some(2));
     // Reported once that it is looked at, and once that it runs.
-    let story = site.story();
-    let of_two = story.iter().filter(|line| line.starts_with("2 "));
+    let event_log = site.event_log();
+    let of_two = event_log.iter().filter(|line| line.starts_with("2 "));
     let of_two: Vec<_> = of_two.filter(|line| *line != "2 observed").collect();
     assert_eq!(
         of_two,
         ["2 staged", "2 applying", "2 soaking", "2 active"],
-        "{story:?}"
+        "{event_log:?}"
     );
     let status = site.status();
     let shown = status.to_string();
@@ -301,10 +313,10 @@ fn health_that_fails_within_the_soak_goes_back_and_the_bundle_is_remembered() {
     let status = site.status();
     let attention = &status["attention"][0];
     assert_eq!(attention["what"], "health", "{status}");
-    let told = attention["message"].as_str().unwrap();
+    let printed = attention["message"].as_str().unwrap();
     assert!(
-        told.contains(why) && told.ends_with("bundle 1 runs again"),
-        "{told}"
+        printed.contains(why) && printed.ends_with("bundle 1 runs again"),
+        "{printed}"
     );
     assert!(
         status["next"][0]
@@ -313,10 +325,12 @@ fn health_that_fails_within_the_soak_goes_back_and_the_bundle_is_remembered() {
             .contains("`outhaul-agent approve 2`"),
         "{status}"
     );
-    assert_told(&site.import(&two), 1, &[why, "not tried again"]);
+    assert_reports(&site.import(&two), 1, &[why, "not tried again"]);
     let reports = site.reports();
     let left = reports.iter().find_map(|report| match &report.event {
-        ReportEvent::Generation(told) if told.state == GenerationState::Failed => Some(told),
+        ReportEvent::Generation(printed) if printed.state == GenerationState::Failed => {
+            Some(printed)
+        }
         _ => None,
     });
     assert!(left.unwrap().message.contains(why));
@@ -348,8 +362,8 @@ fn content_that_was_left_twice_needs_a_person_whatever_its_number() {
     let (centre, site, _folder, reason) = soaking();
     fs::write(&reason, "pressure drops\n").unwrap();
     for number in [2, 3] {
-        let told = site.import(&centre.publish(&Draft::hello("bad")));
-        assert_eq!(code(&told), 1, "{}", stderr(&told));
+        let printed = site.import(&centre.publish(&Draft::hello("bad")));
+        assert_eq!(code(&printed), 1, "{}", stderr(&printed));
         assert_eq!(site.state_of(number), "reverted");
     }
     let four = import(&site, &centre.publish(&Draft::hello("bad")));

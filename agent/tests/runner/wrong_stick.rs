@@ -1,11 +1,11 @@
-//! The wrong stick, the wrong file, a file cut short: each is told as what it is, with the way out, and changes nothing.
+//! The wrong stick, the wrong file, a file cut short: each is reported as what it is, with the way out, and changes nothing.
 
 use std::fs;
 use std::path::Path;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::order_trust::{difference, everything};
-use crate::site::{Site, assert_told, stderr, stdout};
+use crate::site::{Site, assert_reports, stderr, stdout};
 
 fn running() -> (Centre, Site) {
     let centre = Centre::new();
@@ -16,14 +16,14 @@ fn running() -> (Centre, Site) {
 
 /// `import` and `plan` say the same of `path`, and change nothing but the record of it.
 #[track_caller]
-fn both_told(site: &Site, path: &Path, code: i32, words: &[&str]) {
+fn both_report(site: &Site, path: &Path, code: i32, words: &[&str]) {
     let before = everything(site);
     let planned = site.run(&["plan", path.to_str().unwrap()]);
-    assert_told(&planned, code, words);
+    assert_reports(&planned, code, words);
     let changed = difference(&before, &everything(site));
     assert!(changed.is_empty(), "{changed:#?}");
     let imported = site.import(path);
-    assert_told(&imported, code, words);
+    assert_reports(&imported, code, words);
     assert_eq!(stderr(&planned), stderr(&imported));
 }
 
@@ -47,11 +47,11 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
         (reports, ["is a file of reports", "`outhaul-hub import`"]),
     ] {
         let words = [&words[..], &["not a bundle; nothing was changed"]].concat();
-        both_told(&site, &path, 2, &words);
+        both_report(&site, &path, 2, &words);
         // Under a bundle's name on a stick it is skipped, with the same words.
         let other = tempfile::tempdir().unwrap();
         fs::copy(&path, other.path().join("x.outhaul")).unwrap();
-        both_told(
+        both_report(
             &site,
             other.path(),
             1,
@@ -60,7 +60,7 @@ fn a_kit_a_request_and_reports_are_named_with_the_command_that_takes_them() {
     }
     // And enrolling with a bundle is not a matter of JSON.
     let bundle = centre.publish(&Draft::hello("two"));
-    assert_told(
+    assert_reports(
         &site.run(&["enrol", bundle.to_str().unwrap()]),
         2,
         &["is a bundle, not a kit", "outhaul-agent import"],
@@ -75,14 +75,14 @@ fn an_empty_file_and_a_file_cut_short_are_copies_to_be_made_again() {
     let copy = stick.path().join("two.outhaul");
     fs::write(&copy, "").unwrap();
     let words = ["the bundle is empty (0 bytes)", "help: copy it again"];
-    both_told(&site, &copy, 4, &words);
+    both_report(&site, &copy, 4, &words);
     let whole = fs::read(&two).unwrap();
     for length in [100, 700, whole.len() / 2, whole.len() - 1] {
         fs::write(&copy, &whole[..length]).unwrap();
         let words = ["is incomplete", "help: copy it again"];
-        both_told(&site, &copy, 4, &words);
-        let told = stderr(&site.import(&copy));
-        assert!(!told.contains("``"), "{told}");
+        both_report(&site, &copy, 4, &words);
+        let printed = stderr(&site.import(&copy));
+        assert!(!printed.contains("``"), "{printed}");
     }
     fs::write(&copy, &whole).unwrap();
     site.take(&copy);
@@ -92,17 +92,17 @@ fn an_empty_file_and_a_file_cut_short_are_copies_to_be_made_again() {
 fn an_empty_stick_and_one_with_other_files_are_distinguished() {
     let (centre, site) = running();
     let stick = tempfile::tempdir().unwrap();
-    both_told(&site, stick.path(), 1, &["is empty", "help: ", "findmnt"]);
+    both_report(&site, stick.path(), 1, &["is empty", "help: ", "findmnt"]);
     fs::copy(centre.kit("drone-9"), stick.path().join("drone-9.kit")).unwrap();
     let words = ["1 other file", "*.outhaul", "outhaul-agent enrol"];
-    both_told(&site, stick.path(), 1, &words);
-    let told = stderr(&site.import(stick.path()));
-    assert!(!told.contains("listed above"), "{told}");
+    both_report(&site, stick.path(), 1, &words);
+    let printed = stderr(&site.import(stick.path()));
+    assert!(!printed.contains("listed above"), "{printed}");
     // What was skipped is above only where something was.
     let other = centre.publish(&Draft::hello("x").cluster_type("press"));
     fs::copy(other, stick.path().join("press.outhaul")).unwrap();
     let words = ["skipped `press.outhaul`", "listed above"];
-    both_told(&site, stick.path(), 1, &words);
+    both_report(&site, stick.path(), 1, &words);
 }
 
 #[test]
@@ -113,8 +113,11 @@ fn a_stick_that_turned_names_into_capitals_is_read() {
     fs::copy(two, stick.path().join("DRONE-2.OUTHAUL")).unwrap();
     site.take(stick.path());
     fs::copy(centre.slip("drone"), stick.path().join("DRONE.SLIP")).unwrap();
-    let told = stdout(&site.import(stick.path()));
-    assert!(told.contains("slip `DRONE.SLIP`: floors raised"), "{told}");
+    let printed = stdout(&site.import(stick.path()));
+    assert!(
+        printed.contains("slip `DRONE.SLIP`: floors raised"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -123,17 +126,17 @@ fn status_lists_sticks_and_files_that_were_read_and_nothing_else() {
     let stick = tempfile::tempdir().unwrap();
     site.import(&stick.path().join("nowhere"));
     site.import(stick.path());
-    let told = stdout(&site.run(&["status"]));
-    assert!(!told.contains("nowhere"), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(!printed.contains("nowhere"), "{printed}");
     let stick = format!("stick `{}`: nothing on it", stick.path().display());
-    assert!(told.contains(&stick), "{told}");
+    assert!(printed.contains(&stick), "{printed}");
     let two = centre.publish(&Draft::hello("two"));
     site.take(&two);
-    let told = stdout(&site.run(&["status"]));
-    // The one before is no news.
-    assert!(!told.contains(&stick), "{told}");
+    let printed = stdout(&site.run(&["status"]));
+    // The one before is not reported again.
+    assert!(!printed.contains(&stick), "{printed}");
     let file = format!("file `{}`: bundle 2 is active", two.display());
-    assert!(told.contains(&file), "{told}");
+    assert!(printed.contains(&file), "{printed}");
 }
 
 #[test]
@@ -143,10 +146,10 @@ fn the_line_of_a_stick_follows_the_bundle_that_waited_when_it_was_read() {
     let two = centre.publish(&Draft::hello("two"));
     site.import(&two);
     let line = || {
-        let told = stdout(&site.run(&["status"]));
+        let printed = stdout(&site.run(&["status"]));
         let start = format!("file `{}`: ", two.display());
-        let line = told.lines().find_map(|line| line.split_once(&start));
-        line.unwrap_or_else(|| panic!("{told}")).1.to_owned()
+        let line = printed.lines().find_map(|line| line.split_once(&start));
+        line.unwrap_or_else(|| panic!("{printed}")).1.to_owned()
     };
     let held = line();
     assert!(held.starts_with("bundle 2 is waiting"), "{held}");
@@ -195,9 +198,9 @@ fn apply_without_the_bundle_s_folder_says_so_and_leaves_what_runs_as_it_is() {
         "what runs was not touched",
         "help: import bundle 1 again",
     ];
-    let told = site.run(&["apply"]);
-    assert_told(&told, 1, &words);
-    assert!(!stderr(&told).contains("partly"), "{}", stderr(&told));
+    let printed = site.run(&["apply"]);
+    assert_reports(&printed, 1, &words);
+    assert!(!stderr(&printed).contains("partly"), "{}", stderr(&printed));
     assert_eq!(
         (site.active(), site.state_of(1)),
         (Some(1), "active".to_owned())
@@ -217,13 +220,13 @@ fn work_that_could_not_begin_is_not_called_half_done() {
     fs::rename(site.state().join("applied"), site.state().join("aside")).unwrap();
     fs::write(site.state().join("applied"), "").unwrap();
     site.ok(&["hold", "--release"]);
-    let told = site.run(&["apply"]);
+    let printed = site.run(&["apply"]);
     let words = [
         "cannot go on",
         "bundle 1 is active, and nothing of bundle 2 was applied yet",
         "help:",
     ];
-    assert_told(&told, 3, &words);
+    assert_reports(&printed, 3, &words);
     fs::remove_file(site.state().join("applied")).unwrap();
     fs::rename(site.state().join("aside"), site.state().join("applied")).unwrap();
     site.ok(&["apply"]);

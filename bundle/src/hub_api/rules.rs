@@ -47,7 +47,7 @@ pub struct GateRules {
     pub closed: Vec<ClosedTime>,
     /// The only times of the week at which it can be open; empty for any time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<Window>,
+    pub windows: Vec<PromotionWindow>,
     /// Rules for some of the sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRule>,
@@ -79,7 +79,7 @@ pub struct ClosedTime {
 /// A time of the week at which promotion is allowed, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Window {
+pub struct PromotionWindow {
     /// On which days; empty for every day.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub days: BTreeSet<Day>,
@@ -116,7 +116,7 @@ impl Day {
     ];
 
     /// `mon` to `sun`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Mon => "mon",
             Self::Tue => "tue",
@@ -222,7 +222,7 @@ impl GateRules {
             }
         }
         self.closed.iter().try_for_each(ClosedTime::check)?;
-        self.windows.iter().try_for_each(Window::check)?;
+        self.windows.iter().try_for_each(PromotionWindow::check)?;
         self.parts.iter().try_for_each(PartRule::check)
     }
 }
@@ -280,7 +280,7 @@ impl ClosedTime {
     }
 }
 
-impl Window {
+impl PromotionWindow {
     /// Checks that it begins before it ends.
     ///
     /// # Errors
@@ -320,7 +320,7 @@ impl Window {
 
     /// `mon, tue 08:00 to 17:00 UTC`.
     pub fn name(&self) -> String {
-        let days: Vec<&str> = self.days.iter().map(|day| day.word()).collect();
+        let days: Vec<&str> = self.days.iter().map(|day| day.as_str()).collect();
         let days = if days.is_empty() {
             "every day".to_owned()
         } else {
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_window_holds_its_days_and_minutes_only() {
-        let window = Window {
+        let window = PromotionWindow {
             days: BTreeSet::from([Day::Mon]),
             from: "08:00".into(),
             until: "17:00".into(),
@@ -464,7 +464,7 @@ mod tests {
         let at = |text| window.holds(time_ms(text).unwrap());
         assert!(at("2026-11-23T08:00:00Z") && at("2026-11-23T16:59:59Z"));
         assert!(!at("2026-11-23T17:00:00Z") && !at("2026-11-22T09:00:00Z"));
-        let night = Window {
+        let night = PromotionWindow {
             from: "22:00".into(),
             until: "06:00".into(),
             ..window

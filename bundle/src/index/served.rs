@@ -1,7 +1,7 @@
 //! What a site serves to its own reconciler and container runtime: images and git repositories, under the
 //! names that they have upstream.
 //!
-//! What comes in: lists that signed metadata vouches for. What goes out: the same lists, checked: no name
+//! What comes in: lists that signed metadata lists. What goes out: the same lists, checked: no name
 //! twice, ids and names of a form that can be served, and every content is carried. None of it is a file of an
 //! assignment, so that no reconciler applies it.
 

@@ -3,7 +3,7 @@
 //! What comes in: the bytes of an index. What goes out: how many entries its lists have, all lists of one
 //! kind together, or the first one that is beyond what a site can need. A short entry costs a few bytes on
 //! the wire and a hundred in memory: an index within its size could fill a site's memory by its lists
-//! alone. This pass keeps nothing but sums. It believes nothing: the index is read and checked after it.
+//! alone. This pass keeps nothing but sums. It trusts nothing: the index is read and checked after it.
 
 use std::fmt;
 use std::ops::AddAssign;

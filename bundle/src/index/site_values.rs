@@ -45,7 +45,7 @@ pub enum Form {
     Env,
     /// `KEY: value` in YAML, as Ansible reads variables.
     Vars,
-    /// A Kubernetes ConfigMap.
+    /// A Kubernetes `ConfigMap`.
     ConfigMap,
 }
 
@@ -147,7 +147,7 @@ fn quoted_for_shells(value: &str) -> String {
 }
 
 impl SiteValues {
-    /// The whole file, with the values that the centre has. `namespace` is the assignment's, for a ConfigMap.
+    /// The whole file, with the values that the centre has. `namespace` is the assignment's, for a `ConfigMap`.
     ///
     /// # Errors
     /// [`ValueError`] of the first key without a value, or with one that its rule does not allow.
@@ -304,7 +304,8 @@ impl Rule {
     fn problem(&self) -> Option<String> {
         match &self.allowed {
             Allowed::Text { max_length, .. }
-                if !(1..=MAX_VALUE_BYTES as u32).contains(max_length) =>
+                if *max_length == 0
+                    || usize::try_from(*max_length).is_ok_and(|most| most > MAX_VALUE_BYTES) =>
             {
                 Some(format!(
                     "a length of {max_length}, 1 to {MAX_VALUE_BYTES} are allowed"

@@ -153,7 +153,7 @@ fn payload_is_checked_like_files() {
         file.content = Digest::of(b"nowhere");
         index.assignments[0].payload.push(file);
     });
-    assert!(missing.contains("nothing carries"), "{missing}");
+    assert!(missing.contains("no blob contains"), "{missing}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_full_bundle_carries_every_content() {
     let missing = problem(|index| {
         index.blobs.remove(0);
     });
-    assert!(missing.contains("nothing carries"), "{missing}");
+    assert!(missing.contains("no blob contains"), "{missing}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn overlays_are_checked() {
     let refusal = |change: fn(&mut Overlay)| problem(|index| change(with_overlay(index)));
     assert!(refusal(|o| o.sites.clear()).contains("is for no site"));
     assert!(refusal(|o| o.files.clear()).contains("changes nothing"));
-    assert!(refusal(|o| o.files[0].content = Digest::of(b"nowhere")).contains("nothing carries"));
+    assert!(refusal(|o| o.files[0].content = Digest::of(b"nowhere")).contains("no blob contains"));
     assert!(refusal(|o| o.files[0].size += 1).contains("differ in size"));
     assert!(refusal(|o| o.files.push(o.files[0].clone())).contains("twice"));
     assert!(refusal(|o| o.files[0].path = "A.yaml".parse().unwrap()).contains("twice"));

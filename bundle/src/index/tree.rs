@@ -1,6 +1,6 @@
 //! Whether the files of an assignment can be written side by side, and what an overlay makes of them.
 //!
-//! What comes in: lists of files that signed metadata vouches for. What goes out: a [`Tree`] to which
+//! What comes in: lists of files that signed metadata lists. What goes out: a [`Tree`] to which
 //! overlays are compared one by one, or what contradicts what. The cost is that of the files listed: a
 //! file is compared with the tree around it, and no tree is built anew for each overlay.
 
@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
                     return fail(format!("`{owner}/{path}` and its blob differ in size"));
                 }
                 None if !carried.delta => {
-                    return fail(format!("nothing carries the content of `{owner}/{path}`"));
+                    return fail(format!("no blob contains the content of `{owner}/{path}`"));
                 }
                 Some(_) | None => {}
             }

@@ -54,7 +54,7 @@ pub enum ReadError {
         /// Where the bundle ended.
         offset: u64,
     },
-    /// A block that is no header of a bundle.
+    /// A block that is not a header of a bundle.
     #[error("at byte {offset}: {problem}; the bundle is refused and what runs is untouched")]
     Header {
         /// Where the block lies.
@@ -117,7 +117,7 @@ pub enum ReadError {
         /// The limit.
         max: usize,
     },
-    /// A member of another size than the metadata that vouches for it states.
+    /// A member of another size than the metadata that lists it states.
     #[error(
         "`{member}`: expected {expected} bytes, found {found}; the bundle is refused and what runs is \
          untouched"
@@ -125,12 +125,12 @@ pub enum ReadError {
     Size {
         /// The member.
         member: String,
-        /// The size that was vouched for, in bytes.
+        /// The size that was signed, in bytes.
         expected: u64,
         /// The size in the tar, in bytes.
         found: u64,
     },
-    /// A member of other content than the metadata that vouches for it states.
+    /// A member of other content than the metadata that lists it states.
     #[error(
         "`{member}`: expected digest {expected}, found {found}; it was thrown away, the bundle is \
          refused and what runs is untouched"
@@ -138,12 +138,12 @@ pub enum ReadError {
     Digest {
         /// The member.
         member: String,
-        /// The digest that was vouched for.
+        /// The digest that was signed.
         expected: Digest,
         /// The digest of what was read.
         found: Digest,
     },
-    /// The index cannot be used, although somebody vouches for it.
+    /// The index cannot be used, although it was verified.
     #[error("{0}; the bundle is refused and what runs is untouched")]
     Index(#[from] IndexError),
     /// One part of a bundle, where the whole bundle is needed.

@@ -87,7 +87,7 @@ pub enum ClusterState {
 
 impl ClusterState {
     /// As reports write it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Synced => "synced",
             Self::InProgress => "in_progress",

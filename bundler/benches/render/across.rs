@@ -26,7 +26,7 @@ pub fn across_runs(at: &Path) {
             render(at, "out", &["--full"])
         })
         .collect();
-    let (first_wall, first_cpu) = told(&first);
+    let (first_wall, first_cpu) = summary(&first);
     println!(
         "across runs: the first `outhaul render` takes {:.0} ms ({:.0} ms of processors), all files written and synced",
         1000.0 * first_wall,
@@ -49,7 +49,7 @@ pub fn across_runs(at: &Path) {
                 render(at, "out", &[])
             })
             .collect();
-        let (wall, cpu) = told(&again);
+        let (wall, cpu) = summary(&again);
         println!(
             "across runs, {what}: {:.0} ms, {:.1} % of the first run (in processor time {:.1} %)",
             1000.0 * wall,
@@ -62,7 +62,7 @@ pub fn across_runs(at: &Path) {
     assert!(same, "the same bytes as a full render");
 }
 
-fn told(rounds: &[Took]) -> (f64, f64) {
+fn summary(rounds: &[Took]) -> (f64, f64) {
     let cpu: Vec<f64> = rounds.iter().map(|one| one.cpu).collect();
     let (_, median) = least_and_median(rounds.iter().map(|one| one.wall));
     (median, mean(&cpu))

@@ -1,7 +1,7 @@
 //! How fast a large control plane is composed and rendered.
 //!
 //! What comes in: a made-up control plane (100 workloads, 200 cluster types, 300 config containers, so
-//! 20,000 assignments, almost every one with a config of its own) with templates as Kalypso's users
+//! 20,000 assignments, almost every one with a separate config) with templates as Kalypso's users
 //! write them. What goes out: the full render against a Go program that is given the composed configs
 //! and executes the same templates (`tests/go-render`; same bytes or the benchmark fails); one changed
 //! value against the full render; `check` and `schedule` with 30,000 sites against 300; the reader of plain

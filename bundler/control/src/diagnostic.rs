@@ -63,7 +63,7 @@ impl Location {
             + 1
     }
 
-    /// `file:line`, the form in which provenance is told.
+    /// `file:line`, the form in which provenance is reported.
     pub fn file_line(&self) -> String {
         format!("{}:{}", self.file.name, self.line())
     }

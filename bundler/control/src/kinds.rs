@@ -1,7 +1,7 @@
 //! Kinds: from YAML documents to the objects of a control plane.
 //!
 //! What comes in: one document as [`Node`]s. What goes out: an [`Object`] of Kalypso's group, a
-//! labelled `ConfigMap`, or an object of ours; every other Kubernetes object is none of our business
+//! labelled `ConfigMap`, or an object of ours; every other Kubernetes object is ignored
 //! and gives nothing. The header is read first, then the kind's own fields. An unknown field or kind
 //! is an error with the nearest name that exists; nothing is ever ignored in silence.
 
@@ -192,7 +192,7 @@ pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Obje
 }
 
 /// As [`read_file`], for who asks about no site: those written plainly and without a mistake are
-/// passed over, which is many times faster than reading them. Others may be among the objects.
+/// skipped, which is many times faster than reading them. Others may be among the objects.
 pub fn read_file_without_sites(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
     read_around_sites(file, findings, |_, _| {})
 }

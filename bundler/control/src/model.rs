@@ -160,7 +160,7 @@ pub struct DeploymentTarget {
     pub manifests: Option<BTreeMap<String, String>>,
     /// Where its `manifests.storage` is written, when it is.
     pub storage_at: Option<Location>,
-    /// JSON schemas of its own, then of its workload.
+    /// Its own JSON schemas, then those of its workload.
     pub config_schemas: Vec<Spanned<String>>,
     /// Where it is written.
     pub location: Location,

@@ -36,7 +36,7 @@ impl KindSchema {
         format!("{group}.{}", self.name)
     }
 
-    /// Its schema as a document of its own.
+    /// Its schema as a separate document.
     pub fn document(&self) -> Value {
         let mut document = Map::new();
         document.insert("$schema".into(), DIALECT.into());

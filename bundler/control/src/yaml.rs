@@ -45,12 +45,12 @@ pub enum Value {
     /// A list.
     Sequence(Vec<Node>),
     /// A map, in the order in which it is written.
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MapEntry>),
 }
 
 /// One entry of a map.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key's text.
     pub key: String,
     /// Its bytes in the file.
@@ -254,8 +254,8 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    fn mapping(&mut self, start: usize, depth: usize) -> Result<(Vec<Entry>, usize), Failure> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn mapping(&mut self, start: usize, depth: usize) -> Result<(Vec<MapEntry>, usize), Failure> {
+        let mut entries: Vec<MapEntry> = Vec::new();
         let mut seen: BTreeMap<String, Range<usize>> = BTreeMap::new();
         let mut merges = Vec::new();
         let mut end = start;
@@ -297,13 +297,13 @@ impl<'a> Reader<'a> {
                     .related(&first, "first here")
                     .help(match key.as_str() {
                         "apiVersion" | "kind" => {
-                            "if another object begins here, write `---` in a line of its own before it"
+                            "if another object begins here, write `---` on a separate line before it"
                         }
                         _ => "keep one of the two",
                     }),
                 ));
             }
-            entries.push(Entry {
+            entries.push(MapEntry {
                 key,
                 key_span,
                 value,

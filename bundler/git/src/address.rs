@@ -55,7 +55,7 @@ impl Scheme {
     }
 }
 
-/// Why text is no address, or one that may not be asked. Never holds a password.
+/// Why text is not an address, or one that may not be asked. Never holds a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {

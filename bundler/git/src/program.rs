@@ -2,7 +2,7 @@
 //!
 //! What comes in: a repository's folder and arguments. What goes out: what git printed, or what it
 //! complained of. It asks no questions, runs no hook and no foreign helper, signs nothing with a
-//! person's key, and uses an index of its own where one is given. A token for a server travels in
+//! person's key, and uses a separate index where one is given. A token for a server travels in
 //! the environment of that one process, never in its arguments, and never to another server.
 
 use std::io::Write as _;

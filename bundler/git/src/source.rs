@@ -1,7 +1,7 @@
 //! Where files come from: a folder, or a repository at one commit.
 //!
 //! What comes in: a repository's URL as the control plane has it, a branch, tag or commit, and a
-//! [`SourceMap`] that says which URLs stand for folders or mirrors here. What goes out: an [`Opened`]
+//! [`SourceMap`] that says which URLs are mapped to folders or mirrors here. What goes out: an [`Opened`]
 //! source pinned to one commit, from which trees of files are read, bounded. A repository is never
 //! checked out, a working copy is never touched, and the network is used only for what no mapping
 //! covers. A URL that a control plane or a workload wrote opens no folder and no host of this machine;
@@ -30,7 +30,7 @@ pub use map::SourceMap;
 
 /// What of a repository is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reference {
+pub enum GitReference {
     /// What the repository itself calls its default branch.
     Head,
     /// The newest commit of a branch.
@@ -47,7 +47,7 @@ pub enum Reference {
     },
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for GitReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Head => f.write_str("its default branch"),
@@ -157,7 +157,7 @@ enum Storage {
 /// [`SourceError`] when it may not be opened, cannot be reached or has no such reference.
 pub fn open(
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
@@ -173,7 +173,7 @@ pub fn open(
 /// [`SourceError`] when it cannot be reached or has no such reference.
 pub fn open_given(
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
@@ -251,7 +251,7 @@ pub fn local_folder(url: &str) -> Option<&Path> {
 fn fetch(
     remote: &git::Remote,
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     let (repository, commit) = git::fetch(remote, reference, &cache.repository(url))?;
@@ -267,7 +267,7 @@ fn fetch(
 ///
 /// # Errors
 /// [`SourceError`] when it cannot be read or has no such reference.
-pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opened, SourceError> {
+pub fn open_folder(dir: &Path, url: &str, reference: &GitReference) -> Result<Opened, SourceError> {
     if git::is_repository(dir) {
         let repository = git::Repository::at(dir);
         let commit = repository.resolve(url, reference)?;
@@ -282,8 +282,8 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
         dir,
         url,
         match reference {
-            // A plain folder stands for the commit that it is said to be.
-            Reference::Commit { id, .. } => Some(id),
+            // A plain folder counts as the commit that it is said to be.
+            GitReference::Commit { id, .. } => Some(id),
             _ => None,
         },
     )
@@ -292,7 +292,7 @@ pub fn open_folder(dir: &Path, url: &str, reference: &Reference) -> Result<Opene
 /// Opens `dir` as the plain files that lie in it, even when it is a working copy.
 ///
 /// # Errors
-/// [`SourceError`] when it is no folder or cannot be read.
+/// [`SourceError`] when it is not a folder or cannot be read.
 pub fn open_plain(dir: &Path, url: &str, commit: Option<&str>) -> Result<Opened, SourceError> {
     if !dir.is_dir() {
         return Err(no_folder(dir));

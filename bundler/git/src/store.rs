@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::address::Address;
 use crate::import::{self, Change, NewCommit};
 use crate::program::{Credential, Git, ProgramError};
-use crate::source::{self, Cache, Opened, Reference, SourceError, git};
+use crate::source::{self, Cache, GitReference, Opened, SourceError, git};
 
 /// Where commits are made before they are pushed. The name ends in the process and a number.
 const SCRATCH: &str = "refs/outhaul/publish";
@@ -45,17 +45,17 @@ pub enum StoreError {
 
 /// The copy.
 #[derive(Debug)]
-pub struct Store {
+pub struct BranchStore {
     /// What git is given: the URL, or an absolute folder.
     url: String,
     git: Git,
 }
 
-impl Store {
+impl BranchStore {
     /// A copy of `url` in `cache`; nothing is fetched yet.
     ///
     /// # Errors
-    /// [`StoreError`] for what is no URL, and when there is no place for it.
+    /// [`StoreError`] for what is not a URL, and when there is no place for it.
     pub fn open(
         url: &str,
         cache: &Cache,
@@ -137,7 +137,7 @@ impl Store {
     /// # Errors
     /// [`SourceError`] when it is not here.
     pub fn at(&self, commit: &str) -> Result<Opened, SourceError> {
-        let reference = Reference::Commit {
+        let reference = GitReference::Commit {
             id: commit.to_owned(),
             near: None,
         };
@@ -195,7 +195,7 @@ impl Store {
     /// Removes `branch`, when it still is at `from`.
     ///
     /// # Errors
-    /// As [`Store::push`].
+    /// As [`BranchStore::push`].
     pub fn remove(&self, branch: &str, from: &str) -> Result<(), ProgramError> {
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
         let target = format!(":refs/heads/{branch}");

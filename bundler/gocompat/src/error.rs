@@ -1,7 +1,7 @@
 //! What can go wrong, with the place where it did.
 //!
 //! In: the engine, the decoders. Out: errors that name the line and the column of the
-//! template or document, and, where the default mode is stricter than Kalypso, the number
+//! template or document, and, by default mode is stricter than Kalypso, the number
 //! of the Kalypso defect that it does not reproduce.
 //! Messages keep Go's wording where Go has one, so that they can be searched for.
 

@@ -114,7 +114,7 @@ impl Fields {
 /// How to render, and how much of everything one rendering may use.
 #[derive(Debug, Clone)]
 pub struct RenderOptions {
-    /// Reproduce Kalypso where the default mode is stricter (`<no value>`, `unquote`).
+    /// Reproduce Kalypso by default mode is stricter (`<no value>`, `unquote`).
     pub compat: bool,
     /// Rounds of evaluation while the output contains `{{`. Default 16.
     pub max_rounds: usize,

@@ -112,7 +112,7 @@ fn assignment(
             found = evidence::of(id, &only(there, tree), right.as_ref(), views);
         }
         one.reasons.push(format!(
-            "namespace `{}` follows the rule of before 2023-10-03; now it is `{}`",
+            "namespace `{}` follows the rule from before 2023-10-03; now it is `{}`",
             older.1, older.0
         ));
     } else {
@@ -165,7 +165,7 @@ fn missing(id: &AssignmentId, path: &str, rendered: bool, views: &Views) -> Fold
     );
     if !rendered {
         one.reasons
-            .push("Outhaul does not write it either until that is mended".to_owned());
+            .push("Outhaul does not write it either until that is fixed".to_owned());
     }
     one
 }

@@ -144,11 +144,11 @@ fn values(
                 8,
                 format!("`{key}` is written in quotes, and all of them were stripped"),
             );
-        } else if provenance.layers.iter().any(|layer| layer.merged) && has_doubtful_items(&kalypso)
+        } else if provenance.layers.iter().any(|layer| layer.merged) && has_unnamed_items(&kalypso)
         {
             found.insert(
                 5,
-                format!("`{key}`: list items without a name of their own were merged"),
+                format!("`{key}`: list items without a `name` were merged"),
             );
         } else if kalypso.is_container() {
             found.insert(7, format!("`{key}` was read as YAML 1.1"));
@@ -157,7 +157,7 @@ fn values(
 }
 
 /// Items without a name, or several of one name.
-fn has_doubtful_items(value: &GoValue) -> bool {
+fn has_unnamed_items(value: &GoValue) -> bool {
     match value {
         GoValue::List(items) => {
             let names: Vec<Option<&GoValue>> = items
@@ -168,9 +168,9 @@ fn has_doubtful_items(value: &GoValue) -> bool {
             let twice =
                 |name: Option<&GoValue>| names.iter().filter(|other| **other == name).count() > 1;
             names.iter().any(|name| name.is_none() || twice(*name))
-                || items.iter().any(has_doubtful_items)
+                || items.iter().any(has_unnamed_items)
         }
-        GoValue::Map(map) => map.iter().any(|(_, value)| has_doubtful_items(value)),
+        GoValue::Map(map) => map.iter().any(|(_, value)| has_unnamed_items(value)),
         _ => false,
     }
 }

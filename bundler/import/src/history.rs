@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use crate::classify::{folder, holds};
 use crate::{ImportReport, Tree, Verdict};
 use outhaul_git::source::SourceMap;
-use outhaul_git::source::{self, Reference};
+use outhaul_git::source::{self, GitReference};
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_plane::compose::Mode;
@@ -57,12 +57,12 @@ pub fn explain(
             )
         });
     }
-    let tip = Reference::Branch(base.at.branch.clone());
-    let before = says.as_ref().map(|id| Reference::Commit {
+    let tip = GitReference::Branch(base.at.branch.clone());
+    let before = says.as_ref().map(|id| GitReference::Commit {
         id: id.clone(),
         near: Some(base.at.branch.clone()),
     });
-    let starts: Vec<Reference> = before.into_iter().chain([tip]).collect();
+    let starts: Vec<GitReference> = before.into_iter().chain([tip]).collect();
     let sources = &request.sources;
     let mut left = limits.commits;
     for start in starts {
@@ -99,7 +99,7 @@ fn environment(
     limits: HistoryLimits,
 ) {
     let source = &platform.rendering.snapshot.environment;
-    let start = Reference::Commit {
+    let start = GitReference::Commit {
         id: source.commit.clone(),
         near: None,
     };
@@ -169,7 +169,7 @@ fn attempt(
 /// Commits from `start` back, the newest first; none for what has no history here.
 fn commits(
     url: &str,
-    start: &Reference,
+    start: &GitReference,
     sources: &SourceMap,
     request: &LoadRequest,
     limits: HistoryLimits,

@@ -12,7 +12,7 @@ use crate::Tree;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::{ControlPlane, Diagnostics};
-use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 
 /// Where was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,9 @@ pub fn read(
     map: &SourceMap,
     cache: &Cache,
 ) -> Result<(Searched, Tree), SourceError> {
-    let reference = branch.map_or(Reference::Head, |name| Reference::Branch(name.to_owned()));
+    let reference = branch.map_or(GitReference::Head, |name| {
+        GitReference::Branch(name.to_owned())
+    });
     let opened = source::open_given(url, &reference, map, cache)?;
     let tree = opened.tree("", &|path| !path.starts_with(".git/"), &TreeLimits::YAML)?;
     let files = tree
@@ -78,9 +80,9 @@ pub fn environments(
     cache: &Cache,
 ) -> Result<Vec<(String, String)>, SourceError> {
     let open = |reference| source::open_given(url, &reference, map, cache);
-    let opened = match open(Reference::Branch(branch.unwrap_or("main").to_owned())) {
+    let opened = match open(GitReference::Branch(branch.unwrap_or("main").to_owned())) {
         // Not every repository calls it `main`.
-        Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(Reference::Head)?,
+        Err(SourceError::NoSuchReference { .. }) if branch.is_none() => open(GitReference::Head)?,
         opened => opened?,
     };
     let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
@@ -97,7 +99,7 @@ pub fn environments(
             name: file.path,
             text,
         });
-        // What does not read is told when the environment is loaded.
+        // What does not read is reported when the environment is loaded.
         for object in kinds::read_file(&file, &mut findings) {
             if let Object::Environment(one) = object {
                 found.push((one.name, one.control_plane.repo.value));

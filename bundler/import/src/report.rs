@@ -160,7 +160,7 @@ fn next(reports: &[ImportReport]) -> Vec<String> {
     step(
         renamed,
         format!(
-            "{renamed} have a namespace of before 2023-10-03, which no switch keeps: plan them as moves"
+            "{renamed} have a namespace from before 2023-10-03, which no option keeps: plan them as moves"
         ),
     );
     let left = all
@@ -183,10 +183,11 @@ fn next(reports: &[ImportReport]) -> Vec<String> {
     );
     let equal = of(Verdict::Equal);
     if equal == all.len() {
-        steps.push("everything is equal: `outhaul publish git --adopt` takes over without a switch, and changes nothing".into());
+        steps.push("everything is equal: `outhaul publish git --adopt` takes over without an option, and changes nothing".into());
     } else if unexplained + torn + older + compat + renamed + left + missing == 0 {
         steps.push(
-            "`outhaul publish git --adopt` takes over without a switch, and changes nothing".into(),
+            "`outhaul publish git --adopt` takes over without an option, and changes nothing"
+                .into(),
         );
     }
     steps

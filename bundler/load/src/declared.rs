@@ -1,9 +1,9 @@
 //! Declared: the environments that a control plane lists, and one that it does not.
 //!
 //! What comes in: a request. What goes out: the environments of `.environments/`, wherever these lie, and
-//! the finding about a name that is none of them.
+//! the finding about a name that is not one of them.
 
-use super::gather::Loader;
+use super::loader::Loader;
 use super::{LoadRequest, Origin, environments};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::Environment;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LoadRequest ─▶ load ─▶ ask schedulers ─▶ plane: schedule ─▶ compose ─▶ render ─▶ Platform
-//!                 gather       scheduler       pipeline
+//!                 loader       scheduler       pipeline
 //! ```
 //!
 //! This file reads a control plane, from folders and from git repositories.
@@ -21,7 +21,7 @@ use outhaul_git::source::{Cache, SourceMap};
 use crate::scheduler::Schedulers;
 
 mod declared;
-mod gather;
+mod loader;
 mod output;
 pub mod pipeline;
 pub mod program;
@@ -35,7 +35,7 @@ pub use output::{NoPlace, OwnInput, refuse_no_place, refuse_own_input};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.
-pub use gather::{ENVIRONMENTS, PROMOTED};
+pub use loader::{ENVIRONMENTS, PROMOTED};
 
 /// The base repository whose commit is promoted.
 const MAIN: &str = "main";
@@ -78,7 +78,7 @@ pub enum Origin {
 
 /// Loads one environment.
 ///
-/// A team's repository that cannot be read, or holds a mistake, is no error: see
+/// A team's repository that cannot be read, or holds a mistake, is not an error: see
 /// [`ControlPlane::lost`].
 ///
 /// # Errors
@@ -88,7 +88,7 @@ pub fn load(request: &LoadRequest) -> Result<(ControlPlane, Snapshot), Diagnosti
 }
 
 /// As [`load`], for scheduling, which places workloads on cluster types and asks about no site. Sites
-/// are passed over where they are written plainly and without a mistake, however many there are; the
+/// are skipped where they are written plainly and without a mistake, however many there are; the
 /// snapshot is the same. When `request` names schedulers, or a policy selects
 /// sites, they are read, for those ask.
 ///
@@ -100,7 +100,7 @@ pub fn load_to_schedule(request: &LoadRequest) -> Result<(ControlPlane, Snapshot
     if !request.schedulers.is_empty() {
         return load(request);
     }
-    let loaded = whole(loaded(gather::Loader::without_sites(request), request))?;
+    let loaded = whole(loaded(loader::Loader::without_sites(request), request))?;
     let (plane, _) = &loaded;
     if plane
         .policies
@@ -132,7 +132,7 @@ fn whole(loaded: Loaded) -> Result<(ControlPlane, Snapshot), Diagnostics> {
 
 /// Loads what can be loaded of one environment, with every finding: to be looked at, never rendered.
 pub fn load_partly(request: &LoadRequest) -> (ControlPlane, Option<Snapshot>, Diagnostics) {
-    loaded(gather::Loader::new(request), request)
+    loaded(loader::Loader::new(request), request)
 }
 
 /// Findings of a load that must be whole: an error also when only a team's repository is broken.
@@ -149,9 +149,9 @@ pub fn without_lost(plane: &ControlPlane) -> Result<(), Diagnostics> {
     Err(findings)
 }
 
-fn loaded(mut gathering: gather::Loader<'_>, request: &LoadRequest) -> Loaded {
-    gathering.run();
-    let (found, snapshot, mut findings) = gathering.finish();
+fn loaded(mut loader: loader::Loader<'_>, request: &LoadRequest) -> Loaded {
+    loader.run();
+    let (found, snapshot, mut findings) = loader.finish();
     let control_plane = outhaul_control::assemble(&request.environment, found, &mut findings);
     unread::missing_base(&control_plane, request, &mut findings);
     declared::undeclared(request, &mut findings);
@@ -168,7 +168,7 @@ pub fn environments(request: &LoadRequest) -> Result<Vec<Environment>, Diagnosti
     match &request.from {
         Origin::Folders { .. } => Ok(Vec::new()),
         Origin::Repository { url, branch } => {
-            gather::Loader::new(request).environments(url, branch.as_deref())
+            loader::Loader::new(request).environments(url, branch.as_deref())
         }
     }
 }
@@ -179,7 +179,7 @@ pub fn environments_partly(request: &LoadRequest) -> (Vec<Environment>, Diagnost
     match &request.from {
         Origin::Folders { .. } => (Vec::new(), Diagnostics::new()),
         Origin::Repository { url, branch } => {
-            gather::Loader::new(request).environments_partly(url, branch.as_deref())
+            loader::Loader::new(request).environments_partly(url, branch.as_deref())
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a [`LoadRequest`], how to treat Kalypso's defects, and optionally the commits of an
 //! earlier snapshot to read again. What goes out: a [`Platform`] that holds what every stage gave, or
-//! the findings that kept the control plane from being read. A broken assignment is no error here: it
+//! the findings that kept the control plane from being read. A broken assignment is not an error here: it
 //! is among the failures of [`Platform::rendering`], and whoever writes decides what becomes of it.
 //! With `--verbose` it says what it looked at and how long each stage took. It writes nothing outside the
 //! cache of fetched repositories.
@@ -56,7 +56,7 @@ pub struct Platform {
     pub reused: BTreeSet<String>,
     /// How many assignments were rendered.
     pub rendered: usize,
-    /// What stands for repositories here, with the pins of the snapshot that was asked for.
+    /// The local folders of repositories, with the pins of the snapshot that was asked for.
     pub sources: SourceMap,
     /// Where other repositories are fetched to.
     pub cache: Cache,
@@ -159,7 +159,7 @@ fn load_by(
     }
     let (control_plane, snapshot) = stage("read the control plane", || load(&request))?;
     detail(|| looked_at(&snapshot));
-    // A local control plane stands for its own URL in what comes after, too: manifests may lie in it.
+    // A local control plane takes the place of its own URL in what comes after, too: manifests may lie in it.
     if let Origin::Repository { url, .. } = &request.from {
         request.sources.insert_given(url);
         if let Some(folder) = source::local_folder(url) {

@@ -193,7 +193,7 @@ fn converse(
     })
 }
 
-/// Reads at most `most` bytes in a thread of its own.
+/// Reads at most `most` bytes in a separate thread.
 fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
@@ -205,7 +205,7 @@ fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io:
     receive
 }
 
-/// Ends it and all that it started; whoever ended already is no error.
+/// Ends it and all that it started; whoever ended already is not an error.
 fn stop(child: &mut Child) {
     if let Ok(None) = child.try_wait() {
         group::kill(child);

@@ -31,7 +31,7 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedulers(Programs);
 
-/// What was given is no `NAME=PROGRAM`.
+/// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` does not name a scheduler\nhelp: write `NAME=PROGRAM`, each name once")]
 pub struct NotAScheduler(String);

@@ -17,7 +17,7 @@ use crate::{LoadRequest, Origin};
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Environment;
 use outhaul_git::source::git::{self, Repository};
-use outhaul_git::source::{self, Reference, SourceError, TreeLimits};
+use outhaul_git::source::{self, GitReference, SourceError, TreeLimits};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_plane::compose::Mode;
 
@@ -35,7 +35,7 @@ pub struct DiffRequest {
     pub branch: Option<String>,
     /// Only these environments; empty for all that the words can mean.
     pub environments: Vec<String>,
-    /// What stands for the base repository when the words are an environment's folders: for both
+    /// What takes the place of the base repository when the words are an environment's folders: for both
     /// sides, or one each.
     pub base_dirs: Vec<PathBuf>,
     /// The commits that those are.
@@ -96,7 +96,7 @@ pub enum DiffError {
         /// The repository.
         control_plane: String,
     },
-    /// A word that is no folder, without a repository.
+    /// A word that is not a folder, without a repository.
     #[error(
         "`{word}` is not a folder\nhelp: compare two folders, or revisions with `--control-plane URL|DIR`"
     )]
@@ -114,7 +114,7 @@ pub enum DiffError {
         /// The other.
         other: String,
     },
-    /// Which environment is meant cannot be told.
+    /// Which environment is meant cannot be known.
     #[error(
         "cannot infer the environment of `{before}` and `{after}`\nhelp: add `--environment NAME`: {known}"
     )]
@@ -205,7 +205,7 @@ pub fn load(
                 })
                 .ok()
         };
-        // Both sides are told, not only the first that fails.
+        // Both sides are reported, not only the first that fails.
         let (old, new) = (one(0, &before), one(1, &after));
         if let (Some(before), Some(after)) = (old, new) {
             let environment = environment.name;
@@ -258,17 +258,18 @@ impl DiffRequest {
 
     /// A branch, a tag, a commit; and whatever else git knows when the repository lies here.
     fn open(&self, url: &str, word: &str) -> Result<source::Opened, SourceError> {
-        let open =
-            |reference: Reference| source::open_given(url, &reference, &self.sources, &self.cache);
-        let commit = |id: String| Reference::Commit { id, near: None };
+        let open = |reference: GitReference| {
+            source::open_given(url, &reference, &self.sources, &self.cache)
+        };
+        let commit = |id: String| GitReference::Commit { id, near: None };
         if let Some(repository) = self.repository() {
             return open(commit(repository.revision(url, word)?));
         }
         if git::is_commit_id(word) {
             return open(commit(word.to_owned()));
         }
-        match open(Reference::Branch(word.to_owned())) {
-            Err(SourceError::NoSuchReference { .. }) => open(Reference::Tag(word.to_owned())),
+        match open(GitReference::Branch(word.to_owned())) {
+            Err(SourceError::NoSuchReference { .. }) => open(GitReference::Tag(word.to_owned())),
             opened => opened,
         }
     }
@@ -276,7 +277,7 @@ impl DiffRequest {
     /// The control plane's repository, when it lies on this machine.
     fn repository(&self) -> Option<Repository> {
         let url = self.control_plane.as_ref()?;
-        let folder = self.sources.resolve(url, &Reference::Head);
+        let folder = self.sources.resolve(url, &GitReference::Head);
         let folder = folder.or_else(|| source::local_folder(url))?;
         git::is_repository(folder).then(|| Repository::at(folder))
     }
@@ -433,7 +434,7 @@ impl DiffRequest {
     }
 }
 
-/// What a folder holds; `None` when it is none.
+/// What a folder holds; `None` when it is not one.
 fn folder(word: &str, folders: &dyn RenderedFolders) -> Option<SideSource> {
     let dir = PathBuf::from(word);
     if !dir.is_dir() {

@@ -102,7 +102,7 @@ fn findings_of_all_sources_are_reported_at_once() {
         &root.path().join("app/workload/x.yml"),
         &format!("{GROUP}kind: Workloat\nmetadata: {{name: x}}\n"),
     );
-    // A team's mistake is that team's, and told with the others.
+    // A team's mistake is that team's, and reported with the others.
     let findings = load(&request(root.path())).unwrap_err();
     let codes: Vec<_> = findings.iter().map(|d| d.code).collect();
     assert_eq!(codes.len(), 3, "{findings}");
@@ -203,7 +203,7 @@ fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
     };
     assert_eq!(load_to_schedule(&asked).unwrap().0.sites.len(), 2);
 
-    // A mistake in a site is told by both.
+    // A mistake in a site is reported by both.
     write(&sites, &site.replace("clusterType", "clusterTyp"));
     assert_eq!(
         load(&request).unwrap_err(),

@@ -10,7 +10,7 @@ use super::{LoadRequest, MAIN, Origin};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::BaseRepo;
-use outhaul_git::source::{Opened, Reference};
+use outhaul_git::source::{GitReference, Opened};
 use outhaul_kit::counted::counted;
 
 /// Files that are named before the rest is counted.
@@ -39,7 +39,7 @@ pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<D
 
 /// Working copies with edits that are not in what was read of them.
 pub fn uncommitted<'o>(
-    opened: impl Iterator<Item = (&'o Reference, &'o Opened)>,
+    opened: impl Iterator<Item = (&'o GitReference, &'o Opened)>,
 ) -> Vec<Diagnostic> {
     let mut found = BTreeMap::new();
     for (reference, opened) in opened {

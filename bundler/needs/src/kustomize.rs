@@ -192,7 +192,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a reconciler that is told to build `root` gets.
+    /// What a reconciler that is asked to build `root` gets.
     fn root(&mut self, root: &str, build: Option<&Build>) -> Vec<Item> {
         let items = match self.kustomization(root) {
             Some(_) => self.folder(root, Vec::new(), build),
@@ -303,7 +303,7 @@ impl Walk<'_> {
                     Means::Broken,
                     at,
                     message,
-                    "mend it, so that `kustomize build` builds it",
+                    "fix it, so that `kustomize build` builds it",
                 );
                 None
             }

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the text of a file, rendered or a workload's own. What goes out: each image of a container and
 //! each source of a reconciler with its place, and what Kustomize puts in the place of an image. It is pure: it
-//! reads no file, opens nothing, and what is no YAML needs nothing.
+//! reads no file, opens nothing, and what is not YAML needs nothing.
 
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ impl Needs {
         if !words.iter().any(|word| file.text.contains(word)) {
             return needs;
         }
-        // What is no YAML names nothing; whether it should be is not decided here.
+        // What is not YAML names nothing; whether it should be is not decided here.
         for document in yaml::parse(file).unwrap_or_default() {
             if is_kustomization(file, &document) {
                 needs.substitutions.extend(substitutions(&document));

@@ -1,4 +1,4 @@
-//! Check: everything that is wrong or doubtful in a control plane, at once.
+//! Check: everything that is wrong or suspicious in a control plane, at once.
 //!
 //! What comes in: a [`ControlPlane`] and what the stages made of it. What goes out: findings with
 //! severity, place and a way out: what cannot be rendered, and what can but was probably meant otherwise.
@@ -49,8 +49,8 @@ pub fn check(
     failures(rendering, &mut findings);
     configs::unused(plane, mode, &mut findings);
     templates::unused_keys(plane, composition, rendering, &mut findings);
-    precedence::doubtful(composition, plane, mode, &mut findings);
-    lists::doubtful(composition, plane, mode, &mut findings);
+    precedence::lints(composition, plane, mode, &mut findings);
+    lists::lints(composition, plane, mode, &mut findings);
     namespaces(plane, schedule, mode, &mut findings);
     findings.sort();
     findings
@@ -137,7 +137,7 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
                 .map(|t| &t.name)
                 .collect();
             if let Some(other) = plane.templates.get(&name.value) {
-                // As rendering says it, so that it is told once.
+                // As rendering says it, so that it is reported once.
                 let is = other.kind.as_str();
                 let message = format!("template `{}` is a {is} template", name.value);
                 let finding = Diagnostic::error("template-type", message)
@@ -222,7 +222,7 @@ fn policies(plane: &ControlPlane, findings: &mut Diagnostics) {
         };
         if labels.is_empty() {
             let message = format!("policy `{}` selects {what}: none exists", policy.name);
-            // That there is none is a finding of its own.
+            // That there is none is a separate finding.
             if plane.cluster_types.is_empty() || plane.targets.is_empty() {
                 continue;
             }

@@ -4,7 +4,7 @@
 //! assignment the merged platform config with the place of every key, or what is wrong with it. It is
 //! pure, and one assignment's error never touches another. Assignments that the same containers match
 //! share one config. Where containers match only because of a site's labels, those sites get overlays:
-//! configs of their own, shared by all sites with equal values.
+//! their own configs, shared by all sites with equal values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,7 +171,7 @@ impl<'a> Composing<'a> {
     }
 }
 
-/// Composes the config of every assignment, and of every site that has values of its own.
+/// Composes the config of every assignment, and of every site that has its own values.
 pub fn compose(control_plane: &ControlPlane, schedule: &Schedule, mode: Mode) -> Composition {
     let inputs = Inputs::of(control_plane);
     let mut composer = Composer::new(inputs, mode);

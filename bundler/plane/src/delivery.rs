@@ -1,8 +1,8 @@
 //! Delivery: what the delivery policies together say of one cluster type.
 //!
 //! What comes in: a [`ControlPlane`] and one of its cluster types. What goes out: a [`Delivery`], or both
-//! places when two policies contradict each other: which of two orders to obey is not ours to guess.
-//! Several policies may each say a part. It is pure; whoever produces bundles obeys it.
+//! places when two policies contradict each other: which of two orders to follow is not ours to guess.
+//! Several policies may each say a part. It is pure; whoever produces bundles follows it.
 
 use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
@@ -16,7 +16,7 @@ pub mod storage;
 /// How one cluster type's platform travels. What no policy says is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delivery {
-    /// By which road.
+    /// By which transport.
     pub transport: Option<Sourced<Transport>>,
     /// What becomes of images.
     pub images: Option<Sourced<Images>>,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: two [`Side`]s: what the stages made of a control plane before and after. What goes
 //! out: a [`Difference`] by cluster type: assignments with the policies that decide them, values with
-//! both of their places, files and sites, and how many there are of each. It is pure; an assignment that is broken on one side is told as broken, never as removed; sealed values are never printed.
+//! both of their places, files and sites, and how many there are of each. It is pure; an assignment that is broken on one side is reported as broken, never as removed; sealed values are never printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub struct Difference {
     pub counts: Counts,
 }
 
-/// One side, as it is told.
+/// One side, as it is reported.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Version {
     /// What the person called it.
@@ -375,7 +375,7 @@ fn one(
                     cache,
                 );
                 for (site, changes) in own {
-                    // What a site shares with all others is told already.
+                    // What a site shares with all others is reported already.
                     let shared = cache.between(a, b);
                     let fresh: Vec<_> = changes
                         .into_iter()

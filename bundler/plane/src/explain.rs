@@ -44,7 +44,7 @@ pub struct ConfigExplanation {
     /// The config's version; absent when it cannot be composed.
     pub version: Option<String>,
     /// Its keys.
-    pub keys: Vec<KeyStory>,
+    pub keys: Vec<KeyExplanation>,
     /// What is wrong with it.
     pub findings: Diagnostics,
 }
@@ -73,7 +73,7 @@ pub struct SchemaAt {
 
 /// One key of a config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KeyStory {
+pub struct KeyExplanation {
     /// The key.
     pub key: String,
     /// Its value as JSON, or `"sealed"`; absent when nothing that applies sets it.
@@ -172,7 +172,7 @@ pub struct LineAt {
     pub changes: bool,
 }
 
-/// Asks about one pair. Its config is told where the pair is assigned, and when `always` is set.
+/// Asks about one pair. Its config is reported where the pair is assigned, and when `always` is set.
 pub fn explanation(
     (plane, answers): (&ControlPlane, &SchedulerAnswers),
     cluster_type: &ClusterType,
@@ -230,7 +230,7 @@ fn config(
     let applied = known.applying(cluster_type, target);
     let findings = known.check(&applied, &composed).err().unwrap_or_default();
     let wanted = |name: &&String| key.is_none_or(|key| key == name.as_str());
-    let mut keys: Vec<KeyStory> = composed
+    let mut keys: Vec<KeyExplanation> = composed
         .provenance
         .keys()
         .filter(wanted)
@@ -263,14 +263,14 @@ fn one_key(
     applied: &[schema::Applied<'_>],
     key: &str,
     mode: Mode,
-) -> KeyStory {
+) -> KeyExplanation {
     let value = composed.values.as_map().and_then(|map| map.get(key));
     let trace = trace::trace(plane, cluster_type, target, composed, key, mode);
     let provenance = composed.provenance.get(key);
     let applies = |container: &str| {
         provenance.is_some_and(|p| p.layers.iter().any(|layer| layer.container == container))
     };
-    KeyStory {
+    KeyExplanation {
         key: key.to_owned(),
         value: value.map(|value| unsealed(schema::to_json(value))),
         layers: provenance.map(layers_at).unwrap_or_default(),
@@ -353,7 +353,7 @@ fn skipped_layers(
             continue;
         };
         let labels = container.labels.iter();
-        let labels = labels.map(|(key, spot)| (key.as_str(), spot.value.as_str()));
+        let labels = labels.map(|(key, spanned)| (key.as_str(), spanned.value.as_str()));
         let Some((label, value)) = layers::mismatch(labels, cluster_type, target, mode.compat)
         else {
             continue;
@@ -370,7 +370,7 @@ fn skipped_layers(
         let at = container
             .labels
             .get(label)
-            .map_or(&container.location, |spot| &spot.location);
+            .map_or(&container.location, |spanned| &spanned.location);
         found.push(SkippedLayer {
             container: container.name.clone(),
             at: text.location.file_line(),

@@ -1,7 +1,7 @@
 //! Kubernetes manifests: whether the API server could take what a reconciler on site is given.
 //!
 //! What comes in: the files of one assignment that are applied together. What goes out: a finding, with file and
-//! line, for what is not YAML, has marks of a merge that nobody finished, is no object, or is the same object twice.
+//! line, for what is not YAML, has marks of a merge that nobody finished, is not an object, or is the same object twice.
 //! Whether a cluster knows the kind, and takes the fields, only the cluster can say.
 
 use std::collections::BTreeMap;

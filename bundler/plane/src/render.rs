@@ -28,11 +28,11 @@ mod culprit;
 mod disk;
 mod engine;
 mod filters;
+mod incremental;
 mod jinja;
 pub mod jinja_process;
 mod jinja_value;
 mod keys;
-mod memory;
 pub mod namespace;
 pub mod overlay;
 pub(crate) mod place;
@@ -41,7 +41,7 @@ pub mod trace;
 
 pub use disk::DiskCache;
 use engine::{Engines, Shared};
-pub use memory::{MemoryCache, Progress};
+pub use incremental::{MemoryCache, Progress};
 pub use overlay::RenderedOverlay;
 
 /// The code of findings about a config's key that a template cannot use.

@@ -7,7 +7,7 @@
 use super::{Chain, Link, PromoteError};
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::git::{Repository, is_commit_id};
-use outhaul_git::source::{self, Reference, SourceError};
+use outhaul_git::source::{self, GitReference, SourceError};
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
@@ -32,16 +32,16 @@ impl Chain<'_> {
         }
         let near = Some(at.branch.clone());
         let mut wanted = vec![
-            Reference::Branch(text.to_owned()),
-            Reference::Tag(text.to_owned()),
+            GitReference::Branch(text.to_owned()),
+            GitReference::Tag(text.to_owned()),
         ];
         if is_commit_id(text) {
             let id = text.to_owned();
-            wanted = vec![Reference::Commit { id, near }];
+            wanted = vec![GitReference::Commit { id, near }];
         }
         for reference in wanted {
             match source::open(&at.repo.value, &reference, &sources, self.cache) {
-                // A plain folder stands for any commit; a promotion needs one that exists.
+                // A plain folder counts as any commit; a promotion needs one that exists.
                 Ok(opened) if opened.repository_folder().is_some() => return Ok(opened.commit),
                 Ok(_) => {
                     return Err(no_commit("a plain folder has no commits"));
@@ -51,7 +51,7 @@ impl Chain<'_> {
             }
         }
         let short = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let head = source::open(&at.repo.value, &Reference::Head, &sources, self.cache);
+        let head = source::open(&at.repo.value, &GitReference::Head, &sources, self.cache);
         if short
             && let Ok(head) = head
             && head.remote().is_none()

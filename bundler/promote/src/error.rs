@@ -40,7 +40,7 @@ pub enum PromoteError {
     },
     /// There is no gate to go past.
     #[error(
-        "`{environment}` is the first environment: there is no gate to go past\nhelp: leave out `--override-gate` and \
+        "`{environment}` is the first environment: no gate comes before it\nhelp: leave out `--override-gate` and \
          `--override-by`; nothing was changed"
     )]
     FirstHasNoGate {
@@ -63,7 +63,7 @@ pub enum PromoteError {
     Gate(#[from] GateError),
     /// A hook did not succeed.
     #[error(
-        "hook `{hook}` failed: {problem}; `{environment}` stays where it is\nhelp: mend what it found and promote again, or \
+        "hook `{hook}` failed: {problem}; `{environment}` stays where it is\nhelp: fix what it found and promote again, or \
          go past the gate and its hooks with `--override-gate REASON --override-by NAME`, which is recorded in the commit"
     )]
     HookFailed {
@@ -210,7 +210,7 @@ pub enum PromoteError {
     },
     /// The line could not be changed safely.
     #[error(
-        "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a file of its own"
+        "`{file}`: cannot change `spec.commit` without touching anything else\nhelp: write the BaseRepo in block style, in a separate file"
     )]
     Shape {
         /// The file.
@@ -250,7 +250,7 @@ impl Classified for PromoteError {
     fn help(&self) -> Option<String> {
         match self {
             Self::Candidate { .. } => Some(
-                "mend it and promote the commit that mends it; a repository that this machine cannot reach is \
+                "fix it and promote the commit that fixes it; a repository that this machine cannot reach is \
                  mapped with `--source URL=DIR`"
                     .to_owned(),
             ),

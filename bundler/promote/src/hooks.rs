@@ -38,7 +38,7 @@ struct FailedStep {
     commit: String,
 }
 
-/// What was given is no `NAME=PROGRAM`.
+/// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` does not name a hook\nhelp: write `NAME=PROGRAM`, each name once")]
 pub struct NotAHook(String);
@@ -60,7 +60,7 @@ impl HookPrograms {
 /// When a hook is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub enum HookPhase {
     /// The environment has not been moved.
     Before,
     /// It was moved.
@@ -85,7 +85,7 @@ pub struct HookRun {
     /// Its name.
     pub hook: String,
     /// When it was run.
-    pub moment: Moment,
+    pub moment: HookPhase,
     /// What came of it.
     pub result: HookResult,
     /// The last line that it wrote, or why it failed or was not run.
@@ -96,8 +96,8 @@ impl HookRun {
     /// For people, in one line.
     pub fn sentence(&self) -> String {
         let moment = match self.moment {
-            Moment::Before => "before",
-            Moment::After => "after",
+            HookPhase::Before => "before",
+            HookPhase::After => "after",
         };
         let result = match self.result {
             HookResult::Passed => "passed",
@@ -160,7 +160,7 @@ impl HookStep<'_> {
         for hook in &self.policy.hooks.before {
             let done = match decision {
                 Some(_) => self.run_once(hook, decision),
-                None => not_run(hook, Moment::Before, "the gate was overridden"),
+                None => not_run(hook, HookPhase::Before, "the gate was overridden"),
             };
             if done.result == HookResult::Failed {
                 return Err(PromoteError::HookFailed {
@@ -194,12 +194,12 @@ impl HookStep<'_> {
         if let Some((_, message)) = recent {
             return HookRun {
                 hook: step.hook,
-                moment: Moment::Before,
+                moment: HookPhase::Before,
                 result: HookResult::Failed,
                 message,
             };
         }
-        let done = self.run(hook, (Moment::Before, None), decision);
+        let done = self.run(hook, (HookPhase::Before, None), decision);
         let mut known = known();
         known.retain(|other, _| other.to != step.to || other.commit == step.commit);
         match done.result {
@@ -213,14 +213,14 @@ impl HookStep<'_> {
     pub fn after(&self, made: &str, decision: Option<&Decision>) -> Vec<HookRun> {
         let hooks = self.policy.hooks.after.iter();
         hooks
-            .map(|hook| self.run(hook, (Moment::After, Some(made)), decision))
+            .map(|hook| self.run(hook, (HookPhase::After, Some(made)), decision))
             .collect()
     }
 
     fn run(
         &self,
         hook: &PromotionHook,
-        (moment, made): (Moment, Option<&str>),
+        (moment, made): (HookPhase, Option<&str>),
         decision: Option<&Decision>,
     ) -> HookRun {
         let Some(program) = self.programs.programs.get(&hook.name.value) else {
@@ -253,7 +253,7 @@ impl HookStep<'_> {
     }
 }
 
-fn not_run(hook: &PromotionHook, moment: Moment, why: &str) -> HookRun {
+fn not_run(hook: &PromotionHook, moment: HookPhase, why: &str) -> HookRun {
     HookRun {
         hook: hook.name.value.clone(),
         moment,

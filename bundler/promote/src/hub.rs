@@ -112,7 +112,7 @@ impl HubConnection<'_> {
             hub: hub.to_owned(),
             problem: error.to_string(),
         };
-        // An age and a share have parameters of their own, which a hub of before knows.
+        // An age and a share have their own parameters, which an earlier hub knows.
         let rest = rules.map(|rules| GateRules {
             max_age_hours: None,
             quorum_percent: None,
@@ -143,7 +143,7 @@ impl HubConnection<'_> {
         if !rules.is_none_or(decided) {
             return Err(GateError::Answer {
                 hub: hub.to_owned(),
-                problem: "it did not decide the rules of the promotion policy: this hub is older than they are"
+                problem: "it did not apply the rules of the promotion policy: this hub is too old for them"
                     .to_owned(),
             });
         }

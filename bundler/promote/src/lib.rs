@@ -15,7 +15,7 @@ use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, Environment, PromotionPolicy};
 use outhaul_git::branch::{self, Edit};
 use outhaul_git::program::Git;
-use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 
 mod candidate;
 mod error;
@@ -187,7 +187,7 @@ impl<'a> Chain<'a> {
         if let Some(folder) = source::local_folder(self.url) {
             sources.insert_default(&at.repo.value, folder);
         }
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let opened = source::open(&at.repo.value, &reference, &sources, self.cache)?;
         for ((path, file), object) in objects(&opened, &at.path)? {
             if let Object::BaseRepo(base) = object
@@ -219,7 +219,7 @@ impl<'a> Chain<'a> {
     /// [`PromoteError`] when its repository cannot be read.
     pub fn newest(&self, link: &Link) -> Result<String, PromoteError> {
         let at = &link.base.at;
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
         Ok(source::open(&at.repo.value, &reference, &sources, self.cache)?.commit)
     }
@@ -233,7 +233,7 @@ impl<'a> Chain<'a> {
             return Ok(false);
         };
         let at = &link.base.at;
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let sources = self.base_sources(link);
         let git = match sources.resolve(&at.repo.value, &reference) {
             Some(folder) => Git::at(folder),
@@ -283,7 +283,7 @@ impl<'a> Chain<'a> {
         link.advance(commit, &message)
     }
 
-    /// What stands for repositories when `link`'s base is read.
+    /// The local folders of repositories when `link`'s base is read.
     fn base_sources(&self, link: &Link) -> SourceMap {
         let mut sources = self.sources.clone();
         let at = &link.base.at;
@@ -358,10 +358,10 @@ fn open(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     let name = branch.unwrap_or("main").to_owned();
-    match source::open_given(url, &Reference::Branch(name), sources, cache) {
+    match source::open_given(url, &GitReference::Branch(name), sources, cache) {
         // Not every repository calls it `main`.
         Err(SourceError::NoSuchReference { .. }) if branch.is_none() => {
-            source::open_given(url, &Reference::Head, sources, cache)
+            source::open_given(url, &GitReference::Head, sources, cache)
         }
         opened => opened,
     }
@@ -442,7 +442,7 @@ fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<
     let same = |object: &Object| {
         matches!(object, Object::BaseRepo(read) if read.name == base.name
             && read.at.repo.value == base.at.repo.value
-            && read.commit.as_ref().is_some_and(|spot| spot.value == commit))
+            && read.commit.as_ref().is_some_and(|spanned| spanned.value == commit))
     };
     let before = kinds::read_file(file, &mut findings).len();
     let after = kinds::read_file(&changed, &mut findings);

@@ -16,7 +16,7 @@ impl Chain<'_> {
     }
 }
 
-/// Two policies for one step: which of them to obey is not ours to guess.
+/// Two policies for one step: which of them to follow is not ours to guess.
 pub(super) fn contradictions(policies: &[PromotionPolicy]) -> Result<(), PromoteError> {
     let mut findings = Diagnostics::new();
     for (at, policy) in policies.iter().enumerate() {

@@ -14,7 +14,7 @@ use super::overrides::{self, OverrideError};
 use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
-use outhaul_git::source::{self, Reference, SourceError};
+use outhaul_git::source::{self, GitReference, SourceError};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_ship::overriding::Override;
@@ -143,7 +143,7 @@ fn evidence(
     })
 }
 
-/// The chain that the base of two folders lists: in the folder that stands for it, or in its repository.
+/// The chain that the base of two folders lists: in the folder that it is mapped to, or in its repository.
 fn order_beside(
     request: &LoadRequest,
     plane: &ControlPlane,
@@ -153,7 +153,7 @@ fn order_beside(
     let opened = match (base_dir, plane.base_repos.get("main")) {
         (Some(dir), _) => source::open_plain(dir, "", None)?,
         (None, Some(base)) => {
-            let reference = Reference::Commit {
+            let reference = GitReference::Commit {
                 id: snapshot.base.commit.clone(),
                 near: Some(base.at.branch.clone()),
             };
@@ -184,7 +184,7 @@ fn on_branch(
     if Path::new(chain.url).is_dir() {
         sources.insert_default(&at.repo.value, Path::new(chain.url));
     }
-    let reference = Reference::Commit {
+    let reference = GitReference::Commit {
         id: snapshot.environment.commit.clone(),
         near: Some(at.branch.clone()),
     };

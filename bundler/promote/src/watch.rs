@@ -24,7 +24,7 @@ use outhaul_git::source::{Cache, SourceMap};
 pub struct Watch<'a> {
     /// The control plane's repository, a URL or folder.
     pub control_plane: &'a str,
-    /// What stands for repositories here.
+    /// The local folders of repositories.
     pub sources: SourceMap,
     /// Where others are fetched to.
     pub cache: &'a Cache,
@@ -166,7 +166,7 @@ impl fmt::Display for StepEvent {
 /// Looks at every step once.
 ///
 /// # Errors
-/// [`PromoteError`] when the environments cannot be read, or the policies are no chain.
+/// [`PromoteError`] when the environments cannot be read, or the policies are not a chain.
 pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
     let chain = Chain::open(watch.control_plane, watch.sources.clone(), watch.cache)?;
     let mut events = Vec::new();
@@ -181,16 +181,16 @@ pub fn pass(watch: &Watch<'_>) -> Result<Vec<StepEvent>, PromoteError> {
     Ok(events)
 }
 
-/// What was announced already: each decision is news once, and again when it changes.
+/// What was announced already: each decision once, and again when it changes.
 #[derive(Debug, Default)]
 pub struct Announced {
     steps: BTreeMap<(Option<String>, String), StepEvent>,
     problem: Option<String>,
 }
 
-/// What is new after a pass.
+/// What is announced after a pass.
 #[derive(Debug)]
-pub struct News {
+pub struct Announcement {
     /// Decisions that were not announced yet.
     pub events: Vec<StepEvent>,
     /// Whether an environment was moved: then the next step may move, too.
@@ -201,7 +201,7 @@ pub struct News {
 
 impl Announced {
     /// What is new of a pass that was possible; `None` when there is no step at all to follow.
-    pub fn news(&mut self, events: Vec<StepEvent>) -> Option<News> {
+    pub fn announce(&mut self, events: Vec<StepEvent>) -> Option<Announcement> {
         self.problem = None;
         if events.is_empty() {
             return None;
@@ -213,14 +213,14 @@ impl Announced {
             let key = (event.from.clone(), event.to.clone());
             self.steps.insert(key, event.clone()).as_ref() != Some(event)
         };
-        Some(News {
+        Some(Announcement {
             events: events.into_iter().filter(&mut is_new).collect(),
             moved,
             code,
         })
     }
 
-    /// Why a pass was not possible, when that is news.
+    /// Why a pass was not possible, when that was not announced yet.
     pub fn problem(&mut self, error: &PromoteError) -> Option<String> {
         let text = error_chain(error);
         let is_new = self.problem.as_ref() != Some(&text);
@@ -325,7 +325,7 @@ fn closed(decision: &Decision) -> StepOutcome {
     StepOutcome::Closed(decision.reasons.iter().cloned().chain(notes).collect())
 }
 
-/// What is wrong with the commit is told whole.
+/// What is wrong with the commit is reported whole.
 fn failed(error: &PromoteError) -> StepOutcome {
     let text = match error {
         PromoteError::Candidate { findings, .. } => {
@@ -422,14 +422,14 @@ mod tests {
     #[test]
     fn a_decision_is_news_once_and_again_when_it_changed() {
         let mut announced = Announced::default();
-        let mut news = |outcome| announced.news(vec![event(outcome)]).unwrap();
-        assert_eq!(news(StepOutcome::Current).events.len(), 1);
-        assert!(news(StepOutcome::Current).events.is_empty());
-        let moved = news(moved_by("c"));
+        let mut announce = |outcome| announced.announce(vec![event(outcome)]).unwrap();
+        assert_eq!(announce(StepOutcome::Current).events.len(), 1);
+        assert!(announce(StepOutcome::Current).events.is_empty());
+        let moved = announce(moved_by("c"));
         assert!(moved.moved && moved.code == 0 && moved.events.len() == 1);
-        let failed = news(failed_with(FailureClass::Refused));
+        let failed = announce(failed_with(FailureClass::Refused));
         assert!(failed.code == 1 && !failed.moved);
-        assert_eq!(news(StepOutcome::Current).events.len(), 1);
+        assert_eq!(announce(StepOutcome::Current).events.len(), 1);
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
         };
         assert!(announced.problem(&outage).is_some());
         assert!(announced.problem(&outage).is_none());
-        assert!(announced.news(Vec::new()).is_none());
+        assert!(announced.announce(Vec::new()).is_none());
         assert!(announced.problem(&outage).is_some());
     }
 }

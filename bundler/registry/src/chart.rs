@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::cache::ImageCache;
 use crate::chart_index::{self, Index, Version};
-use crate::client::{Client, RegistryError};
+use crate::client::{RegistryClient, RegistryError};
 use crate::pull::Pulled;
 
 mod fetch;
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Hosts<'_> {
 /// # Errors
 /// [`RegistryError`]
 pub fn pull_chart(
-    client: &Client,
+    client: &RegistryClient,
     cache: &ImageCache,
     chart: ChartReference<'_>,
     hosts: &Hosts<'_>,
@@ -266,7 +266,7 @@ pub fn archive_of(cache: &ImageCache, manifest: &Digest) -> Option<Content> {
     Some(Content { digest, size })
 }
 
-impl Client {
+impl RegistryClient {
     /// The index of a repository, read once in a run.
     fn chart_index(&self, get: &fetch::Fetch<'_>) -> Result<std::sync::Arc<Index>, RegistryError> {
         let known = || {

@@ -262,7 +262,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
         Ok((!version.version.is_empty()).then_some(version))
     }
 
-    /// A text; `None` for what is none.
+    /// A text; `None` for what is not one.
     fn text(&mut self) -> Found<Option<String>> {
         match self.next()? {
             (Event::Scalar(text, ..), span) => bounded(text, &span).map(Some),

@@ -1,6 +1,6 @@
 //! One registry asked: manifests whole, blobs from where they broke off.
 //!
-//! What comes in: a [`Reference`], a digest, what a registry asks for before it answers. What goes out: the bytes
+//! What comes in: a [`ImageReference`], a digest, what a registry asks for before it answers. What goes out: the bytes
 //! of a manifest, compared with its digest, or a stream of a blob. Plain HTTP is spoken to this machine alone;
 //! what authenticates goes to no other server than the one that asked for it.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
-use outhaul_http::{Answer, Authority, ClientSettings, HttpError, Method};
+use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::challenge::Challenge;
 use crate::chart_index::Index;
 use crate::credentials::Credentials;
-use crate::reference::Reference;
+use crate::reference::ImageReference;
 
 /// Largest manifest in bytes: what registries accept.
 pub const MAX_MANIFEST: u64 = 4 << 20;
@@ -137,7 +137,7 @@ pub struct Manifest {
 
 /// Asks registries.
 #[derive(Debug)]
-pub struct Client {
+pub struct RegistryClient {
     http: outhaul_http::Client,
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
@@ -154,7 +154,7 @@ struct Token {
     access_token: Option<String>,
 }
 
-impl Client {
+impl RegistryClient {
     /// A client; `authority` is a PEM file for servers whose certificate no public authority signed.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Client {
     ///
     /// # Errors
     /// [`RegistryError`]
-    pub fn manifest(&self, image: &Reference, at: &str) -> Result<Manifest, RegistryError> {
+    pub fn manifest(&self, image: &ImageReference, at: &str) -> Result<Manifest, RegistryError> {
         let what = match at.contains(':') {
             true => format!("{}@{at}", image.repository),
             false => format!("{}:{at}", image.repository),
@@ -210,7 +210,7 @@ impl Client {
     /// [`RegistryError`]
     pub fn blob(
         &self,
-        image: &Reference,
+        image: &ImageReference,
         digest: &Digest,
         from: u64,
     ) -> Result<(u64, Box<dyn Read + Send>), RegistryError> {
@@ -226,11 +226,11 @@ impl Client {
 
     fn get(
         &self,
-        image: &Reference,
+        image: &ImageReference,
         path: &str,
         what: &str,
         range: Option<&str>,
-    ) -> Result<Answer, RegistryError> {
+    ) -> Result<Response, RegistryError> {
         let scheme = if image.is_loopback() { "http" } else { "https" };
         let url = format!("{scheme}://{}/v2/{}/{path}", image.host(), image.repository);
         let key = format!("{}/{}", image.registry, image.repository);
@@ -272,11 +272,11 @@ impl Client {
 
     fn ask(
         &self,
-        image: &Reference,
+        image: &ImageReference,
         url: &str,
         authorization: Option<&str>,
         range: Option<&str>,
-    ) -> Result<Answer, RegistryError> {
+    ) -> Result<Response, RegistryError> {
         let request = self.http.request(Method::GET, url);
         let mut request = request.header("Accept", ACCEPT).body_limit(BODY);
         if let Some(value) = authorization {
@@ -291,8 +291,8 @@ impl Client {
     /// What a registry that answered 401 is given.
     fn authorize(
         &self,
-        image: &Reference,
-        answer: &Answer,
+        image: &ImageReference,
+        answer: &Response,
         what: &str,
     ) -> Result<Zeroizing<String>, RegistryError> {
         let host = image.host();
@@ -362,7 +362,7 @@ impl Client {
 }
 
 /// Where an answer leads, when that is a place that may be asked.
-fn location(answer: &Answer, from: &str) -> Option<String> {
+fn location(answer: &Response, from: &str) -> Option<String> {
     let to = answer.header("location")?;
     let (scheme, rest) = from.split_once("://")?;
     let host = rest.split('/').next()?;
@@ -373,7 +373,7 @@ fn location(answer: &Answer, from: &str) -> Option<String> {
     (same || to.starts_with("https://")).then(|| to.to_owned())
 }
 
-fn unreachable(image: &Reference, error: &HttpError) -> RegistryError {
+fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
     RegistryError::Unreachable {
         host: image.host().to_owned(),
         problem: error.problem(),

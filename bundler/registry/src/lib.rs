@@ -1,7 +1,7 @@
 //! Images out of registries, and charts out of chart repositories: found by tag or digest, pulled whole, verified, kept in a cache by digest.
 //!
 //! ```text
-//! name ─▶ Reference ─▶ Client::manifest ─▶ pull: index, platforms, configs, layers ─▶ Cache
+//! name ─▶ ImageReference ─▶ RegistryClient::manifest ─▶ pull: index, platforms, configs, layers ─▶ Cache
 //! ```
 //!
 //! What comes in: an image's name, credentials, a folder. What goes out: the contents that the image consists
@@ -20,7 +20,7 @@ mod challenge;
 
 pub use cache::ImageCache;
 pub use chart::{ChartReference, Hosts, pull_chart};
-pub use client::{Client, RegistryError};
+pub use client::{RegistryClient, RegistryError};
 pub use credentials::Credentials;
 pub use pull::{Pulled, look, pull};
-pub use reference::Reference;
+pub use reference::ImageReference;

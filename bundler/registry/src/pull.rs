@@ -1,6 +1,6 @@
 //! One image, whole: its index, the manifests of its platforms, their configs and layers.
 //!
-//! What comes in: a [`Reference`], and the digest that it was before where it must not move. What goes out: the
+//! What comes in: a [`ImageReference`], and the digest that it was before where it must not move. What goes out: the
 //! list of its contents, each in the cache. Several layers come at once. An index is kept as it is, and all of
 //! its platforms come with it.
 
@@ -14,8 +14,8 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
 use crate::cache::ImageCache;
-use crate::client::{Client, MAX_MANIFEST, Manifest, RegistryError};
-use crate::reference::Reference;
+use crate::client::{MAX_MANIFEST, Manifest, RegistryClient, RegistryError};
+use crate::reference::ImageReference;
 
 /// Contents that come at once.
 const AT_ONCE: usize = 4;
@@ -60,9 +60,9 @@ struct Descriptor {
 /// # Errors
 /// [`RegistryError`]
 pub fn look(
-    client: &Client,
+    client: &RegistryClient,
     cache: &ImageCache,
-    image: &Reference,
+    image: &ImageReference,
     known: Option<Digest>,
 ) -> Result<Pulled, RegistryError> {
     find(client, cache, image, known).map(|(pulled, _)| pulled)
@@ -73,9 +73,9 @@ pub fn look(
 /// # Errors
 /// [`RegistryError`]; what came stays in the cache.
 pub fn pull(
-    client: &Client,
+    client: &RegistryClient,
     cache: &ImageCache,
-    image: &Reference,
+    image: &ImageReference,
     known: Option<Digest>,
 ) -> Result<Pulled, RegistryError> {
     let (pulled, pull) = find(client, cache, image, known)?;
@@ -84,9 +84,9 @@ pub fn pull(
 }
 
 fn find<'a>(
-    client: &'a Client,
+    client: &'a RegistryClient,
     cache: &'a ImageCache,
-    image: &'a Reference,
+    image: &'a ImageReference,
     known: Option<Digest>,
 ) -> Result<(Pulled, Pull<'a>), RegistryError> {
     let mut pull = Pull {
@@ -128,9 +128,9 @@ fn find<'a>(
 }
 
 struct Pull<'a> {
-    client: &'a Client,
+    client: &'a RegistryClient,
     cache: &'a ImageCache,
-    image: &'a Reference,
+    image: &'a ImageReference,
     contents: BTreeMap<Digest, u64>,
     manifests: BTreeSet<Digest>,
 }

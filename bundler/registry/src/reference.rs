@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 512;
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reference {
+pub struct ImageReference {
     /// `docker.io`, `ghcr.io`, `registry.example:5000`.
     pub registry: String,
     /// `library/nginx`
@@ -36,7 +36,7 @@ pub struct ReferenceError {
     problem: &'static str,
 }
 
-impl Reference {
+impl ImageReference {
     /// Where its registry answers.
     pub fn host(&self) -> &str {
         match self.registry.as_str() {
@@ -67,7 +67,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-impl FromStr for Reference {
+impl FromStr for ImageReference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
@@ -136,7 +136,7 @@ impl FromStr for Reference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)?;
         // A runtime that is given both asks by the digest alone.
@@ -174,9 +174,11 @@ mod tests {
             ("GHCR.io/team/app:v1", "ghcr.io/team/app:v1"),
             ("127.0.0.1:5000/a/b/c:x", "127.0.0.1:5000/a/b/c:x"),
         ] {
-            assert_eq!(text.parse::<Reference>().unwrap().to_string(), whole);
+            assert_eq!(text.parse::<ImageReference>().unwrap().to_string(), whole);
         }
-        let both = format!("nginx:1.27@{digest}").parse::<Reference>().unwrap();
+        let both = format!("nginx:1.27@{digest}")
+            .parse::<ImageReference>()
+            .unwrap();
         assert_eq!(
             both.to_string(),
             format!("docker.io/library/nginx@{digest}")
@@ -184,13 +186,13 @@ mod tests {
         assert_eq!(both.host(), "registry-1.docker.io");
         assert!(
             "127.0.0.1:5000/a"
-                .parse::<Reference>()
+                .parse::<ImageReference>()
                 .unwrap()
                 .is_loopback()
         );
         assert!(
             !"127.0.0.1.example/a"
-                .parse::<Reference>()
+                .parse::<ImageReference>()
                 .unwrap()
                 .is_loopback()
         );
@@ -210,7 +212,7 @@ mod tests {
             "{{ .Values.image }}",
             "ghcr.io/a?b",
         ] {
-            assert!(text.parse::<Reference>().is_err(), "{text}");
+            assert!(text.parse::<ImageReference>().is_err(), "{text}");
         }
     }
 }

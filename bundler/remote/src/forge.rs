@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
-use crate::http::{Client, HttpError, Method};
+use crate::http::{HttpError, Method, RemoteClient};
 use outhaul_git::address::{Address, Scheme};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_ship::branch::forge::{Draft, Forge, PullRequest};
@@ -215,7 +215,7 @@ pub fn connect(access: Access<'_>) -> Result<Box<dyn Forge<Error = ForgeError>>,
     };
     let caller = Caller {
         kind: access.kind,
-        client: Client::new(access.authority)?,
+        client: RemoteClient::new(access.authority)?,
         api,
         token: access.token,
     };

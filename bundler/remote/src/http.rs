@@ -35,7 +35,7 @@ pub enum HttpError {
         /// The URL.
         url: String,
     },
-    /// A URL that is none.
+    /// A URL that is not one.
     #[error("{0}\nhelp: write it as https://HOST/PATH")]
     Address(AddressError),
     /// The hub answered, but not with what was asked for.
@@ -82,7 +82,7 @@ pub fn fetch_as(
         .iter()
         .map(|value| ("Authorization", value.as_str()))
         .collect();
-    let answer = Client::new(authority)?.send(Method::GET, url, &headers, None)?;
+    let answer = RemoteClient::new(authority)?.send(Method::GET, url, &headers, None)?;
     if answer.status == 200 {
         return Ok(answer.bytes);
     }
@@ -91,14 +91,14 @@ pub fn fetch_as(
 
 /// What a server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct RemoteResponse {
     /// The HTTP status.
     pub status: u16,
     /// The body, at most 16 MiB.
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
+impl RemoteResponse {
     /// The error that says so.
     pub fn refused(&self, url: &str) -> HttpError {
         let text = String::from_utf8_lossy(&self.bytes);
@@ -113,11 +113,11 @@ impl Answer {
 
 /// Asks servers whose certificates one authority signed, or a public one.
 #[derive(Debug)]
-pub struct Client {
+pub struct RemoteClient {
     http: outhaul_http::Client,
 }
 
-impl Client {
+impl RemoteClient {
     /// A client; `authority` is a PEM file for servers whose certificate no public authority signed.
     ///
     /// # Errors
@@ -127,9 +127,7 @@ impl Client {
             Some(path) => client(Authority::File(path)).map_err(|error| HttpError::Authority {
                 path: path.to_path_buf(),
                 problem: match error {
-                    outhaul_http::HttpError::NoCertificate { .. } => {
-                        "there is none in it".to_owned()
-                    }
+                    outhaul_http::HttpError::NoCertificate { .. } => "it contains none".to_owned(),
                     other => other.to_string(),
                 },
             })?,
@@ -154,7 +152,7 @@ impl Client {
         url: &str,
         headers: &[(&str, &str)],
         body: Option<Vec<u8>>,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<RemoteResponse, HttpError> {
         let address = Address::parse(url).map_err(HttpError::Address)?;
         match address.scheme() {
             Scheme::Https => {}
@@ -188,7 +186,7 @@ impl Client {
         let status = answer.status();
         let bytes = answer.bytes(MAX_ANSWER_BYTES);
         let bytes = bytes.map_err(|error| unreachable(error.problem()))?;
-        Ok(Answer { status, bytes })
+        Ok(RemoteResponse { status, bytes })
     }
 }
 

@@ -52,7 +52,7 @@ pub struct BundleSources<'a> {
     pub served: Served,
     /// Which of the assignments are as an earlier snapshot had them, and its digest.
     pub kept: BTreeMap<Name, Digest>,
-    /// What single sites are told to do.
+    /// What single sites are asked to do.
     pub orders: Vec<Order>,
     /// Which sites take it first.
     pub waves: Option<Waves>,

@@ -20,8 +20,8 @@ use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::address::{Address, AddressError};
 use outhaul_git::branch::was_overtaken;
 use outhaul_git::program::{Credential, ProgramError};
-use outhaul_git::source::{self, Cache, Reference, SourceError, SourceMap};
-use outhaul_git::store::{Store, StoreError, unreachable};
+use outhaul_git::source::{self, Cache, GitReference, SourceError, SourceMap};
+use outhaul_git::store::{BranchStore, StoreError, unreachable};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery;
 use outhaul_plane::schedule::AssignmentId;
@@ -41,7 +41,7 @@ const ATTEMPTS: usize = 3;
 
 /// Where a rendered environment goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct BranchTarget {
     /// The repository, by any URL that git pushes to, or a folder here.
     pub url: String,
     /// The branch that sites or their reconcilers follow.
@@ -63,11 +63,11 @@ pub struct TargetChoice<'a> {
     pub path: Option<&'a str>,
 }
 
-impl Target {
+impl BranchTarget {
     /// Where the environment of `plane` goes: where somebody said, or else to its only `GitOpsRepo`.
     ///
     /// # Errors
-    /// [`TargetError`] when it cannot be told where.
+    /// [`TargetError`] when it cannot be known where.
     pub fn of(plane: &ControlPlane, said: TargetChoice<'_>) -> Result<Self, TargetError> {
         let repos = &plane.gitops_repos;
         let at = match (said.to, said.gitops_repo, repos.len()) {
@@ -290,19 +290,19 @@ pub struct PublishedBranch {
 
 /// A platform repository that is written to.
 #[derive(Debug)]
-pub struct Repository {
-    target: Target,
-    store: Store,
+pub struct PlatformRepository {
+    target: BranchTarget,
+    store: BranchStore,
 }
 
-/// What git is given for the platform repository `url`: the folder that stands for it, or the URL, which
+/// What git is given for the platform repository `url`: the folder that it is mapped to, or the URL, which
 /// may be on this machine only when it was `typed` by who runs outhaul.
 ///
 /// # Errors
 /// [`PublishError::Source`] when it may not be opened.
 pub fn where_to(
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     typed: bool,
     sources: &SourceMap,
 ) -> Result<String, PublishError> {
@@ -318,30 +318,30 @@ pub fn where_to(
     Ok(url.to_owned())
 }
 
-impl Repository {
+impl PlatformRepository {
     /// Prepares a copy of `target` in `cache`; nothing is fetched yet.
     ///
     /// # Errors
     /// [`PublishError`] for a URL, branch or path that cannot be one.
     pub fn open(
-        target: Target,
+        target: BranchTarget,
         cache: &Cache,
         credential: Option<Credential>,
     ) -> Result<Self, PublishError> {
-        let target = Target {
+        let target = BranchTarget {
             path: source::normal_path(&target.path)?,
             ..target
         };
         if target.path.contains(char::is_control) || target.path.starts_with('"') {
             return Err(SourceError::EscapingPath { path: target.path }.into());
         }
-        let store = Store::open(&target.url, cache, credential)?;
+        let store = BranchStore::open(&target.url, cache, credential)?;
         store.check_branch(&target.branch)?;
         Ok(Self { target, store })
     }
 
     /// Where it goes.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &BranchTarget {
         &self.target
     }
 
@@ -401,7 +401,7 @@ impl Repository {
 
 /// A branch that is pushed to.
 struct Branch<'a> {
-    repository: &'a Repository,
+    repository: &'a PlatformRepository,
     desired: &'a Desired<'a>,
     /// Its newest commit, when it was read.
     tip: Option<String>,
@@ -433,7 +433,7 @@ impl Destination for Branch<'_> {
         on_record: OnRecord,
         plan: Plan<()>,
     ) -> Result<Committed<PublishedBranch, PublishError>, PublishError> {
-        let Repository { target, store } = self.repository;
+        let PlatformRepository { target, store } = self.repository;
         let plan = plan::changes(&target.path, &on_record, self.desired, plan.isolation)?;
         let tip = self.tip.take();
         if plan.is_empty() {

@@ -3,7 +3,7 @@
 //! What comes in: the `manifests` of each assignment: a repository, a branch, a path. What goes out:
 //! that folder's files, in a spool, pinned to one commit; or, where a rendered file tells Flux, Argo CD or Fleet
 //! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
-//! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can mend it.
+//! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::lock::Lock;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
 use outhaul_git::source::git::Packed;
-use outhaul_git::source::{self, Cache, Opened, Reference, SourceError, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
@@ -284,7 +284,9 @@ impl<'a> Collector<'a> {
         let key = (source::normal_url(repo), branch.clone(), pin.cloned());
         let (sources, cache) = (self.sources, self.cache);
         let found = self.opened.entry(key).or_insert_with(|| {
-            let reference = branch.clone().map_or(Reference::Head, Reference::Branch);
+            let reference = branch
+                .clone()
+                .map_or(GitReference::Head, GitReference::Branch);
             let named = match pin {
                 None => format!("manifests:{}", branch.as_deref().unwrap_or("HEAD")),
                 Some(_) => format!("{KEPT}{name}"),
@@ -293,7 +295,7 @@ impl<'a> Collector<'a> {
                 None => sources.pinned(&named, repo, reference),
                 // A folder cannot be brought back: it is read as it is, and must be as it was.
                 Some(pin) if pin.starts_with("sha256:") => reference,
-                Some(pin) => Reference::Commit {
+                Some(pin) => GitReference::Commit {
                     id: pin.clone(),
                     near: branch.clone(),
                 },
@@ -316,7 +318,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Serves an assignment's own repository to the reconciler that is told to fetch it. Then no file of it travels
+/// Serves an assignment's own repository to the reconciler that is asked to fetch it. Then no file of it travels
 /// besides: the content is in the pack.
 fn serve_own(
     name: &str,

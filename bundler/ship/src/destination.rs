@@ -28,7 +28,7 @@ pub trait Destination {
     /// When it cannot be read, or is somebody else's.
     fn read(&mut self) -> Result<Self::Shipped, Self::Error>;
 
-    /// The error when nothing is sound and nothing ever was; `None` where that is none.
+    /// The error when nothing is sound and nothing ever was; `None` where that is not one.
     fn all_broken(&self) -> Option<Self::Error>;
 
     /// Compares, writes and records.

@@ -1,7 +1,7 @@
 //! What a bundle file is: read whole, every digest checked, and its signatures where a root is at hand.
 //!
 //! What comes in: a stream of bytes and, when the person has it, a fleet's root metadata. What goes
-//! out: an [`Inspection`]. Without a root the digests hold but nobody vouches for them, and the result
+//! out: an [`Inspection`]. Without a root the digests hold but nobody has verified them, and the result
 //! says so. Nothing is written, nothing is decompressed, memory does not grow with the bundle.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub struct Trusted {
     pub expired: bool,
 }
 
-/// Why a file is no bundle to be believed.
+/// Why a file is not a bundle to be accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
@@ -162,7 +162,7 @@ pub fn inspect(
     })
 }
 
-/// The index that the metadata of a bundle names; nobody vouches for it here.
+/// The index that the metadata of a bundle names; nobody has verified it here.
 ///
 /// # Errors
 /// [`InspectError`] for metadata that is not a bundle's.

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the fleet's folder and an environment. What goes out: the digest of an image's tag and the commit
 //! of a repository's ref, so that nothing moves between two bundles unless somebody asks for it. A workload's own
-//! branch is no part of it: the snapshot has its commit. The file is for people, too: sorted, one entry a line.
+//! branch is not a part of it: the snapshot has its commit. The file is for people, too: sorted, one entry a line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

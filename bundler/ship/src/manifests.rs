@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
-use outhaul_git::source::{self, Opened, Reference, SourceError, TreeLimits};
+use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
 use outhaul_plane::playbooks;
@@ -141,7 +141,7 @@ impl<'a> Manifests<'a> {
         let missing = imported.into_iter().find(|path| !there.contains(path))?;
         let folder = if path.is_empty() { "." } else { path };
         let message = format!(
-            "`{target}` runs the playbook `{missing}` of its manifests, and there is none in `{folder}` of `{repo}`"
+            "`{target}` runs the playbook `{missing}` of its manifests, and `{folder}` of `{repo}` does not have it"
         );
         let at = self.platform.control_plane.targets.get(target);
         let finding = playbooks::missing(message);
@@ -189,10 +189,10 @@ pub fn open(
     platform: &Platform,
     repo: &str,
     branch: &str,
-) -> Result<(Reference, Opened), SourceError> {
+) -> Result<(GitReference, Opened), SourceError> {
     let reference = match branch {
-        "" => Reference::Head,
-        branch => Reference::Branch(branch.to_owned()),
+        "" => GitReference::Head,
+        branch => GitReference::Branch(branch.to_owned()),
     };
     let opened = source::open(repo, &reference, &platform.sources, &platform.cache)?;
     Ok((reference, opened))

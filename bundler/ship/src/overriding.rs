@@ -1,7 +1,7 @@
 //! A gate that somebody went past: who, and why.
 //!
 //! What comes in: two texts. What goes out: an [`Override`], which goes with whatever is shipped on its
-//! strength: a commit's message, a pull request, the fleet's folder. It judges nothing.
+//! strength: a commit's message, a pull request, the fleet's folder. It checks nothing.
 
 use std::fmt;
 

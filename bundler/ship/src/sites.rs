@@ -1,9 +1,9 @@
 //! What the centre knows of the fleet's sites: their enrolment, approved keys, and standing orders.
 //!
-//! What comes in: kits that were written, requests that came home, orders of people, reports that say
+//! What comes in: kits that were written, requests that came back, orders of people, reports that say
 //! that an order was carried out. What goes out: one record per site in the fleet's folder
 //! (`sites/<name>.json`), and the orders that the next bundle of a stream carries. It signs nothing: the
-//! bundle's metadata vouches for what is in the bundle.
+//! bundle's metadata covers what is in the bundle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ const MAX_RECORD_BYTES: u64 = 1024 * 1024;
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Site {
+pub struct SiteRecord {
     /// Always [`FORMAT`].
     pub format: String,
     /// Its name.
     pub site: Name,
-    /// The stream that it follows, or was told to follow.
+    /// The stream that it follows, or was asked to follow.
     pub stream: Stream,
     /// The stream before the last order to move, until the site tells of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub enum SiteError {
         /// The id of the request's key.
         found: String,
     },
-    /// A request that is not believed.
+    /// A request that is not trusted.
     #[error("the request is refused: {problem}; nothing was changed")]
     Request {
         /// What was expected and found.
@@ -156,7 +156,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.
-    pub fn all(&self) -> Result<Vec<Site>, SiteError> {
+    pub fn all(&self) -> Result<Vec<SiteRecord>, SiteError> {
         let mut paths = Vec::new();
         let Ok(entries) = std::fs::read_dir(&self.folder) else {
             return Ok(Vec::new());
@@ -185,7 +185,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError::Unknown`], or a record that cannot be read.
-    pub fn one(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn one(&self, name: &str) -> Result<SiteRecord, SiteError> {
         if let Some(site) = self.find(name)? {
             return Ok(site);
         }
@@ -200,7 +200,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.
-    pub fn find(&self, name: &str) -> Result<Option<Site>, SiteError> {
+    pub fn find(&self, name: &str) -> Result<Option<SiteRecord>, SiteError> {
         let Ok(name) = name.parse::<Name>() else {
             return Ok(None);
         };
@@ -214,15 +214,20 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn enrolled(&self, site: &Name, stream: Stream, kit: Digest) -> Result<Site, SiteError> {
+    pub fn enrolled(
+        &self,
+        site: &Name,
+        stream: Stream,
+        kit: Digest,
+    ) -> Result<SiteRecord, SiteError> {
         let record = Self::fresh(site, stream, kit);
         self.write(&record)?;
         Ok(record)
     }
 
     /// The record of a site before anybody approved or ordered anything.
-    fn fresh(site: &Name, stream: Stream, kit: Digest) -> Site {
-        Site {
+    fn fresh(site: &Name, stream: Stream, kit: Digest) -> SiteRecord {
+        SiteRecord {
             format: FORMAT.to_owned(),
             site: site.clone(),
             roles: BTreeSet::from([stream.role.clone()]),
@@ -241,7 +246,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn rekey(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn rekey(&self, name: &str) -> Result<SiteRecord, SiteError> {
         let site = self.one(name)?;
         if site.public_keys.is_empty() {
             let site = site.site.to_string();
@@ -254,7 +259,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn revoke(&self, name: &str) -> Result<Site, SiteError> {
+    pub fn revoke(&self, name: &str) -> Result<SiteRecord, SiteError> {
         self.order(self.one(name)?, Instruction::Revoke)
     }
 
@@ -263,7 +268,7 @@ impl<'a> Sites<'a> {
     ///
     /// # Errors
     /// [`SiteError`]
-    pub fn relocate(&self, name: &str, to: Stream) -> Result<Site, SiteError> {
+    pub fn relocate(&self, name: &str, to: Stream) -> Result<SiteRecord, SiteError> {
         let mut site = self.one(name)?;
         let mut first = 1;
         for role in &site.roles {
@@ -275,7 +280,7 @@ impl<'a> Sites<'a> {
         self.order(site, Instruction::Move { to, first })
     }
 
-    fn order(&self, mut site: Site, what: Instruction) -> Result<Site, SiteError> {
+    fn order(&self, mut site: SiteRecord, what: Instruction) -> Result<SiteRecord, SiteError> {
         site.last_order += 1;
         site.orders.push(Order {
             site: site.site.clone(),
@@ -306,7 +311,7 @@ impl<'a> Sites<'a> {
         self.folder.join(format!("{site}.json"))
     }
 
-    fn write(&self, site: &Site) -> Result<(), SiteError> {
+    fn write(&self, site: &SiteRecord) -> Result<(), SiteError> {
         durable::create_folder(&self.folder)?;
         let mut bytes = serde_json::to_vec_pretty(site).unwrap_or_default();
         bytes.push(b'\n');
@@ -314,12 +319,13 @@ impl<'a> Sites<'a> {
     }
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Site, SiteError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<SiteRecord, SiteError> {
     let wrong = |problem: String| SiteError::Record {
         path: path.to_owned(),
         problem,
     };
-    let site: Site = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    let site: SiteRecord =
+        serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
     if site.format != FORMAT {
         return Err(wrong(format!(
             "its format is `{}`, not `{FORMAT}`",

@@ -1,6 +1,6 @@
 //! From one environment's rendering to one signed bundle per stream, written and on record.
 //!
-//! What comes in: a [`Platform`], the fleet that signs, and a [`Request`]: for whom, until when, where
+//! What comes in: a [`Platform`], the fleet that signs, and a [`BundleRequest`]: for whom, until when, where
 //! to. What goes out: a [`Produced`] per stream. A stream whose content is what was signed last uses
 //! no number. Each stream is signed, written, put on the fleet's record and published before the next
 //! one begins, so that what was done before an error stays done and is right. It prints nothing and
@@ -72,7 +72,7 @@ use signing::Signed;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct BundleRequest<'a> {
     /// Only these cluster types; empty for every one.
     pub cluster_types: &'a [String],
     /// Where `<environment>-<cluster type>-<number>.outhaul` is written; it is made if missing.
@@ -101,7 +101,7 @@ pub struct Request<'a> {
     pub agent: Option<&'a AgentPrograms>,
 }
 
-/// Days until a bundle may no longer be installed, where nobody says otherwise.
+/// Days until a bundle may no longer be installed, by default.
 pub const EXPIRES_DAYS: u32 = 180;
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
@@ -114,7 +114,7 @@ pub fn produce(
     platform: &Platform,
     fleet: &Fleet,
     secret: &Secret,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
 ) -> Result<Production, ProduceError> {
     // Two at once would sign different bundles with one number.
     let folder = fleet.folder().to_owned();
@@ -153,7 +153,7 @@ pub fn produce(
         };
         match destination::planned(&mut stream) {
             Ok((mut last, plan)) => {
-                last.told()?;
+                last.take_error()?;
                 ready.push((stream, last, plan));
             }
             Err(ProduceError::Removals { removals: more }) => removals.extend(more),
@@ -198,7 +198,7 @@ pub fn produce(
 }
 
 /// Refuses a cluster type that the environment does not have.
-fn known(platform: &Platform, request: &Request<'_>) -> Result<(), ProduceError> {
+fn known(platform: &Platform, request: &BundleRequest<'_>) -> Result<(), ProduceError> {
     let Rendering {
         environment,
         cluster_types,
@@ -219,7 +219,7 @@ fn stream(
     platform: &Platform,
     fleet: &Fleet,
     secret: &Secret,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     recipients: &BTreeSet<Name>,
     collector: &mut Collector<'_>,
@@ -324,7 +324,7 @@ fn stream(
 fn ship_ready(
     fleet: &Fleet,
     secret: &Secret,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     ready: CountersignedBundle,
 ) -> Result<Produced, ProduceError> {
@@ -344,7 +344,7 @@ fn ship_ready(
 fn ship_or_ask(
     fleet: &Fleet,
     secret: &Secret,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     built: Built,
@@ -376,7 +376,12 @@ fn ship_or_ask(
 }
 
 /// Where the bundle of a number goes.
-fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number: u64) -> PathBuf {
+fn file_of(
+    request: &BundleRequest<'_>,
+    cluster_type: &str,
+    environment: &str,
+    number: u64,
+) -> PathBuf {
     request
         .out
         .join(copies::file_name(environment, cluster_type, number))
@@ -385,7 +390,7 @@ fn file_of(request: &Request<'_>, cluster_type: &str, environment: &str, number:
 /// Writes what was signed, and puts it on the fleet's record.
 fn ship(
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     (signed, keys): Signed,
@@ -439,7 +444,10 @@ fn ship(
 }
 
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
-fn expiry(request: &Request<'_>, plan: &StreamContents<'_>) -> Result<Timestamp, ProduceError> {
+fn expiry(
+    request: &BundleRequest<'_>,
+    plan: &StreamContents<'_>,
+) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
     let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
     let issued = request.issued;

@@ -1,6 +1,6 @@
 //! Verify: does a bundle hold what its snapshot gives, and does its fleet say so?
 //!
-//! What comes in: a bundle file, its index (already vouched for), keys where it is sealed, and what the
+//! What comes in: a bundle file, its index (already verified), keys where it is sealed, and what the
 //! same commits render to now. What goes out: the attestations in it, and a list of differences, file
 //! by file; empty means equal. Every blob is opened, decompressed and hashed in bounded memory.
 //! It installs and writes nothing.
@@ -110,9 +110,9 @@ impl BlobSink for Decoding<'_> {
         };
         decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each).map_err(
             |error| {
-                let told = io::Error::other(error.to_string());
+                let reported = io::Error::other(error.to_string());
                 self.wrong = Some(error);
-                told
+                reported
             },
         )
     }

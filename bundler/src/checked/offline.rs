@@ -18,7 +18,7 @@ use outhaul_needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
-use outhaul_registry::Reference;
+use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
 use outhaul_ship::manifests;
 
@@ -42,7 +42,7 @@ pub(super) struct LookedAt {
 }
 
 /// The same, with the images that were not asked for. When bundles are being made, images that would travel
-/// were judged already.
+/// were verified already.
 pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
     let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();
@@ -111,14 +111,14 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                 manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
             let is_certain = transport.is_some() || bundled.is_some();
             for gap in &found.followed.gaps {
-                let is_told = match gap.means {
+                let is_reported = match gap.means {
                     // That is an error, and said with what else is wrong with manifests.
                     Means::Broken => !is_built,
                     Means::Unreachable | Means::Nothing => true,
                     Means::Images => carries(&delivery),
                 };
-                if is_told {
-                    told(gap, is_certain, &mut gaps);
+                if is_reported {
+                    add_gap(gap, is_certain, &mut gaps);
                 }
             }
         }
@@ -182,7 +182,7 @@ fn badly_asked(
         (Some(error), _) => (error.message, error.help.unwrap_or_default()),
         (None, Err(error)) => (error.to_string(), error.help()),
         (None, Ok(_)) if !is_exact(version) => (
-            format!("`{version}` is not one version, and a bundle carries one"),
+            format!("`{version}` is not one version, and a bundle contains one"),
             "write one version in `spec.chart.spec.version`, such as `1.2.3`; `outhaul bundle --estimate` names those \
              that there are"
                 .to_owned(),
@@ -203,7 +203,7 @@ fn badly_asked(
 
 /// What is wrong with the name of an image that would travel, as far as that needs no network.
 fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Option<Diagnostic> {
-    let problem = match image.parse::<Reference>() {
+    let problem = match image.parse::<ImageReference>() {
         Err(error) => (
             error.to_string(),
             "write it as a container runtime takes it".to_owned(),
@@ -227,7 +227,7 @@ fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Optio
 }
 
 /// Keeps what could not be followed, once, with whether it is certain for any cluster type.
-fn told(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
+fn add_gap(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
     match gaps.iter_mut().find(|(other, _)| other == gap) {
         Some((_, certain)) => *certain |= is_certain,
         None => gaps.push((gap.clone(), is_certain)),
@@ -346,7 +346,7 @@ type Payload = ((String, String, String), Vec<String>);
 #[derive(Debug, Default)]
 struct OfPayload {
     followed: Followed,
-    /// Whether a plain folder stands for their repository.
+    /// Whether their repository is mapped to a plain folder.
     is_plain: bool,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn uncollected(
             let Some(target) = plane.targets.get(name).filter(|_| seen.insert(name)) else {
                 continue;
             };
-            // Another storage than git is judged with the delivery policies.
+            // Another storage than git is verified with the delivery policies.
             let storage = rendered.manifests.get("storage").map_or("", String::as_str);
             if !matches!(storage, "" | "git") {
                 if let Some(repo) = rendered.manifests.get("repo") {

@@ -24,7 +24,7 @@ use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::agent::AgentPrograms;
-use outhaul_ship::stream::{self, ProduceError, Production, Request};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -133,7 +133,7 @@ impl Args {
                 .map_err(fleet_failure)?;
         }
         let images = Registries::of_user(&platform.cache);
-        let request = Request {
+        let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: self.out.as_deref().unwrap_or(Path::new(".")),
             publish: self.publish.as_deref(),
@@ -174,7 +174,7 @@ impl Args {
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict)?;
         let images = Registries::of_user(&platform.cache).only_looks();
-        let request = Request {
+        let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: Path::new("."),
             publish: None,

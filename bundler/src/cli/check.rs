@@ -1,4 +1,4 @@
-//! `outhaul check`: everything that is wrong or doubtful in a control plane, at once.
+//! `outhaul check`: everything that is wrong or suspicious in a control plane, at once.
 
 use std::path::Path;
 
@@ -260,7 +260,7 @@ fn summary(one: &CheckedEnvironment) {
     }
     if !one.not_pulled.is_empty() {
         say(&format!(
-            "{}: not looked at: whether {} can be had; `outhaul bundle --estimate` asks their registries",
+            "{}: not looked at: whether {} is available; `outhaul bundle --estimate` asks their registries",
             one.environment,
             named(&one.not_pulled)
         ));

@@ -20,7 +20,7 @@ pub struct Args {
     /// Leave the hub's page open
     #[arg(long)]
     serve: bool,
-    /// How data is printed: in JSON, the lines of the story
+    /// How data is printed: in JSON, the lines of the transcript
     #[arg(long, value_enum, default_value_t)]
     output: Format,
 }
@@ -28,7 +28,7 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        // In JSON the story's lines become the result.
+        // In JSON the transcript's lines become the result.
         debug_assert_eq!(self.output == Format::Json, console::is_json());
         let options = DemoOptions {
             keep: self.keep,

@@ -152,7 +152,7 @@ impl Args {
     }
 }
 
-/// Findings are told side by side, each under the words that it is about.
+/// Findings are reported side by side, each under the words that it is about.
 fn failed(error: DiffError) -> Failure {
     let DiffError::Findings(sides) = &error else {
         let code = match &error {

@@ -108,7 +108,7 @@ impl Args {
         // The config matters where somebody asks about one pair, or about a key.
         let with_config = named.is_some() || self.key.is_some();
         let key = self.key.as_deref();
-        let stories: Vec<Explanation> = cluster_types
+        let explanations: Vec<Explanation> = cluster_types
             .iter()
             .map(|cluster_type| {
                 let mode = self.input.mode();
@@ -131,17 +131,19 @@ impl Args {
                 "at": target.location.file_line(),
                 "labels": target.labels,
                 "site": site.map(|site| &site.name),
-                "cluster_types": stories.iter().map(|story| {
-                    let labels = plane.cluster_types.get(&story.cluster_type).map(|c| &c.labels);
-                    let mut document = document(story);
+                "cluster_types": explanations.iter().map(|explanation| {
+                    let labels = plane.cluster_types.get(&explanation.cluster_type).map(|c| &c.labels);
+                    let mut document = document(explanation);
                     document["labels"] = json!(labels);
                     document
                 }).collect::<Vec<_>>(),
             }));
         }
-        let texts: Vec<String> = stories
+        let texts: Vec<String> = explanations
             .iter()
-            .map(|story| text::explanation(story, &target.name, site, plane, self.key.is_some()))
+            .map(|explanation| {
+                text::explanation(explanation, &target.name, site, plane, self.key.is_some())
+            })
             .collect();
         print_with_legend(&loaded.snapshot, &texts.concat());
         if cluster_types.is_empty() {
@@ -157,10 +159,10 @@ impl Args {
         let plane = &loaded.control_plane;
         let schedule = loaded.schedule();
         let composition = compose::compose(plane, &schedule, self.input.mode());
-        let story = explain::site::explanation(plane, &schedule, &composition, site);
+        let explanation = explain::site::explanation(plane, &schedule, &composition, site);
         let set = self.set_on_site(&site.name);
         if self.output == Format::Json {
-            let mut document = json!(story);
+            let mut document = json!(explanation);
             match &set {
                 None => {}
                 Some(Ok(set)) => document["set_on_site"] = json!(set),
@@ -171,7 +173,11 @@ impl Args {
         let known: Vec<&String> = plane.cluster_types.keys().collect();
         print_with_legend(
             &loaded.snapshot,
-            &text::site(&story, site, &did_you_mean(&story.cluster_type, &known)),
+            &text::site(
+                &explanation,
+                site,
+                &did_you_mean(&explanation.cluster_type, &known),
+            ),
         );
         match set {
             None => {}
@@ -223,9 +229,9 @@ impl Args {
     }
 }
 
-/// Prints it with short names for the sources, which are told once.
-fn print_with_legend(snapshot: &Snapshot, told: &str) {
-    let mut told = told.to_owned();
+/// Prints it with short names for the sources, which are reported once.
+fn print_with_legend(snapshot: &Snapshot, reported: &str) {
+    let mut reported = reported.to_owned();
     let mut legend = Vec::new();
     for source in [&snapshot.environment, &snapshot.base]
         .into_iter()
@@ -233,19 +239,19 @@ fn print_with_legend(snapshot: &Snapshot, told: &str) {
     {
         let commit = source.commit.get(..8).unwrap_or(&source.commit);
         let long = format!("{}@{commit}:", source.repo);
-        if !source.repo.is_empty() && told.contains(&long) {
-            told = told.replace(&long, &format!("{}:", source.name));
+        if !source.repo.is_empty() && reported.contains(&long) {
+            reported = reported.replace(&long, &format!("{}:", source.name));
             legend.push(format!("`{}:` is {}@{commit}", source.name, source.repo));
         }
     }
-    data(told.trim_end());
+    data(reported.trim_end());
     if !legend.is_empty() {
         say(&legend.join(", "));
     }
 }
 
-fn document(story: &Explanation) -> Value {
-    let config = story.config.as_ref().map(|config| {
+fn document(explanation: &Explanation) -> Value {
+    let config = explanation.config.as_ref().map(|config| {
         json!({
             "version": config.version,
             "keys": config.keys,
@@ -253,11 +259,11 @@ fn document(story: &Explanation) -> Value {
         })
     });
     json!({
-        "cluster_type": story.cluster_type,
-        "assigned": story.assigned(),
-        "policies": story.verdicts,
-        "templates": story.templates,
-        "schemas": story.schemas,
+        "cluster_type": explanation.cluster_type,
+        "assigned": explanation.assigned(),
+        "policies": explanation.verdicts,
+        "templates": explanation.templates,
+        "schemas": explanation.schemas,
         "config": config,
     })
 }

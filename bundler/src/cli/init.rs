@@ -97,7 +97,7 @@ impl Args {
             ));
         } else {
             say(&format!(
-                "there is no git here, so that each branch is a folder\nnext: outhaul check --environment {first} \
+                "git was not found, so each branch is a folder\nnext: outhaul check --environment {first} \
                  --env-dir {shown}/{first} --base-dir {shown}/main --source {}={shown}/hello",
                 plan.url
             ));

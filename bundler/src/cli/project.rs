@@ -137,13 +137,11 @@ fn trust(
         return Err(Failure::say(failure::USAGE, message));
     };
     let Some(records) = &around.records else {
-        return Err(Failure::say(
-            failure::ENVIRONMENT,
-            "there is no home folder to record it in",
-        )
-        .help(format!(
-            "set HOME or XDG_STATE_HOME, or name the file in {VARIABLE}"
-        )));
+        return Err(
+            Failure::say(failure::ENVIRONMENT, "no home folder to record it in").help(format!(
+                "set HOME or XDG_STATE_HOME, or name the file in {VARIABLE}"
+            )),
+        );
     };
     records
         .add(&located.found.path, &located.found.text)

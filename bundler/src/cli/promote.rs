@@ -170,15 +170,15 @@ impl Args {
             let mut code = 0;
             match watch::pass(&watch) {
                 Ok(events) => {
-                    let news = announced.news(events).ok_or_else(|| {
+                    let announcement = announced.announce(events).ok_or_else(|| {
                         Failure::say(failure::USAGE, "there is nothing to follow").help(
                             "write PromotionPolicies in `.environments/` and give `--hub`, or give `--first NAME`",
                         )
                     })?;
-                    for event in &news.events {
+                    for event in &announcement.events {
                         self.print_event(event)?;
                     }
-                    (moved, code) = (news.moved, news.code);
+                    (moved, code) = (announcement.moved, announcement.code);
                 }
                 Err(error) if self.interval == 0 => return Err(promote_failure(error)),
                 Err(error) => {
@@ -305,7 +305,7 @@ impl Args {
             failure = failure.because(sentence);
         }
         Err(failure.help(
-            "the promotion holds; do by hand what the hook is for, or promote another commit",
+            "the promotion holds; do what the hook is for by hand, or promote another commit",
         ))
     }
 }

@@ -15,7 +15,7 @@ use crate::publication::{self, Publication, PublicationError, PullRequestOptions
 use outhaul_remote::forge::{self, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
-use outhaul_ship::branch::{PublishError, Target, TargetChoice};
+use outhaul_ship::branch::{BranchTarget, PublishError, TargetChoice};
 
 /// Publish a rendered environment
 #[derive(Debug, clap::Args)]
@@ -134,7 +134,7 @@ impl GitArgs {
 
     fn print(
         &self,
-        target: &Target,
+        target: &BranchTarget,
         plan: &CommitChanges,
         commit: Option<&str>,
         changed: bool,
@@ -182,7 +182,7 @@ fn request_line(place: &str, files: &str, proposed: &Proposed) -> String {
 }
 
 fn report(
-    target: &Target,
+    target: &BranchTarget,
     plan: &CommitChanges,
     commit: Option<&str>,
     changed: bool,

@@ -53,7 +53,7 @@ pub struct Args {
     output: Format,
 }
 
-/// Where a control plane is, and what stands for its repositories here.
+/// Where a control plane is, and the local folders of its repositories.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
     /// The environment
@@ -99,7 +99,7 @@ impl InputArgs {
     /// What to load, and from where.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is no folder.
+    /// [`Failure`] for a source that is not a folder.
     pub fn request(&self) -> Result<LoadRequest, Failure> {
         if self.environment.is_empty() {
             return Err(Failure::say(failure::USAGE, "no environment is named")
@@ -111,7 +111,7 @@ impl InputArgs {
     /// The same for another environment.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is no folder.
+    /// [`Failure`] for a source that is not a folder.
     pub fn request_for(&self, environment: &str) -> Result<LoadRequest, Failure> {
         let (sources, cache) = self.sources.parse()?;
         let from = match (&self.control_plane, &self.env_dir) {
@@ -261,7 +261,7 @@ pub(super) fn isolation_failure(
     if !stalled.is_empty() {
         let streams: Vec<String> = stalled.iter().map(|name| format!("`{name}`")).collect();
         failure = failure.because(&format!(
-            "nothing was written for {}: its sites keep what they have until what is missing can be had",
+            "nothing was written for {}: its sites keep what they have until what is missing is available",
             streams.join(", ")
         ));
         if !sound {
@@ -294,10 +294,7 @@ impl Args {
         match (&self.verify, &self.out) {
             (Some(folder), _) => self.verify(folder),
             (None, Some(folder)) if folder.is_file() => {
-                let message = format!(
-                    "`{}` is a file, and no folder to write into",
-                    folder.display()
-                );
+                let message = format!("`{}` is a file, not a folder", folder.display());
                 Err(Failure::say(failure::USAGE, message).help("name another folder with `--out`"))
             }
             (None, Some(folder)) => self.render(folder),
@@ -363,7 +360,7 @@ impl Args {
                 request.environment
             );
             return Err(Failure::say(failure::USAGE, message)
-                .help("give each environment a folder of its own with `--out`"));
+                .help("give each environment its own folder with `--out`"));
         }
         let mut cache = std::mem::take(&mut before.cache);
         let mode = self.input.mode();

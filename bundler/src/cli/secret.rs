@@ -119,7 +119,7 @@ impl ReaderArgs {
     /// to be sealed would otherwise be left open.
     ///
     /// # Errors
-    /// [`Failure`] for a file that cannot be read or names nobody, and for a key that is none.
+    /// [`Failure`] for a file that cannot be read or names nobody, and for a key that is not one.
     pub fn readers(&self) -> Result<Option<Vec<Reader>>, Failure> {
         if self.recipient.is_empty() && self.recipients.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `outhaul site`: who the fleet's sites are, and what single ones are told to do.
+//! `outhaul site`: who the fleet's sites are, and what single ones are asked to do.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{Site, SiteError, Sites};
+use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
 mod enrol;
@@ -95,7 +95,8 @@ impl ListArgs {
         let sites = Sites::of(&fleet).all().map_err(site_failure)?;
         if self.recipients {
             // What is sealed for a revoked site's key would still be read with it.
-            let revoked = |site: &Site| site.orders.iter().any(|o| o.what.word() == "revoke");
+            let revoked =
+                |site: &SiteRecord| site.orders.iter().any(|o| o.what.as_str() == "revoke");
             let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
             let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
             if readers.is_empty() {
@@ -115,7 +116,7 @@ impl ListArgs {
             let orders: Vec<_> = site
                 .orders
                 .iter()
-                .map(|order| format!("{} {}", order.number, order.what.word()))
+                .map(|order| format!("{} {}", order.number, order.what.as_str()))
                 .collect();
             let orders = match orders.len() {
                 0 => "no orders travel".to_owned(),
@@ -134,19 +135,19 @@ impl ListArgs {
     }
 }
 
-fn stream(site: &Site) -> String {
+fn stream(site: &SiteRecord) -> String {
     format!("{}/{}", site.stream.environment, site.stream.cluster_type)
 }
 
 /// The id of the approved key.
-fn key_id(site: &Site) -> Option<String> {
+fn key_id(site: &SiteRecord) -> Option<String> {
     let pem = site.public_keys.last()?;
     outhaul_signer::PublicKey::from_pem(pem)
         .ok()
         .map(|key| key.id())
 }
 
-fn as_json(site: &Site) -> serde_json::Value {
+fn as_json(site: &SiteRecord) -> serde_json::Value {
     json!({
         "site": site.site, "environment": site.stream.environment,
         "cluster_type": site.stream.cluster_type, "role": site.stream.role,

@@ -132,7 +132,7 @@ impl Args {
         ));
         say(
             "sticks of this stream that are older than it are refused where it was imported, unless \
-             they carry that bundle",
+             they contain that bundle",
         );
         if self.text {
             for line in made.slip.to_text().lines() {

@@ -1,4 +1,4 @@
-//! What every subcommand that reads repositories understands: what stands for them here, and the cache.
+//! What every subcommand that reads repositories understands: the local folders of repositories, and the cache.
 //!
 //! What comes in: `--source URL=DIR`, `--allow-host HOST` and `--cache DIR`. What goes out: a [`SourceMap`] and a [`Cache`],
 //! or a usage error. It opens nothing.
@@ -9,7 +9,7 @@ use super::failure::{self, Failure};
 use outhaul_git::source::SourceError;
 use outhaul_git::source::{Cache, SourceMap};
 
-/// What stands for repositories here.
+/// The local folders of repositories.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
     /// Use a local copy of URL: a folder, working copy or mirror; `URL#BRANCH=DIR` for one branch
@@ -28,7 +28,7 @@ impl SourceArgs {
     /// What was typed, as values.
     ///
     /// # Errors
-    /// [`Failure`] for a source that is none.
+    /// [`Failure`] for a source that is not one.
     pub fn parse(&self) -> Result<(SourceMap, Cache), Failure> {
         let usage = |error: SourceError| {
             let help = error.help();

@@ -1,7 +1,7 @@
 //! The stage: control plane as git, keys, hub, two sites, all below one folder.
 //!
 //! What comes in: an empty folder and the programs. What goes out: a [`DemoFolders`] in which every command
-//! of the story can be typed. The hub that it starts ends with it.
+//! of the transcript can be typed. The hub that it starts ends with it.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ pub struct SiteOf {
     pub cluster_type: &'static str,
 }
 
-/// Everything that the story needs.
+/// Everything that the transcript needs.
 #[derive(Debug)]
 pub struct DemoFolders {
     folder: PathBuf,

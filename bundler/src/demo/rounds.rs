@@ -1,6 +1,6 @@
 //! The two rounds: a first deployment, then one changed value, each all the way round the loop.
 //!
-//! What comes in: the folders. What goes out: the story's lines, each from what a program answered. It
+//! What comes in: the folders. What goes out: the transcript's lines, each from what a program answered. It
 //! asserts what it tells: a site that does not become active, or a gate that does not open, ends the
 //! demo with an error.
 
@@ -17,17 +17,17 @@ const OLD_TEXT: &str = "LABEL_TEXT: Made with care";
 const NEW_TEXT: &str = "LABEL_TEXT: Made with even more care";
 
 /// The first deployment.
-pub fn first(folders: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
-    story.round("Round 1: the first deployment");
+pub fn first(folders: &mut DemoFolders, transcript: &mut Transcript) -> Result<(), DemoError> {
+    transcript.round("Round 1: the first deployment");
     let commit = head(folders)?;
-    promote_first(folders, story, &commit)?;
-    story.why(&reasons(folders, BENCH)?);
-    go_round(folders, story, &commit)
+    promote_first(folders, transcript, &commit)?;
+    transcript.why(&reasons(folders, BENCH)?);
+    go_round(folders, transcript, &commit)
 }
 
 /// One changed value, and what the gate says before anybody reported it.
-pub fn second(folders: &mut DemoFolders, story: &mut Transcript) -> Result<(), DemoError> {
-    story.round("Round 2: the platform team changes one value");
+pub fn second(folders: &mut DemoFolders, transcript: &mut Transcript) -> Result<(), DemoError> {
+    transcript.round("Round 2: the platform team changes one value");
     let path = folders.folder().join("control-plane/configs/common.yaml");
     let io = |doing| {
         let path = path.clone();
@@ -40,43 +40,43 @@ pub fn second(folders: &mut DemoFolders, story: &mut Transcript) -> Result<(), D
         .args(["commit", "--quiet", "--all", "--message", "More care"])
         .run()?;
     let commit = head(folders)?;
-    story.step(
+    transcript.step(
         "main",
         &format!("{}: {OLD_TEXT:?} becomes {NEW_TEXT:?}", &commit[..8]),
     );
-    promote_first(folders, story, &commit)?;
-    go_round(folders, story, &commit)
+    promote_first(folders, transcript, &commit)?;
+    go_round(folders, transcript, &commit)
 }
 
 /// From a promoted `dev` to reports of `stage`.
 fn go_round(
     folders: &mut DemoFolders,
-    story: &mut Transcript,
+    transcript: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
-    bundle(folders, story, BENCH)?;
-    gate(folders, story, BENCH, commit, "closed")?;
+    bundle(folders, transcript, BENCH)?;
+    gate(folders, transcript, BENCH, commit, "closed")?;
     let pulled = folders.agent(BENCH).args(["run", "--once"]).run()?;
     tracing::debug!(pulled, "bench-1");
-    applied(folders, story, BENCH, "over HTTP")?;
-    story.hub(&sites(folders, BENCH)?, "over HTTP");
-    gate(folders, story, BENCH, commit, "open")?;
-    promote_next(folders, story, commit)?;
+    applied(folders, transcript, BENCH, "over HTTP")?;
+    transcript.hub(&sites(folders, BENCH)?, "over HTTP");
+    gate(folders, transcript, BENCH, commit, "open")?;
+    promote_next(folders, transcript, commit)?;
 
-    bundle(folders, story, PRESS)?;
+    bundle(folders, transcript, PRESS)?;
     folders.agent(PRESS).args(["import", "stick"]).run()?;
-    applied(folders, story, PRESS, "from the stick")?;
+    applied(folders, transcript, PRESS, "from the stick")?;
     let exported = folders
         .agent(PRESS)
         .args(["--output", "json", "export", "stick"])
         .json()?;
     folders.hub().args(["import", "stick"]).run()?;
-    story.step(
+    transcript.step(
         PRESS.name,
         &format!("wrote {} reports to the stick", exported["reports"]),
     );
-    story.hub(&sites(folders, PRESS)?, "on the stick");
-    gate(folders, story, PRESS, commit, "open")
+    transcript.hub(&sites(folders, PRESS)?, "on the stick");
+    gate(folders, transcript, PRESS, commit, "open")
 }
 
 fn head(folders: &DemoFolders) -> Result<String, DemoError> {
@@ -95,7 +95,7 @@ fn sources() -> Vec<&'static str> {
 
 fn promote_first(
     folders: &DemoFolders,
-    story: &mut Transcript,
+    transcript: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
     folders
@@ -111,7 +111,7 @@ fn promote_first(
         ])
         .args(sources())
         .run()?;
-    story.step(
+    transcript.step(
         "promote",
         &format!(
             "main {} goes to dev (the first environment has no gate before it)",
@@ -123,7 +123,7 @@ fn promote_first(
 
 fn promote_next(
     folders: &DemoFolders,
-    story: &mut Transcript,
+    transcript: &mut Transcript,
     commit: &str,
 ) -> Result<(), DemoError> {
     let hub = folders.hub_url().trim_end_matches('/').to_owned();
@@ -146,7 +146,7 @@ fn promote_next(
             problem: answer.to_string(),
         });
     }
-    story.step(
+    transcript.step(
         "promote",
         &format!(
             "main {} goes on to stage, with the evidence in the commit",
@@ -224,7 +224,11 @@ fn reasons(folders: &DemoFolders, site: SiteOf) -> Result<Vec<String>, DemoError
     Ok(lines)
 }
 
-fn bundle(folders: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result<(), DemoError> {
+fn bundle(
+    folders: &DemoFolders,
+    transcript: &mut Transcript,
+    site: SiteOf,
+) -> Result<(), DemoError> {
     let typed = folders
         .outhaul()
         .args([
@@ -252,14 +256,14 @@ fn bundle(folders: &DemoFolders, story: &mut Transcript, site: SiteOf) -> Result
     let made = &answer["bundles"][0];
     let file = made["file"].as_str().unwrap_or_default().to_owned();
     folders.hub().args(["import", &file]).run()?;
-    story.bundle(site, made);
+    transcript.bundle(site, made);
     Ok(())
 }
 
 /// What the site's agent says of itself, after it must have become active.
 fn applied(
     folders: &DemoFolders,
-    story: &mut Transcript,
+    transcript: &mut Transcript,
     site: SiteOf,
     transport: &str,
 ) -> Result<(), DemoError> {
@@ -277,9 +281,9 @@ fn applied(
         });
     }
     let tasks = folders.ansible && site.name == PRESS.name;
-    story.applied(site, transport, newest, &status["assignments"], tasks);
+    transcript.applied(site, transport, newest, &status["assignments"], tasks);
     if let Some((name, line)) = result_of(&folders.folder().join(site.name).join("root")) {
-        story.step("", &format!("{name} on {}: {line}", site.name));
+        transcript.step("", &format!("{name} on {}: {line}", site.name));
     }
     Ok(())
 }
@@ -311,7 +315,7 @@ fn sites(folders: &DemoFolders, site: SiteOf) -> Result<Value, DemoError> {
 
 fn gate(
     folders: &DemoFolders,
-    story: &mut Transcript,
+    transcript: &mut Transcript,
     site: SiteOf,
     commit: &str,
     expected: &str,
@@ -323,7 +327,7 @@ fn gate(
         commit,
     ]);
     let decision = typed.or_code(1).json()?;
-    story.gate(site.environment, &decision);
+    transcript.gate(site.environment, &decision);
     if decision["verdict"] == expected {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The story on the screen: short lines, each with who in front.
+//! The transcript on the screen: short lines, each with who in front.
 //!
 //! What comes in: what programs answered. What goes out: lines on standard output. It knows no fact of
 //! its own: every number in it was in an answer.
@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::folders::{BENCH, DemoFolders, PRESS, SiteOf};
 use outhaul_git::terminal::data;
 
-/// Prints the story.
+/// Prints the transcript.
 #[derive(Debug)]
 pub struct Transcript {
     started: Instant,
 }
 
 impl Transcript {
-    /// A story that begins now.
+    /// A transcript that begins now.
     pub fn new() -> Self {
         Self {
             started: Instant::now(),
@@ -163,7 +163,7 @@ impl Transcript {
         }
     }
 
-    /// What came home.
+    /// What came back.
     pub fn hub(&self, site: &Value, transport: &str) {
         self.step(
             "hub",

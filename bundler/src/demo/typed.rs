@@ -45,7 +45,7 @@ impl Typed {
         self
     }
 
-    /// Another exit code that the story expects.
+    /// Another exit code that the transcript expects.
     #[must_use]
     pub fn or_code(mut self, code: i32) -> Self {
         self.allowed.push(code);

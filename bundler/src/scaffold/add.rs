@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::here::{Branch, Here};
-use super::object::{self, Pairs, Target};
+use super::object::{self, NewTarget, Pairs};
 use super::{ScaffoldError, address, sound_name, write_new};
 use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds;
@@ -280,7 +280,7 @@ fn workload(
                 ]
             }
         };
-        targets.push(Target {
+        targets.push(NewTarget {
             name: environment.clone(),
             environment: environment.clone(),
             labels: Vec::new(),

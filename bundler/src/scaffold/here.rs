@@ -11,7 +11,7 @@ use super::{Files, ScaffoldError, git, object};
 use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, TemplateType};
-use outhaul_git::source::{self, Cache, Reference, SourceMap, TreeLimits};
+use outhaul_git::source::{self, Cache, GitReference, SourceMap, TreeLimits};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_plane::builtin;
 use outhaul_promote::order::PromotionOrder;
@@ -282,11 +282,11 @@ impl Here {
     fn of_base(&self) -> Option<Vec<Object>> {
         let base = self.base()?;
         let reference = match &base.commit {
-            Some(commit) => Reference::Commit {
+            Some(commit) => GitReference::Commit {
                 id: commit.value.clone(),
                 near: None,
             },
-            None => Reference::Branch(base.at.branch.clone()),
+            None => GitReference::Branch(base.at.branch.clone()),
         };
         let url = self.root.to_string_lossy().into_owned();
         let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
@@ -302,7 +302,7 @@ impl Here {
     /// What the branch of the environment `from` gives a new one: its files, and those that stay its own.
     fn files_of(&self, from: &str) -> Result<(Files, Vec<String>), ScaffoldError> {
         let url = self.root.to_string_lossy().into_owned();
-        let reference = Reference::Branch(from.to_owned());
+        let reference = GitReference::Branch(from.to_owned());
         let tree = source::open_given(&url, &reference, &SourceMap::default(), &Cache::of_user())
             .and_then(|opened| opened.tree("", &|_| true, &TreeLimits::YAML))?;
         let (mut files, mut left_out) = (Files::new(), Vec::new());

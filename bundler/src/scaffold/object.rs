@@ -245,7 +245,7 @@ pub fn site(name: &str, cluster_type: &str, labels: &Pairs, ring: Option<&str>) 
 
 /// One way to run a workload.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct NewTarget {
     /// Its name.
     pub name: String,
     /// Its environment.
@@ -257,7 +257,7 @@ pub struct Target {
 }
 
 /// An application and the ways to run it.
-pub fn workload(name: &str, labels: &Pairs, targets: &[Target]) -> String {
+pub fn workload(name: &str, labels: &Pairs, targets: &[NewTarget]) -> String {
     let mut text = head(KALYPSO, "Workload", name);
     pairs(&mut text, 2, "labels", labels);
     text += "spec:\n  deploymentTargets:\n";

@@ -4,7 +4,7 @@
 //! branch that stands for an application's own repository, so that everything renders before there is
 //! any other repository. It is pure.
 
-use super::object::{self, Target};
+use super::object::{self, NewTarget};
 use super::{Files, ScaffoldPlan};
 use outhaul_control::model::composition::Precedence;
 use outhaul_plane::builtin;
@@ -27,7 +27,7 @@ fn pair(key: &str, value: &str) -> (String, String) {
 fn storage(plan: &ScaffoldPlan, reconciler: &str) -> &'static str {
     match reconciler {
         _ if reconciler.ends_with("-oci") => "oci",
-        // No cluster takes a playbook as a manifest, so that the two have folders of their own.
+        // No cluster takes a playbook as a manifest, so that the two have their own folders.
         "ansible" if has(plan, &OBJECTS) => PLAYBOOK,
         _ => "git",
     }
@@ -196,7 +196,7 @@ fn application(plan: &ScaffoldPlan) -> Files {
                     pair("path", &format!("manifests/{name}")),
                 ],
             };
-            targets.push(Target {
+            targets.push(NewTarget {
                 name,
                 environment: environment.clone(),
                 labels: vec![pair(STORAGE, kind)],

@@ -30,7 +30,7 @@ fn a_folder_with_something_in_it_stays_as_it_is() {
 fn names_and_choices_are_checked_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let there = folder.path().join("new");
-    for (environments, reconcilers, url, told) in [
+    for (environments, reconcilers, url, reported) in [
         (
             vec!["Dev"],
             vec!["folder"],
@@ -65,7 +65,7 @@ fn names_and_choices_are_checked_before_anything_is_written() {
             reconcilers: owned(reconcilers),
         };
         let error = control_plane(&there, &plan).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
         assert!(!there.exists());
     }
 }

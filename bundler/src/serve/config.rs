@@ -30,7 +30,7 @@ pub struct ServeConfig {
     pub control_plane: String,
     /// The branch with the environments; without it `main`.
     pub control_plane_branch: Option<String>,
-    /// `URL=DIR` for what stands for repositories here.
+    /// `URL=DIR` for the local folders of repositories.
     #[serde(default)]
     pub sources: Vec<String>,
     /// `HOST` or `HOST:PORT` for hosts of this machine, or without encryption, that control planes and

@@ -1,7 +1,7 @@
-//! Rounds until the process is told to stop.
+//! Rounds until the process is stopped.
 //!
-//! What comes in: a [`Service`], the time, and who is told. What goes out: rounds, one after another: at
-//! once, then every interval, and whenever the hook is called; answers over HTTP; and word to systemd.
+//! What comes in: a [`Service`], the time, and who is informed. What goes out: rounds, one after another: at
+//! once, then every interval, and whenever the hook is called; answers over HTTP; and notifications to systemd.
 //! One thread works, and the other answers. SIGTERM and SIGINT end it after the step in hand.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// How long requests may still take after the signal to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Serves until the process is told to stop. `ready` is called once, with the address when there is one.
+/// Serves until the process is stopped. `ready` is called once, with the address when there is one.
 ///
 /// # Errors
 /// [`ServeError`] when the secret or the address cannot be used, or the state cannot be written.

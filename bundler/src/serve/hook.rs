@@ -51,7 +51,7 @@ impl HookSecret {
                 proof(&self.0, body).is_some_and(|own| own.verify_slice(&given).is_ok())
             });
         }
-        // GitLab sends the secret itself; both are hashed first, so that not even its length is told.
+        // GitLab sends the secret itself; both are hashed first, so that not even its length leaks.
         header("x-gitlab-token").is_some_and(|given| {
             match (proof(b"gitlab", given), proof(b"gitlab", &self.0)) {
                 (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),

@@ -19,7 +19,7 @@ use super::state::{Known, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
-use outhaul_git::source::{self, Reference};
+use outhaul_git::source::{self, GitReference};
 use outhaul_kit::counted::assignments;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
@@ -36,7 +36,7 @@ use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::sites::Sites;
-use outhaul_ship::stream::{self, ProduceError, Request};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -94,7 +94,7 @@ pub(super) fn chain_problem(error: &PromoteError) -> RoundProblem {
     }
 }
 
-/// Brings `one` to what its sources say now. What is done is told to `lines` as soon as it is.
+/// Brings `one` to what its sources say now. What is done is reported to `lines` as soon as it is.
 pub(super) fn bring(
     one: &EnvironmentConfig,
     request: &LoadRequest,
@@ -171,7 +171,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         let _ = writeln!(text, "{}", orders(bundle, &one.name));
         // An answer to a request for a signature ships what waits for it.
         let _ = writeln!(text, "{}", answers(bundle));
-        // Payloads travel in bundles, and are no part of the snapshot before they are collected.
+        // Payloads travel in bundles, and are not part of the snapshot before they are collected.
         let mut asked = BTreeSet::new();
         let all = plane.targets.values();
         for manifests in all.filter_map(|target| target.manifests.as_ref()) {
@@ -186,9 +186,11 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
         }
         let request = &loaded.request;
         for (repo, branch) in asked {
-            let reference = branch.cloned().map_or(Reference::Head, Reference::Branch);
+            let reference = branch
+                .cloned()
+                .map_or(GitReference::Head, GitReference::Branch);
             let opened = source::open(repo, &reference, &request.sources, &request.cache);
-            // What cannot be read is told by the step that needs it.
+            // What cannot be read is reported by the step that needs it.
             let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
             let _ = writeln!(text, "{repo} {reference:?} {commit}");
         }
@@ -196,7 +198,7 @@ fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// The orders that the environment's bundles carry; a record that cannot be read is told when it is used.
+/// The orders that the environment's bundles carry; a record that cannot be read is reported when it is used.
 fn orders(config: &BundleConfig, environment: &str) -> String {
     let Ok(fleet) = Fleet::open(&config.fleet) else {
         return String::new();
@@ -234,7 +236,7 @@ fn bundle(
         .refuse_implausible_clock(now)
         .map_err(|error| RoundProblem::of(&error))?;
     let images = Registries::of_user(&platform.cache);
-    let request = Request {
+    let request = BundleRequest {
         cluster_types: &[],
         out: &config.out,
         publish: config.publish.as_deref(),

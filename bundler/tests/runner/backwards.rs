@@ -16,9 +16,12 @@ fn a_commit_that_is_older_than_the_one_there_moves_only_when_that_is_meant() {
     assert_eq!(made.base("dev"), second);
     let before = made.at("dev");
     let (_, _, err) = made.ends(1, &format!("{promote} --commit {first}"));
-    let told =
+    let message =
         format!("{first} is older than {second}, where `dev` is: this would promote backwards");
-    assert!(err.contains(&told) && err.contains("--backwards"), "{err}");
+    assert!(
+        err.contains(&message) && err.contains("--backwards"),
+        "{err}"
+    );
     assert_eq!(made.at("dev"), before);
     made.ok(&format!("{promote} --commit {first} --backwards"));
     assert_eq!(made.base("dev"), first);

@@ -112,7 +112,7 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
         read_only.contains("Read-only") || read_only.contains("read-only"),
         "{read_only}"
     );
-    // A stick that takes it gets a number that was not signed before, and is told apart from a folder.
+    // A stick that takes it gets a number that was not signed before, and is distinguished from a folder.
     assert!(mount("size=1m"));
     let good = fleet.bundle_to("stick", &[]);
     let there = fs::read_dir(&stick).unwrap().count();

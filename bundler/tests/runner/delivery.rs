@@ -1,4 +1,4 @@
-//! Delivery policies, as `outhaul bundle` obeys them.
+//! Delivery policies, as `outhaul bundle` follows them.
 //!
 //! What comes in: the factory example with a delivery policy. What must come out: bundles where the
 //! policy lets them, a refusal that names the policy's line where it does not, and then no file.
@@ -34,7 +34,7 @@ fn an_image_that_no_bundle_brings_is_named_when_the_bundle_is_made() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: \
                registry.example.org/a:1\n";
     fs::write(centre.folder.path().join(manifests), pod).unwrap();
-    let seen = told(&centre.bundle("  expiresDays: 30\n"));
+    let seen = message(&centre.bundle("  expiresDays: 30\n"));
     let warning = "warning[image-not-carried]: no bundle brings the image `registry.example.org/a:1` to the sites of \
                    `bench`";
     assert!(seen.contains(warning), "{seen}");
@@ -42,7 +42,7 @@ fn an_image_that_no_bundle_brings_is_named_when_the_bundle_is_made() {
         seen.contains("label-printer/manifests/dev/pod.yaml:7:14"),
         "{seen}"
     );
-    let seen = told(&centre.bundle("  images: reference\n"));
+    let seen = message(&centre.bundle("  images: reference\n"));
     assert!(!seen.contains("image-not-carried"), "{seen}");
 }
 
@@ -75,9 +75,9 @@ fn the_images_of_a_base_beside_the_path_are_to_travel_and_a_remote_base_is_named
     let centre = Centre::new();
     with_overlay(&centre);
     // No registry is there: that it may not be asked shows that the image is to travel.
-    let seen = told(&centre.bundle("  images: carry\n"));
+    let seen = message(&centre.bundle("  images: carry\n"));
     assert!(seen.contains("image `127.0.0.1:1/web:1.0`"), "{seen}");
-    let seen = told(&centre.bundle("  expiresDays: 30\n"));
+    let seen = message(&centre.bundle("  expiresDays: 30\n"));
     let missing = "warning[image-not-carried]: no bundle brings the image `127.0.0.1:1/web:1.0` to the sites of `bench`";
     assert!(seen.contains(missing), "{seen}");
     assert!(seen.contains("base/pod.yaml:7:14"), "{seen}");
@@ -100,10 +100,10 @@ fn a_team_that_empties_its_tree_is_named_before_sites_remove_everything() {
     let says = |seen: &str| {
         seen.contains("warning[kustomization-empty]: the kustomization of `overlays/dev`")
     };
-    let seen = told(&centre.bundle("  images: reference\n"));
+    let seen = message(&centre.bundle("  images: reference\n"));
     assert!(!says(&seen), "{seen}");
     fs::write(tree.join("base/kustomization.yaml"), "resources: []\n").unwrap();
-    let seen = told(&centre.bundle("  images: reference\n"));
+    let seen = message(&centre.bundle("  images: reference\n"));
     assert!(says(&seen), "{seen}");
 }
 
@@ -121,7 +121,7 @@ impl Centre {
         fs::write(&passphrase, "a passphrase for tests\n").unwrap();
         fs::set_permissions(&passphrase, fs::Permissions::from_mode(0o600)).unwrap();
         let made = centre.outhaul("key init --fleet fleet --passphrase-file passphrase");
-        assert!(made.status.success(), "{}", told(&made));
+        assert!(made.status.success(), "{}", message(&made));
         centre
     }
 
@@ -156,13 +156,13 @@ impl Centre {
 
     fn refused(&self, fields: &str, code: i32) -> String {
         let output = self.bundle(fields);
-        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", message(&output));
         assert!(!self.folder.path().join("stick").exists(), "{fields}");
-        told(&output)
+        message(&output)
     }
 }
 
-pub fn told(output: &Output) -> String {
+pub fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -181,18 +181,18 @@ fn what_a_policy_forbids_is_refused_at_its_line_and_nothing_is_written() {
 #[test]
 fn a_bundle_over_its_budget_lists_its_largest_contents_and_uses_no_number() {
     let centre = Centre::new();
-    let told = centre.refused("  sizeBudget: 20 kB\n", 1);
+    let message = centre.refused("  sizeBudget: 20 kB\n", 1);
     assert!(
-        told.contains("delivery policy `all` (control-plane/dev/delivery.yaml:7) allows 20000"),
-        "{told}"
+        message.contains("delivery policy `all` (control-plane/dev/delivery.yaml:7) allows 20000"),
+        "{message}"
     );
-    let largest = told.lines().nth(1).unwrap();
+    let largest = message.lines().nth(1).unwrap();
     assert!(
         largest.ends_with("label-printer-bench/payload/print-label.sh"),
-        "{told}"
+        "{message}"
     );
     let made = centre.bundle("  sizeBudget: 1 MiB\n");
-    assert!(made.status.success(), "{}", self::told(&made));
+    assert!(made.status.success(), "{}", self::message(&made));
     assert!(
         centre
             .folder
@@ -205,10 +205,10 @@ fn a_bundle_over_its_budget_lists_its_largest_contents_and_uses_no_number() {
 #[test]
 fn the_policys_days_count_and_git_alone_makes_no_bundle() {
     let centre = Centre::new();
-    let told = centre.refused("  delivery: git\n", 0);
+    let message = centre.refused("  delivery: git\n", 0);
     assert!(
-        told.contains("dev/bench: no bundle, it travels by git alone"),
-        "{told}"
+        message.contains("dev/bench: no bundle, it travels by git alone"),
+        "{message}"
     );
     assert!(centre.bundle("  expiresDays: 20\n").status.success());
     let seen = centre.outhaul("inspect --fleet fleet stick/dev-bench-1.outhaul");
@@ -225,17 +225,17 @@ fn the_policy_says_whether_sites_put_back_what_was_changed_by_hand() {
     ] {
         let centre = Centre::new();
         let made = centre.bundle(fields);
-        assert!(made.status.success(), "{}", told(&made));
+        assert!(made.status.success(), "{}", message(&made));
         let bundle = centre.folder.path().join("stick/dev-bench-1.outhaul");
         // The index lies in the bundle as it is.
         let bytes = String::from_utf8_lossy(&fs::read(bundle).unwrap()).into_owned();
         let drift = format!("\"drift\":\"{expected}\"");
         assert!(bytes.contains(&drift), "{fields}");
     }
-    let told = Centre::new().refused("  drift: ignore\n", 2);
+    let message = Centre::new().refused("  drift: ignore\n", 2);
     assert!(
-        told.contains("report") && told.contains("correct"),
-        "{told}"
+        message.contains("report") && message.contains("correct"),
+        "{message}"
     );
 }
 
@@ -268,8 +268,8 @@ fn an_oci_artifact_is_named_by_digest_where_sites_have_it_and_refused_where_not(
     let digest = format!("\n        digest: sha256:{}", "0".repeat(64));
     in_a_registry(&centre, &digest);
     let made = centre.bundle("  images: reference\n");
-    assert!(made.status.success(), "{}", told(&made));
+    assert!(made.status.success(), "{}", message(&made));
     let seen = centre.outhaul("inspect --fleet fleet stick/dev-bench-1.outhaul");
-    assert!(seen.status.success(), "{}", told(&seen));
+    assert!(seen.status.success(), "{}", message(&seen));
     assert!(!String::from_utf8_lossy(&seen.stdout).contains("print-label.sh"));
 }

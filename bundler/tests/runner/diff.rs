@@ -228,7 +228,7 @@ fn revisions_of_a_control_plane_name_their_environment_themselves() {
             &[words, &["--control-plane", "plane"]].concat(),
         )
     };
-    // The name of a branch says which environment it is; what it changes is told as for two folders.
+    // The name of a branch says which environment it is; what it changes is reported as for two folders.
     let seen = run(&["dev", "change"]);
     assert!(
         seen.starts_with("exit code 1\n--- stdout\ndev: dev -> change\n2 of 2 cluster types"),
@@ -319,8 +319,8 @@ fn the_hunks_are_what_git_apply_takes() {
         "--output",
         "json",
     ]);
-    let told = outhaul_tests::result(&String::from_utf8(ran.stdout).unwrap());
-    let environment = &told["environments"][0];
+    let message = outhaul_tests::result(&String::from_utf8(ran.stdout).unwrap());
+    let environment = &message["environments"][0];
     let counts = &environment["counts"];
     assert_eq!(counts["files"]["changed"], 2, "{counts}");
     assert_eq!(counts["assignments"]["changed"], 2, "{counts}");

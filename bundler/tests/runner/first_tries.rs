@@ -180,7 +180,7 @@ fn a_playbook_that_is_not_there_is_found_before_a_site_runs_it() {
          \"{% raw %}{{ outhaul_payload }}{% endraw %}/site.yaml\"\n",
     );
     let source = ["--source", "https://git.example.org/manifests=manifests"];
-    let missing = "runs the playbook `site.yaml` of its manifests, and there is none in";
+    let missing = "runs the playbook `site.yaml` of its manifests, and `";
     let check = [&["check"][..], &source].concat();
     for seen in [fleet.fixture.run(&check), fleet.bundle(&[])] {
         assert!(seen.starts_with("exit code 1"), "{seen}");
@@ -362,7 +362,7 @@ fn a_misspelt_stream_gets_the_name_that_was_meant() {
         assert!(seen.starts_with("exit code 2"), "{seen}");
         assert!(seen.contains(&format!("did you mean `{meant}`?")), "{seen}");
     }
-    // One that fits is written whole, and a size that is none is explained.
+    // One that fits is written whole, and a size that is not one is explained.
     let seen = fleet
         .fixture
         .run_only(&[&copy[..], &["--volume-size", "1M"]].concat());
@@ -397,7 +397,7 @@ fn a_second_kit_of_a_site_is_written_when_that_is_meant() {
     let seen = write(&["second.kit"]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     let void =
-        "`press-7` has a kit already, for dev/drone; another one makes void: its kit of before";
+        "`press-7` has a kit already, for dev/drone; another one invalidates: its previous kit";
     assert!(seen.contains(void) && seen.contains("`--again`"), "{seen}");
     assert!(!fleet.path("second.kit").exists());
     assert_eq!(

@@ -18,7 +18,7 @@ use outhaul_git::source::Cache;
 use outhaul_remote::forge::{Access, ForgeError, ForgeKind, connect};
 use outhaul_ship::branch::forge::{Draft, Forge};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
-use outhaul_ship::branch::{Desired, PublishError, Repository, Target};
+use outhaul_ship::branch::{BranchTarget, Desired, PlatformRepository, PublishError};
 
 use super::cli::PlaneFixture;
 use super::repositories::git;
@@ -60,20 +60,20 @@ impl ForgeFixture {
         }
     }
 
-    fn repository(&self) -> Repository {
-        let target = Target {
+    fn repository(&self) -> PlatformRepository {
+        let target = BranchTarget {
             url: self.url.clone(),
             branch: "dev".into(),
             path: String::new(),
         };
         let cache = Cache::at(self.folder.path().join("cache"));
-        Repository::open(target, &cache, self.credential.clone()).unwrap()
+        PlatformRepository::open(target, &cache, self.credential.clone()).unwrap()
     }
 
     fn with<T>(
         &self,
         files: &[(&str, &str)],
-        then: impl FnOnce(&Repository, &Desired<'_>) -> T,
+        then: impl FnOnce(&PlatformRepository, &Desired<'_>) -> T,
     ) -> T {
         let of = |name: &str| Source {
             name: name.into(),

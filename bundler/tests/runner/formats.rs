@@ -1,4 +1,4 @@
-//! `outhaul check` for CI: one line for each finding, and SARIF; and what a value's precedence is told by.
+//! `outhaul check` for CI: one line for each finding, and SARIF; and what a value's precedence is reported by.
 //!
 //! What comes in: a control plane of `outhaul init` with a mistake. What must come out: paths of the
 //! repository, so that a code host shows the finding beside the line.

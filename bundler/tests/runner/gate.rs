@@ -316,14 +316,14 @@ fn a_commit_is_found_loaded_and_rendered_before_anything_moves() {
     let before = made.at("dev");
     let promote = "promote --control-plane cp --to dev --commit";
     let none = "1".repeat(40);
-    for (text, told) in [
+    for (text, message) in [
         (none.as_str(), "names no commit of"),
         ("HEAD", "`HEAD` is whatever is checked out somewhere"),
         ("no-such-branch", "it has no such commit, branch or tag"),
     ] {
         let (_, _, err) = made.ends(2, &format!("{promote} {text}"));
         assert!(
-            err.contains(told) && err.contains("nothing was changed"),
+            err.contains(message) && err.contains("nothing was changed"),
             "{err}"
         );
     }
@@ -349,8 +349,8 @@ fn a_commit_is_found_loaded_and_rendered_before_anything_moves() {
     fs::write(&schema, &good).unwrap();
     let mended = commit(&made.path("cp"), "as it was");
     let (_, out, _) = made.ok(&format!("{promote} {} --output json", &mended[..10]));
-    let told = outhaul_tests::result(&out);
-    assert!(out.contains(&mended), "{told}");
+    let message = outhaul_tests::result(&out);
+    assert!(out.contains(&mended), "{message}");
     assert_eq!(made.base("dev"), mended);
 }
 
@@ -383,11 +383,11 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
         made.ok(&format!("{bundle} second{number}"));
         assert!(fs::read(made.path(&format!("second{number}/{file}"))).unwrap() == first);
         let (_, out, _) = made.ok(&format!("inspect --fleet fleet second{number}/{file}"));
-        let told = match seal {
+        let message = match seal {
             "" => "sealed      no: whoever has the file can read it",
             _ => "sealed      for `edge-1`; nobody else can read the contents",
         };
-        assert!(out.contains(told), "{out}");
+        assert!(out.contains(message), "{out}");
     }
     // What cannot be handed out is said, and a new number is for whom asks for one.
     let kept = fs::read_dir(made.path("fleet/bundles")).unwrap();
@@ -431,7 +431,7 @@ fn no_kit_is_written_for_a_stream_that_does_not_exist() {
             "site enrol edge-1 --fleet fleet --environment {environment} --cluster-type {cluster_type} --out kit {more}"
         )
     };
-    for (stream, more, told) in [
+    for (stream, more, message) in [
         (
             "dve/edge",
             "--control-plane cp",
@@ -442,7 +442,7 @@ fn no_kit_is_written_for_a_stream_that_does_not_exist() {
     ] {
         let (_, _, err) = made.ends(2, &enrol(stream, more));
         assert!(
-            err.contains(told) && err.contains("nothing was written"),
+            err.contains(message) && err.contains("nothing was written"),
             "{err}"
         );
         assert!(!made.path("kit").exists() && !made.path("fleet/sites").exists());

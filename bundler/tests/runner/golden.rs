@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::kalypso;
 
-fn spot(value: &str) -> Spanned<String> {
+fn spanned(value: &str) -> Spanned<String> {
     let file = Arc::new(SourceFile {
         name: "vector".into(),
         text: String::new(),
@@ -79,14 +79,14 @@ fn container(map: &Value) -> ConfigContainer {
     let spots = |value: &Value| {
         texts(value)
             .into_iter()
-            .map(|(k, v)| (k, spot(&v)))
+            .map(|(k, v)| (k, spanned(&v)))
             .collect()
     };
     ConfigContainer {
         name: map["name"].as_str().unwrap().into(),
         labels: spots(&map["labels"]),
         data: spots(&map["data"]),
-        location: spot("").location,
+        location: spanned("").location,
     }
 }
 
@@ -102,10 +102,10 @@ fn composed(vector: &Value, mode: Mode) -> Result<GoValue, String> {
     let cluster_type = ClusterType {
         name: name(kind),
         labels: texts(&kind["labels"]),
-        reconciler: spot(""),
-        namespace_service: spot(""),
+        reconciler: spanned(""),
+        namespace_service: spanned(""),
         config_type: None,
-        location: spot("").location,
+        location: spanned("").location,
     };
     let target = DeploymentTarget {
         name: name(target),
@@ -114,12 +114,12 @@ fn composed(vector: &Value, mode: Mode) -> Result<GoValue, String> {
         registration: String::new(),
         workspace: labels.get("workspace").cloned().unwrap_or_default(),
         environment: String::new(),
-        environment_at: spot("").location,
+        environment_at: spanned("").location,
         labels,
         manifests: None,
         storage_at: None,
         config_schemas: Vec::new(),
-        location: spot("").location,
+        location: spanned("").location,
     };
     compose::compose_one(&plane, &cluster_type, &target, mode)
         .map(|composed| composed.values)
@@ -398,8 +398,8 @@ fn valid_by_default(values: &GoValue, schema: &str) -> bool {
             ConfigSchema {
                 name: "s".into(),
                 labels: BTreeMap::new(),
-                schema: spot(schema),
-                location: spot("").location,
+                schema: spanned(schema),
+                location: spanned("").location,
             },
         )]),
         ..ControlPlane::default()
@@ -410,7 +410,7 @@ fn valid_by_default(values: &GoValue, schema: &str) -> bool {
         version: outhaul_bundle::Digest::of(b""),
         provenance: BTreeMap::new(),
     };
-    let location = spot("").location;
+    let location = spanned("").location;
     let applied = [schema::Applied {
         text: schema,
         location: &location,

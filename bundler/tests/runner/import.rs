@@ -37,9 +37,9 @@ fn every_recorded_pair_is_equal_folder_by_folder() {
             );
             command.args(["--source", &source]);
         }
-        let told = super::defects::seen(&mut command).ok();
-        let told = outhaul_tests::result(&told.stdout);
-        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        let message = super::defects::seen(&mut command).ok();
+        let message = outhaul_tests::result(&message.stdout);
+        let folders = message["environments"][0]["folders"].as_array().unwrap();
         assert!(!folders.is_empty(), "{pair}");
         let other = folders.iter().find(|folder| folder["verdict"] != "equal");
         assert!(other.is_none(), "{pair}: {other:?}");
@@ -107,12 +107,12 @@ impl Installed {
     /// What was found of one folder.
     #[track_caller]
     fn folder(&self, path: &str, code: i32) -> Value {
-        let told = self.import(&["--output", "json"]);
-        assert_eq!(told.code, code, "{}{}", told.stdout, told.stderr);
-        let told = outhaul_tests::result(&told.stdout);
-        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        let message = self.import(&["--output", "json"]);
+        assert_eq!(message.code, code, "{}{}", message.stdout, message.stderr);
+        let message = outhaul_tests::result(&message.stdout);
+        let folders = message["environments"][0]["folders"].as_array().unwrap();
         let found = folders.iter().find(|folder| folder["path"] == path);
-        found.unwrap_or_else(|| panic!("{path}: {told}")).clone()
+        found.unwrap_or_else(|| panic!("{path}: {message}")).clone()
     }
 }
 
@@ -123,10 +123,16 @@ fn reason(folder: &Value) -> String {
 #[test]
 fn an_equal_installation_needs_no_switch() {
     let installed = Installed::new(DefectFixture::new());
-    let told = installed.import(&[]).ok().stdout;
-    assert!(told.contains("  equal        drone/hello-test\n"), "{told}");
-    assert!(told.contains("2 folders: 2 equal\n"), "{told}");
-    assert!(told.contains("takes over without a switch"), "{told}");
+    let message = installed.import(&[]).ok().stdout;
+    assert!(
+        message.contains("  equal        drone/hello-test\n"),
+        "{message}"
+    );
+    assert!(message.contains("2 folders: 2 equal\n"), "{message}");
+    assert!(
+        message.contains("takes over without an option"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -216,16 +222,16 @@ fn what_nobody_explains_is_shown_and_fails() {
         "namespace: by-hand\n",
     );
     installed.by_hand("drone/gone-test/reconciler.yaml", "a: 1\n");
-    let told = installed
+    let message = installed
         .import(&[])
         .refused(1, "unexplained  drone/gone-test")
         .stdout;
-    assert!(told.contains("- namespace: by-hand\n"), "{told}");
+    assert!(message.contains("- namespace: by-hand\n"), "{message}");
     assert!(
-        told.contains("+ namespace: dev-drone-hello-test\n"),
-        "{told}"
+        message.contains("+ namespace: dev-drone-hello-test\n"),
+        "{message}"
     );
-    assert!(told.contains("2 without a reason"), "{told}");
+    assert!(message.contains("2 without a reason"), "{message}");
 }
 
 #[test]
@@ -282,15 +288,18 @@ fn a_defect_is_named_by_its_trace() {
         let fixture = DefectFixture::new();
         change(&fixture);
         let installed = Installed::new(fixture);
-        let told = installed.import(&["--output", "json"]).ok();
-        let told = outhaul_tests::result(&told.stdout);
-        let folders = told["environments"][0]["folders"].as_array().unwrap();
+        let message = installed.import(&["--output", "json"]).ok();
+        let message = outhaul_tests::result(&message.stdout);
+        let folders = message["environments"][0]["folders"].as_array().unwrap();
         let folder = folders.iter().find(|folder| folder["verdict"] == "differs");
-        let folder = folder.unwrap_or_else(|| panic!("{number}: {told}"));
+        let folder = folder.unwrap_or_else(|| panic!("{number}: {message}"));
         assert_eq!(folder["defects"], Value::from(vec![number]), "{folder}");
         assert_eq!(folder["compat"], true, "{folder}");
         assert!(reason(folder).contains(trace), "{folder}");
-        assert!(told["next"].to_string().contains("--compat"), "{told}");
+        assert!(
+            message["next"].to_string().contains("--compat"),
+            "{message}"
+        );
     }
 }
 
@@ -326,11 +335,11 @@ fn namespaces_of_the_older_rule_are_reported_as_such() {
     let folder = installed.folder(ASSIGNMENT, 0);
     assert_eq!(folder["verdict"], "differs");
     assert!(
-        reason(&folder).contains("the rule of before 2023-10-03"),
+        reason(&folder).contains("the rule from before 2023-10-03"),
         "{folder}"
     );
-    let told = installed.import(&[]).ok().stdout;
-    assert!(told.contains("plan them as moves"), "{told}");
+    let message = installed.import(&[]).ok().stdout;
+    assert!(message.contains("plan them as moves"), "{message}");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_given_output_is_rendered_again_and_compared() {
         "{seen}"
     );
 
-    // A folder cannot be read as it was: that is not passed over.
+    // A folder cannot be read as it was: that is not skipped.
     fixture.edit("dev/config.yaml", "East US", "Far East");
     let seen = verify(&fixture);
     assert!(seen.starts_with("exit code 1"), "{seen}");

@@ -193,7 +193,7 @@ fn a_payload_that_is_gone_cannot_be_kept() {
     commit(&fleet.path("manifests"), "another history");
     let seen = fleet.bundle(&[]);
     let said =
-        "left out: drone/hello-test: the payload of its last good output cannot be had any more";
+        "left out: drone/hello-test: the payload of its last good output is not available any more";
     assert!(seen.contains(said), "{seen}");
 }
 

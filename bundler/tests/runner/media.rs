@@ -11,7 +11,7 @@ use outhaul_tests::Checked as _;
 
 use super::kept::Fleet;
 
-/// One that waits is ended, with a code of its own.
+/// One that waits is ended, with a separate code.
 fn run(fleet: &Fleet, arguments: &[&str]) -> Output {
     Command::new("timeout")
         .args(["--signal=KILL", "120", env!("CARGO_BIN_EXE_outhaul")])
@@ -24,10 +24,13 @@ fn run(fleet: &Fleet, arguments: &[&str]) -> Output {
 #[track_caller]
 fn refused(fleet: &Fleet, arguments: &[&str], words: &[&str]) {
     let output = run(fleet, arguments);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{arguments:?}: {told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{arguments:?}: {message}");
     for word in words.iter().chain(&["help: "]) {
-        assert!(told.contains(word), "{arguments:?}: no `{word}` in {told}");
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no `{word}` in {message}"
+        );
     }
 }
 
@@ -103,10 +106,10 @@ fn settle_reads_the_other_files_of_a_stick_and_names_the_one_that_is_none() {
         "good.reports",
     ];
     let output = run(&fleet, &[&settle[..], &["--fleet", "fleet"]].concat());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{message}");
     for word in ["bad.reports", "a FIFO", "gone.reports", "No such file"] {
-        assert!(told.contains(word), "{told}");
+        assert!(message.contains(word), "{message}");
     }
 }
 

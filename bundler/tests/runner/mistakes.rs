@@ -83,7 +83,10 @@ const ONE_FINDING: &[Mistake] = &[
         "dev/types.yaml",
         "spec:",
         "apiVersion: scheduler.kalypso.io/v1alpha1\nspec:",
-        &["`apiVersion` is written twice", "write `---` in a line"],
+        &[
+            "`apiVersion` is written twice",
+            "write `---` on a separate line",
+        ],
     ),
     (
         "dev/types.yaml",

@@ -1,4 +1,4 @@
-//! What was lost, or could be used by no site, and was told as success.
+//! What was lost, or could be used by no site, and was reported as success.
 //!
 //! What comes in: control planes and fleets of the real programs, with files and names as people write them. What
 //! must come out: a word about what is not shipped or not read.
@@ -133,7 +133,7 @@ fn sites_whose_cluster_type_is_gone_are_named() {
         seen.contains("\"dev/drone\"") && seen.contains("sites_without_bundle"),
         "{seen}"
     );
-    // Who asks for one stream is told about that one.
+    // Who asks for one stream is informed about that one.
     let seen = fleet.bundle(&["--cluster-type", "drone2"]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
 }
@@ -178,7 +178,7 @@ fn what_is_nearly_read_is_named() {
     for (name, text, _) in &files {
         fs::write(made.cp().join("configs").join(name), text).unwrap();
     }
-    // What nobody could mean for an object is none of our business.
+    // What nobody could mean for an object is ignored.
     fs::write(made.cp().join("other.yaml"), "on: push\njobs: {a: b}\n").unwrap();
     commit(&made.cp(), "what is nearly read");
     git(&made.cp(), &["checkout", "--quiet", "main"]);

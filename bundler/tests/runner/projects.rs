@@ -2,7 +2,7 @@
 //!
 //! What comes in: working folders with a project file, good or hostile, and the environment. What must
 //! come out: a command that needs fewer options, or a refusal that says which file it is about and how to
-//! go on; never a command that takes from a stranger's file what is rendered, signed or asked.
+//! go on; never a command that takes from an untrusted file what is rendered, signed or asked.
 
 use std::fs;
 use std::io::Write as _;

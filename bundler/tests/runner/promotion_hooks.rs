@@ -101,7 +101,7 @@ fn a_hook_that_fails_keeps_the_environment_where_it_is() {
     for part in [
         "hook `smoke` failed: exit status: 3: camera: no picture",
         "`stage` stays where it is",
-        "help: mend what it found",
+        "help: fix what it found",
     ] {
         assert!(err.contains(part), "`{part}` is not in:\n{err}");
     }

@@ -233,7 +233,7 @@ fn every_kind_of_object_can_be_added_and_nothing_is_found() {
         (&"180".into(), &"it's hot".into())
     );
 
-    // One more link of the chain, with a branch of its own.
+    // One more link of the chain, with a separate branch.
     made.add("main", &["environment", "prod"]);
     assert_eq!(made.finding("prod"), "empty-environment");
     made.add("prod", &["cluster-type", "oven", "--label", "hall=west"]);
@@ -397,10 +397,10 @@ fn a_teams_own_repository_can_be_described_and_registered() {
 #[test]
 fn what_cannot_be_added_is_refused_with_a_reason() {
     let made = ScaffoldFixture::new(&[]);
-    let on = |branch: &str, arguments: &[&str], told: &str| {
+    let on = |branch: &str, arguments: &[&str], message: &str| {
         git(&made.cp(), &["checkout", "--quiet", branch]);
         let (_, err) = made.outhaul(2, &[&["new"], arguments, &["--in", "cp"]].concat());
-        assert!(err.contains(told) && err.contains("help: "), "{err}");
+        assert!(err.contains(message) && err.contains("help: "), "{err}");
         assert_eq!(
             git(&made.cp(), &["status", "--porcelain"]),
             "",

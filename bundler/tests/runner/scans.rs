@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use super::delivery::{Centre, told};
+use super::delivery::{Centre, message};
 
 const POLICY: &str = "  scan: look\n";
 
@@ -37,7 +37,7 @@ fn report(centre: &Centre) -> (String, String) {
 fn a_scanner_reads_the_bill_of_materials_and_its_report_is_kept() {
     let (centre, scanner) = fixture("cat > read.json; echo '{\"findings\": 0}'");
     let made = centre.bundle_with(POLICY, &scanner);
-    assert!(made.status.success(), "{}", told(&made));
+    assert!(made.status.success(), "{}", message(&made));
     let read = fs::read(centre.folder.path().join("read.json")).unwrap();
     let read: Value = serde_json::from_slice(&read).unwrap();
     assert_eq!(read["bomFormat"], "CycloneDX");
@@ -47,7 +47,7 @@ fn a_scanner_reads_the_bill_of_materials_and_its_report_is_kept() {
     // What is unchanged is not made again, so that nothing new is to be scanned.
     fs::remove_file(centre.folder.path().join("read.json")).unwrap();
     let again = centre.bundle_with(POLICY, &scanner);
-    assert!(again.status.success(), "{}", told(&again));
+    assert!(again.status.success(), "{}", message(&again));
     assert!(!centre.folder.path().join("read.json").exists());
 }
 
@@ -55,7 +55,7 @@ fn a_scanner_reads_the_bill_of_materials_and_its_report_is_kept() {
 fn a_bundle_that_its_scanner_forbids_is_not_signed_and_the_report_is_named() {
     let (centre, scanner) = fixture("echo report; echo '2 critical' >&2; exit 4");
     let tried = centre.bundle_with(POLICY, &scanner);
-    let text = told(&tried);
+    let text = message(&tried);
     assert_eq!(tried.status.code(), Some(1), "{text}");
     for part in [
         "stream `dev/bench`: delivery policy `all` (control-plane/dev/delivery.yaml:7) wants it scanned by `look`, and it \
@@ -69,7 +69,7 @@ fn a_bundle_that_its_scanner_forbids_is_not_signed_and_the_report_is_named() {
     assert_eq!(report(&centre), kept);
     // The number was not used.
     let made = centre.bundle_with("  expiresDays: 30\n", "");
-    assert!(made.status.success(), "{}", told(&made));
+    assert!(made.status.success(), "{}", message(&made));
     let file = centre.folder.path().join("stick/dev-bench-1.outhaul");
     assert!(file.is_file());
 }
@@ -98,7 +98,7 @@ fn a_scanner_without_a_program_and_one_that_cannot_start_forbid_the_bundle() {
         ),
     ] {
         let tried = centre.bundle_with(POLICY, more);
-        let text = told(&tried);
+        let text = message(&tried);
         assert_eq!(tried.status.code(), Some(1), "{text}");
         for part in parts {
             assert!(text.contains(part), "`{part}` is not in:\n{text}");
@@ -106,5 +106,5 @@ fn a_scanner_without_a_program_and_one_that_cannot_start_forbid_the_bundle() {
         assert!(!centre.folder.path().join("stick").exists());
     }
     let wrong = centre.bundle_with(POLICY, "--scanner look");
-    assert_eq!(wrong.status.code(), Some(2), "{}", told(&wrong));
+    assert_eq!(wrong.status.code(), Some(2), "{}", message(&wrong));
 }

@@ -35,7 +35,7 @@ fn printed(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// A scheduler that says what it is told to, written by another process: a file that this one has open
+/// A scheduler that says what it is asked to, written by another process: a file that this one has open
 /// for writing, even in another thread, cannot be executed.
 pub fn scheduler(folder: &Path, script: &str) -> std::path::PathBuf {
     let path = folder.join("scheduler");
@@ -72,7 +72,7 @@ fn without_its_program_a_policy_fails_and_the_others_stand() {
 
 #[test]
 fn explain_says_what_came_before_and_what_kept_away() {
-    let mut told = String::new();
+    let mut message = String::new();
     for (target, cluster_type) in [
         ("vision-detector", "hall-north-2"),
         ("vision-detector", "hall-south"),
@@ -81,9 +81,9 @@ fn explain_says_what_came_before_and_what_kept_away() {
     ] {
         let output = outhaul(&["explain", target, cluster_type], None);
         assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
-        told += &printed(&output);
+        message += &printed(&output);
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(message);
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn what_a_failing_scheduler_placed_stays_where_it_is() {
     let broken = scheduler(folder.path(), "echo 'licence expired' >&2; exit 3");
     let output = outhaul(&render, Some(&broken));
     assert_eq!(output.status.code(), Some(1));
-    let told = printed(&output);
-    assert!(told.contains("licence expired"), "{told}");
+    let message = printed(&output);
+    assert!(message.contains("licence expired"), "{message}");
     assert!(
-        told.contains("kept: hall-north-2/vision-report stays"),
-        "{told}"
+        message.contains("kept: hall-north-2/vision-report stays"),
+        "{message}"
     );
     assert_eq!(fs::read(&placed).unwrap(), before);
     // Where it never was, it is not.
@@ -116,12 +116,12 @@ fn the_examples_own_scheduler_chooses_the_least_sites() {
         return;
     }
     let output = outhaul(&["schedule", "--output", "json"], Some(program));
-    let told = outhaul_tests::result(&String::from_utf8(output.stdout).unwrap());
-    let chosen = told["assignments"].as_array().unwrap().iter();
+    let message = outhaul_tests::result(&String::from_utf8(output.stdout).unwrap());
+    let chosen = message["assignments"].as_array().unwrap().iter();
     let chosen: Vec<&serde_json::Value> = chosen
         .filter(|one| one["target"] == "vision-report")
         .map(|one| &one["cluster_type"])
         .collect();
     assert_eq!(chosen, ["hall-north-2"]);
-    assert_eq!(told["failures"], serde_json::json!([]));
+    assert_eq!(message["failures"], serde_json::json!([]));
 }

@@ -175,7 +175,7 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
     assert_eq!(centre.made(), counts(3, "2", "1"));
     assert!(centre.published("dev").contains("Far East"));
 
-    // A payload is no part of the snapshot, and is shipped all the same.
+    // A payload is not a part of the snapshot, and is shipped all the same.
     centre
         .fixture
         .write("manifests/deployment.yaml", "kind: Deployment\n# more\n");

@@ -1,4 +1,4 @@
-//! What was passed over in silence: a control plane of `outhaul init`, broken in one way each time.
+//! What was skipped in silence: a control plane of `outhaul init`, broken in one way each time.
 //!
 //! What comes in: the control plane that the real program writes, with one mistake in it. What must come
 //! out of `outhaul check`: one finding that names the cause and its place. Each is a reviewed snapshot;
@@ -268,9 +268,9 @@ fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
     let made = InitFixture::new();
     made.write("dev", "cluster-types/edge.yaml", "");
     let seen = made.check(&[]);
-    let told = "warning[empty-file]: this file is empty: what was in it is gone";
+    let message = "warning[empty-file]: this file is empty: what was in it is gone";
     assert!(
-        seen.contains(told) && seen.contains("cluster-types/edge.yaml:1:1"),
+        seen.contains(message) && seen.contains("cluster-types/edge.yaml:1:1"),
         "{seen}"
     );
 
@@ -283,7 +283,7 @@ fn a_file_that_was_emptied_and_a_content_type_that_nobody_knows() {
     );
     let seen = made.check(&[]);
     assert!(
-        seen.contains("the files of this template end in `.jsn`, which is no usual ending")
+        seen.contains("the files of this template end in `.jsn`, which is not a usual ending")
             && seen.contains("did you mean `json`?"),
         "{seen}"
     );

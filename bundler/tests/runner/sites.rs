@@ -151,7 +151,7 @@ fn one_site_of_fifty_runs_what_the_others_do_not() {
     assert!(!all.contains("hello-test"), "{all}");
     assert!(one.contains("hello-test"), "{one}");
     for (site, runs) in [("drone-7", true), ("drone-8", false)] {
-        let story = fixture.run(&["explain", "--site", site]);
-        assert_eq!(story.contains("hello-test"), runs, "{story}");
+        let printed = fixture.run(&["explain", "--site", site]);
+        assert_eq!(printed.contains("hello-test"), runs, "{printed}");
     }
 }

@@ -134,7 +134,7 @@ fn the_tutorial_comes_out_as_its_story_says() {
     };
     let tutorial = Tutorial::new(&kalypso);
 
-    // 1: registered, and nothing selects it; who asks why is told so.
+    // 1: registered, and nothing selects it; who asks why is informed.
     tutorial.step("main", "1-onboard", "workloads");
     tutorial.promote("dev");
     assert_eq!(tutorial.assigned("dev"), set([]));
@@ -207,7 +207,7 @@ fn the_tutorial_comes_out_as_its_story_says() {
         .collect();
     assert_eq!(new, ["  DATABASE_URL: mysql://west-stage:8806/mysql2"]);
 
-    // 6: a new cluster type gets what its labels say, though no site stands behind it.
+    // 6: a new cluster type gets what its labels say, though it has no site.
     tutorial.step("stage", "6-add-cluster-type", "cluster-types/west-us/small");
     let three = set([
         "drone/hello-world-app-uat-test",

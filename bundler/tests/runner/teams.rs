@@ -11,7 +11,7 @@ use super::cli::PlaneFixture;
 use super::kept::Fleet;
 use super::repositories::{commit, git};
 
-/// The second team's registration, in a repository of its own.
+/// The second team's registration, in a separate repository.
 fn two_teams(fleet: &Fleet) {
     let fixture = &fleet.fixture;
     let wave = fs::read_to_string(fleet.path("app/wave.yaml")).unwrap();
@@ -204,7 +204,7 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let first = fleet.last();
-    // Of five only the one that reads a branch of its own.
+    // Of five only the one that reads a separate branch.
     fleet.fixture.edit(
         "app/workload.yaml",
         "        repo: https://git.example.org/manifests",
@@ -223,7 +223,7 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
     let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
     assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
     assert_ne!(of(&second, "wave-1"), of(&first, "wave-1"));
-    // What a bundle would leave out is told before.
+    // What a bundle would leave out is reported before.
     let seen = fleet.fixture.run(&[
         "check",
         "--source",

@@ -19,7 +19,7 @@ use outhaul_signer::key::PublicKey;
 /// Audits an export.
 ///
 /// # Errors
-/// [`AuditError`] when it cannot be read, or is no export at all. What does not hold is no error.
+/// [`AuditError`] when it cannot be read, or is not an export at all. What does not hold is not an error.
 pub fn audit(
     lines: impl std::io::BufRead,
     root: &[u8],

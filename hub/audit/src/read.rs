@@ -21,7 +21,7 @@ use crate::outcome::Problem;
 
 /// A registered site.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub struct RegisteredSite {
     pub role: String,
     pub environment: String,
     pub cluster_type: String,
@@ -71,7 +71,7 @@ pub struct ClaimedMissing {
 
 /// A decision, or its place alone.
 #[derive(Debug, Clone)]
-pub enum Entry {
+pub enum DecisionEntry {
     Whole(Box<Recorded>),
     Forgotten { id: i64, verdict: String },
 }
@@ -82,7 +82,7 @@ pub struct Export {
     pub fleet: String,
     pub hub_key: PublicKey,
     pub head: String,
-    pub sites: BTreeMap<String, Site>,
+    pub sites: BTreeMap<String, RegisteredSite>,
     pub site_keys: BTreeMap<String, Vec<PublicKey>>,
     pub metadata: Vec<Numbered<Metadata>>,
     pub reports: Vec<Numbered<ClaimedReport>>,
@@ -92,7 +92,7 @@ pub struct Export {
     /// Whether the file states which reports are missing.
     pub states_missing: bool,
     pub acts: Vec<Act>,
-    pub decisions: Vec<Entry>,
+    pub decisions: Vec<DecisionEntry>,
     pub problems: Vec<Problem>,
     pub acts_head: String,
     heads: Vec<String>,
@@ -197,7 +197,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
         hub_key,
     } = line
     else {
-        return Err(problem("its first line is no header".to_owned()));
+        return Err(problem("its first line is not a header".to_owned()));
     };
     if format != FORMAT && format != FORMAT_1 {
         return Err(problem(format!(
@@ -237,7 +237,7 @@ impl Export {
                 enrolled_ms,
                 revoked_ms,
             } => {
-                let found = Site {
+                let found = RegisteredSite {
                     role,
                     environment,
                     cluster_type,
@@ -314,7 +314,8 @@ impl Export {
                     let what = format!("decision {id} opened a gate, and its content is missing");
                     self.problem(at, what);
                 }
-                self.decisions.push(Entry::Forgotten { id, verdict });
+                self.decisions
+                    .push(DecisionEntry::Forgotten { id, verdict });
             }
         }
     }
@@ -363,7 +364,7 @@ impl Export {
             let what = format!(
                 "entry {} ({} by {}) is not what its digest was made of",
                 act.id,
-                act.kind.word(),
+                act.kind.as_str(),
                 act.by
             );
             self.problem(at, what);
@@ -383,7 +384,7 @@ impl Export {
                 format!("decision {} has no place in the chain", content.id),
             );
         }
-        self.decisions.push(Entry::Whole(Box::new(content)));
+        self.decisions.push(DecisionEntry::Whole(Box::new(content)));
     }
 
     fn link(&mut self, at: u64, id: i64, verdict: &str, content: &str, chain: &Link) {

@@ -17,7 +17,7 @@ use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, standi
 use serde_json::Value;
 
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
-use crate::read::{ClaimedMissing, Entry, Export, Numbered, Site};
+use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered, RegisteredSite};
 use crate::signed::Accepted;
 
 /// Differences that are named of one decision.
@@ -29,9 +29,9 @@ pub fn all(
     bundles: &[Accepted],
     reports: &BTreeMap<String, Vec<SeenReport>>,
 ) -> Vec<CheckedDecision> {
-    let one = |entry: &Entry| {
+    let one = |entry: &DecisionEntry| {
         match entry {
-        Entry::Whole(recorded) => CheckedDecision {
+        DecisionEntry::Whole(recorded) => CheckedDecision {
             id: recorded.id,
             at: rfc3339(recorded.at_ms),
             environment: recorded.environment.clone(),
@@ -40,7 +40,7 @@ pub fn all(
             asked_by: recorded.asked_by.clone(),
             outcome: check(export, bundles, reports, recorded),
         },
-        Entry::Forgotten { id, verdict } => CheckedDecision {
+        DecisionEntry::Forgotten { id, verdict } => CheckedDecision {
             id: *id,
             at: String::new(),
             environment: String::new(),
@@ -60,7 +60,7 @@ pub fn all(
 pub fn editions(export: &Export, problems: &mut Vec<Problem>) {
     let mut newest = 1;
     for entry in &export.decisions {
-        let Entry::Whole(recorded) = entry else {
+        let DecisionEntry::Whole(recorded) = entry else {
             continue;
         };
         let Ok((_, _, edition)) = content(recorded) else {
@@ -150,10 +150,10 @@ fn check(
     let (mut again, lines) = kept(&decision, &question.rules);
     // What the hub answered beside its content, as it is listed.
     let mut differences = Vec::new();
-    if decision.verdict.word() != recorded.verdict {
+    if decision.verdict.as_str() != recorded.verdict {
         differences.push(format!(
             "the verdict is {}, recorded is {}",
-            decision.verdict.word(),
+            decision.verdict.as_str(),
             recorded.verdict
         ));
     }
@@ -257,7 +257,7 @@ fn sites_at(
 }
 
 /// A site of which nothing was reported.
-fn unknown(name: &str, site: &Site) -> SiteState {
+fn unknown(name: &str, site: &RegisteredSite) -> SiteState {
     SiteState {
         site: name.to_owned(),
         role: site.role.clone(),

@@ -18,7 +18,7 @@ use crate::error::AuditError;
 use crate::outcome::Problem;
 use crate::read::{ClaimedReport, Export, Metadata};
 
-/// Metadata that holds, and what it vouches for.
+/// Metadata that holds, and what it lists.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// When the hub accepted it.
@@ -193,7 +193,7 @@ fn report(
         && report.fleet.as_str() == export.fleet;
     if !is_it {
         return Err(format!(
-            "what stands for {place} is report {} of site `{}` of fleet `{}`",
+            "{place} refers to report {} of site `{}` of fleet `{}`",
             report.number, report.site, report.fleet
         ));
     }

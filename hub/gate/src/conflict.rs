@@ -61,8 +61,8 @@ pub fn open(
         .flatten()
         .map(|one| Conflict {
             reason: format!(
-                "report {} was chosen, and its machine has begun no numbering of its own yet: bring it this hub's \
-                 acknowledgement and its reports back",
+                "report {} was chosen, and its machine has not started a new numbering yet: take this hub's \
+                 acknowledgement to it, and its reports back",
                 one.number
             ),
             ..one.clone()

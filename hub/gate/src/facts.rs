@@ -70,7 +70,7 @@ pub struct Newest {
     pub number: u64,
     /// Digest of its bytes.
     pub digest: String,
-    /// By which road it came.
+    /// By which transport it came.
     pub via: String,
     /// When the hub received it, milliseconds since 1970.
     pub received_ms: i64,
@@ -318,7 +318,7 @@ impl ActKind {
     ];
 
     /// `approve`, `choose`, `defer`, `waive` or `withdraw`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Choose => "choose",

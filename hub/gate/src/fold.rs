@@ -179,11 +179,11 @@ pub fn cluster_state(state: ClusterState) -> &'static str {
     match state {
         ClusterState::Synced => state_name(GenerationState::Active),
         ClusterState::Failing => state_name(GenerationState::Failed),
-        other => other.word(),
+        other => other.as_str(),
     }
 }
 
-/// Each assignment's result; of one that is told twice the worse one.
+/// Each assignment's result; of one that is reported twice the worse one.
 fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> {
     let mut results: Vec<_> = event.assignments.iter().collect();
     results.sort_by_key(|result| gravity(result.status));
@@ -200,7 +200,7 @@ fn assignments(event: &GenerationEvent) -> BTreeMap<String, ObservedAssignment> 
         .collect()
 }
 
-/// The newest that the site told of a bundle above the one that it runs.
+/// The newest that the site reported about a bundle above the one that it runs.
 fn attempt(epoch: &BTreeMap<u64, &SeenReport>, above: u64) -> Option<Attempt> {
     let settled = |state| matches!(state, GenerationState::Active | GenerationState::Superseded);
     let on_the_way = epoch.iter().rev().find_map(|(number, one)| {

@@ -20,7 +20,7 @@ pub fn kept(decision: &Decision, rules: &GateRules) -> (Value, Vec<String>) {
         .map(|one| (one.site.as_str(), one))
         .collect();
     let line = |site: &SiteStanding| {
-        let word = site.standing.word();
+        let word = site.standing.as_str();
         match evidence.get(site.site.as_str()) {
             None => format!("{}\t{word}\n", site.site),
             Some(one) => format!(

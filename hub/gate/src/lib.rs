@@ -206,7 +206,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     }
 }
 
-/// The reports that a decision rests on. What a waived site reported is no evidence, and neither is what was reported before
+/// The reports that a decision rests on. What a waived site reported is not evidence, and neither is what was reported before
 /// a restore.
 fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteStanding]) -> Vec<Evidence> {
     let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];

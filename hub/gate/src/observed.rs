@@ -1,15 +1,15 @@
-//! Sites of which the cluster follows the platform repository by itself: which bundle the commit stands for that it shows.
+//! Sites of which the cluster follows the platform repository by itself: which bundle the commit that it shows belongs to.
 //!
 //! What comes in: sites as they reported, and the bundles that a hub verified. What goes out: the same sites, each such
 //! one with the first bundle of its stream that has the base commit which its cluster shows. A commit that no bundle is
-//! made from stands for nothing, and neither does a cluster that shows none: both close a gate. Pure.
+//! made from counts for nothing, and neither does a cluster that shows none: both close a gate. Pure.
 
 use std::borrow::Cow;
 
 use crate::facts::{DesiredBundle, Running, SiteState};
 use crate::standing;
 
-/// The sites, each with the bundle that the commit stands for which its cluster shows.
+/// The sites, each with the bundle of the commit that its cluster shows.
 pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a, [SiteState]> {
     let names_none = |running: &Running| running.bundle == 0;
     if !sites

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, GateRules, PartRule, RuleVerdict, SiteStanding, SiteStatus, Window,
+    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RuleVerdict, SiteStanding,
+    SiteStatus,
 };
 
 use super::{Facts, GateQuestion};
@@ -60,7 +61,7 @@ pub(super) fn base(
                 0 => "none".to_owned(),
                 _ => names(wrong.iter().copied()),
             },
-            || "mend these sites and bring their reports in, or waive them".into(),
+            || "fix these sites and import their reports, or waive them".into(),
         ),
         verdict(
             "confirmed",
@@ -76,7 +77,7 @@ pub(super) fn base(
                     names(missing.iter().copied())
                 ),
             },
-            || "bring the missing reports in, or waive or defer these sites".into(),
+            || "import the missing reports, or waive or defer these sites".into(),
         ),
     ]
 }
@@ -95,7 +96,7 @@ pub(super) fn asked(
             "rules that can be decided".into(),
             false,
             problem,
-            || "mend the promotion policy".into(),
+            || "fix the promotion policy".into(),
         ));
     }
     let all: Vec<&SiteStanding> = sites.iter().filter(|s| s.standing.is_counted()).collect();
@@ -159,7 +160,7 @@ fn min_sites(rule: &str, least: u32, sites: &[&SiteStanding], of: &str) -> RuleV
         format!("at least {least} sites{of} confirm"),
         u32::try_from(confirmed).unwrap_or(u32::MAX) >= least,
         format!("{confirmed} confirm"),
-        || "bring more reports in; a waiver does not count as a confirmation".into(),
+        || "import more reports; a waiver does not count as a confirmation".into(),
     )
 }
 
@@ -238,7 +239,7 @@ fn part(
                 names(missing.iter().copied())
             ),
         },
-        || "bring the missing reports in, or waive or defer these sites".into(),
+        || "import the missing reports, or waive or defer these sites".into(),
     ));
     if let Some(least) = rule.min_sites {
         found.push(min_sites("part-min-sites", least, &sites, &of));
@@ -372,12 +373,12 @@ fn closed(now_ms: i64, times: &[ClosedTime]) -> RuleVerdict {
     };
     verdict(
         "closed-times",
-        "it is no time at which promotions are closed".into(),
+        "no closed time is in effect".into(),
         until.is_none(),
         found,
         || match until.flatten() {
             Some(until) => format!("it is over at {}", time::rfc3339(until)),
-            None => "mend the promotion policy".to_owned(),
+            None => "fix the promotion policy".to_owned(),
         },
     )
 }
@@ -391,7 +392,7 @@ fn describe(time: &ClosedTime) -> String {
 }
 
 fn windows(now_ms: i64, rules: &GateRules) -> RuleVerdict {
-    let names: Vec<String> = rules.windows.iter().map(Window::name).collect();
+    let names: Vec<String> = rules.windows.iter().map(PromotionWindow::name).collect();
     let open = |at_ms: i64| rules.windows.iter().any(|window| window.holds(at_ms));
     let now = time::rfc3339(now_ms);
     verdict(
@@ -404,7 +405,7 @@ fn windows(now_ms: i64, rules: &GateRules) -> RuleVerdict {
                 .map(|minute| (now_ms.div_euclid(MINUTE_MS) + minute) * MINUTE_MS);
             match minutes.into_iter().find(|at_ms| open(*at_ms)) {
                 Some(at_ms) => format!("the next one begins at {}", time::rfc3339(at_ms)),
-                None => "mend the promotion policy: no such time comes".to_owned(),
+                None => "fix the promotion policy: no such time comes".to_owned(),
             }
         },
     )
@@ -417,7 +418,7 @@ fn plural(count: usize) -> &'static str {
 /// Names with each one's status, the first few.
 fn names<'a>(sites: impl Iterator<Item = &'a SiteStanding>) -> String {
     let all: Vec<String> = sites
-        .map(|site| format!("`{}` ({})", site.site, site.standing.word()))
+        .map(|site| format!("`{}` ({})", site.site, site.standing.as_str()))
         .collect();
     let more = all.len().saturating_sub(NAMED);
     let mut text = all[..all.len() - more].join(", ");

@@ -18,7 +18,7 @@ pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -
         Some(conflict) => (SiteStatus::Conflict, conflict.sentence(&site.site)),
         None => assess(question, facts, site, needed),
     };
-    // A waiver is no evidence: also where the site confirms, it does not count.
+    // A waiver is not evidence: also where the site confirms, it does not count.
     if (standing != SiteStatus::Confirmed || question.edition >= 2)
         && let Some((status, text)) = excused(question, facts, site, standing, &message)
     {
@@ -66,7 +66,7 @@ fn excused(
             .iter()
             .filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
     };
-    let would_be = format!("it would be `{}`: it {message}", standing.word());
+    let would_be = format!("it would be `{}`: it {message}", standing.as_str());
     let waiver = of_site(ActKind::Waive)
         .filter(|act| act.until_ms() > question.now_ms && facts.counts(act))
         .max_by_key(|act| act.until_ms());
@@ -96,7 +96,7 @@ fn excused(
     }
     let text = format!(
         "was deferred until {until} by {by} ({reason}), and that is over; `{}`: it {message}",
-        standing.word()
+        standing.as_str()
     );
     Some((SiteStatus::Overdue, text))
 }
@@ -187,7 +187,7 @@ fn assess(
     }
     if let Some((first, last)) = site.missing.iter().find(|(_, last)| *last > running.report) {
         let text = format!(
-            "has reports {first} to {last} missing, which may tell of a failure; the next export or \
+            "has reports {first} to {last} missing, which may report a failure; the next export or \
              connection brings them"
         );
         return (SiteStatus::Gap, text);
@@ -348,8 +348,8 @@ fn behind(site: &SiteState, running: &Running, needed: &DesiredBundle) -> String
     );
     match &site.attempt {
         Some(attempt) if attempt.bundle >= needed.number => {
-            let told: String = attempt.sentence().chars().take(300).collect();
-            format!("{text} ({told})")
+            let shown: String = attempt.sentence().chars().take(300).collect();
+            format!("{text} ({shown})")
         }
         _ => text,
     }

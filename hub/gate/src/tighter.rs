@@ -3,7 +3,7 @@
 //! What comes in: the rules of a step that are on record, and those that a question brings. What goes out: rules that ask
 //! for all that either asks for, and the names of what the question asked less for. Pure; it decides nothing.
 
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateRules, PartRule, Window};
+use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow};
 
 use crate::DEFAULT_MAX_AGE_HOURS;
 
@@ -94,8 +94,12 @@ fn closed(
     asked.closed.iter().chain(left).cloned().collect()
 }
 
-fn windows(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) -> Vec<Window> {
-    let within = |new: &Window| recorded.windows.iter().any(|known| is_within(new, known));
+fn windows(
+    recorded: &GateRules,
+    asked: &GateRules,
+    less: &mut Vec<&'static str>,
+) -> Vec<PromotionWindow> {
+    let within = |new: &PromotionWindow| recorded.windows.iter().any(|known| is_within(new, known));
     if recorded.windows.is_empty()
         || (!asked.windows.is_empty() && asked.windows.iter().all(within))
     {
@@ -105,7 +109,7 @@ fn windows(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>
     recorded.windows.clone()
 }
 
-fn is_within(new: &Window, known: &Window) -> bool {
+fn is_within(new: &PromotionWindow, known: &PromotionWindow) -> bool {
     let (Ok(inner), Ok(outer)) = (new.minutes(), known.minutes()) else {
         return false;
     };
@@ -150,7 +154,7 @@ mod tests {
             min_sites: Some(3),
             soak_hours: Some(12),
             approvals: Some(approved(2, &["ann", "bob", "cid"])),
-            windows: vec![Window {
+            windows: vec![PromotionWindow {
                 days: [].into(),
                 from: "08:00".into(),
                 until: "17:00".into(),
@@ -179,7 +183,7 @@ mod tests {
             quorum_percent: Some(100),
             soak_hours: Some(24),
             approvals: Some(approved(2, &["ann", "bob"])),
-            windows: vec![Window {
+            windows: vec![PromotionWindow {
                 days: [].into(),
                 from: "09:00".into(),
                 until: "12:00".into(),

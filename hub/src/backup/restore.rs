@@ -1,7 +1,7 @@
 //! A hub comes back from a backup: all of it is checked, then it gets its names.
 //!
 //! What comes in: a backup, and a folder in which no hub's database is. What goes out: a hub in which gates begin anew, or
-//! the folder as it was. The database is checked under another name and renamed last: what is interrupted is no hub yet,
+//! the folder as it was. The database is checked under another name and renamed last: what is interrupted is not a hub yet,
 //! and the same command again makes it one.
 
 use std::fs;

@@ -66,7 +66,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             if !added {
                 return Err(HubError::Refused {
                     problem: format!("caller `{name}` has a token already"),
-                    help: "give this pipeline a name of its own; or, where the token was lost, repeat with `--replace`: \
+                    help: "give each pipeline its own name; or, where the token was lost, repeat with `--replace`: \
                            whoever uses the one before is refused from then on; nothing was changed"
                         .to_owned(),
                 });

@@ -85,7 +85,7 @@ fn check_names(reading: &Reading, asked: &[String]) -> Result<(), HubError> {
 
 fn print_list(list: &CarrierList) {
     if list.stops.is_empty() {
-        print::data("Nothing to carry: no site has to be gone to.");
+        print::data("Nothing to carry: no site needs a visit.");
     }
     if !list.bundles.is_empty() {
         print::data("Onto the stick:");

@@ -71,7 +71,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     if act.epoch.is_none() {
         print::talk(&format!(
             "note: that machine's reports were refused until now. Bring it this hub's acknowledgement (`outhaul-hub acks \
-             STICK`, or its connection): it begins a numbering of its own. Until its reports come in `{}` does not count",
+             STICK`, or its connection): it starts a new numbering. Until its reports come in `{}` does not count",
             args.site
         ));
     }

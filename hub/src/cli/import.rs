@@ -12,7 +12,7 @@ use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
-const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is mended, run \
+const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
                            `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`";
@@ -23,7 +23,7 @@ const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`)
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
 /// nothing to take in. A file that an earlier import refused and that did not change since is named again and changes
-/// no exit code: it was told then, and must not hide what a later stick brings.
+/// no exit code: it was reported then, and must not hide what a later stick brings.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub import /media/stick --state hub\n  \
@@ -164,7 +164,7 @@ fn text(done: &Imported) {
     if is_refused("too-many") {
         print::talk(
             "help: `outhaul-hub site requests` lists who waits; `outhaul-hub site reject` makes room: a false request \
-             by its fingerprint, or with `--network` what strangers sent; then import again",
+             by its fingerprint, or with `--network` all that came over the network; then import again",
         );
     }
     if is_refused("other-key") {

@@ -19,7 +19,7 @@ const MAX_LISTED: u32 = 20_000;
 #[command(after_help = "Example:\n  outhaul-hub site requests --state hub")]
 pub(crate) struct List {}
 
-/// Reject a false request, so that it does not come back, or everything that strangers sent
+/// Reject a false request, so that it does not come back, or everything that anybody sent
 ///
 /// A rejected site that was wanted after all gets a new kit: `outhaul site enrol` at the centre writes it.
 #[derive(Debug, clap::Args)]

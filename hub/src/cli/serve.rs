@@ -1,4 +1,4 @@
-//! `outhaul-hub serve`: the page and the API, until told to stop.
+//! `outhaul-hub serve`: the page and the API, until stopped.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
     if tls.is_none() && !args.listen.ip().is_loopback() && !args.insecure_plain_http {
         return Err(HubError::Usage {
             problem: format!(
-                "`{}` is not this machine alone, and there is no TLS",
+                "`{}` can be reached from other machines, and no TLS is configured",
                 args.listen
             ),
             help:

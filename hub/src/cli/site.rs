@@ -167,7 +167,7 @@ fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), HubError> {
 /// The request in a file, or the one that waits for a site of this name.
 fn request(hub: &mut Hub, args: &Add) -> Result<Vec<u8>, HubError> {
     let path = &args.request;
-    // A folder of a site's name, such as its kit's, is no request.
+    // A folder of a site's name, such as its kit's, is not a request.
     if path.exists() && !path.is_dir() {
         return Ok(media::read_file(path, MAX_ENVELOPE_BYTES as u64)?);
     }

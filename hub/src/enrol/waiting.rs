@@ -1,12 +1,12 @@
 //! Requests that wait: kept side by side within bounds, and found again by name and fingerprint.
 //!
 //! What comes in: checked requests that nothing approves by itself. What goes out: rows that a person sees
-//! with their fingerprint before anything is approved. What comes over the network has bounds of its own,
-//! so that strangers can neither fill the store nor keep out what somebody brings in a file, or what a
+//! with their fingerprint before anything is approved. What comes over the network has its own bounds,
+//! so that untrusted parties can neither fill the store nor keep out what somebody brings in a file, or what a
 //! kit or an order lets in. It never replaces and never chooses.
 
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};
-use crate::store::{Origin, PendingRequest, Session};
+use crate::store::{PendingRequest, RequestOrigin, Session};
 
 /// Most requests from files that wait.
 const MAX_FROM_FILES: i64 = 10_000;
@@ -55,7 +55,7 @@ pub fn select(waiting: Vec<PendingRequest>, fingerprint: &str, kit: &str) -> Sel
 pub(super) fn expected(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Option<Enrolled>, EnrolError> {
     let site = checked.request.site.as_str();
@@ -83,7 +83,7 @@ pub(super) fn expected(
 pub(super) fn keep(
     session: &Session<'_>,
     checked: &CheckedRequest,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     now_ms: i64,
 ) -> Result<Enrolled, EnrolError> {
     let site = checked.request.site.as_str();
@@ -119,11 +119,11 @@ pub(super) fn keep(
 
 fn refuse_too_many(
     session: &Session<'_>,
-    origin: Origin<'_>,
+    origin: RequestOrigin<'_>,
     site: &str,
 ) -> Result<(), EnrolError> {
     let counts = session.waiting_requests(origin, site)?;
-    let network = origin.lane != Origin::FILE.lane;
+    let network = origin.lane != RequestOrigin::FILE.lane;
     let lane = if network {
         (counts.lane, MAX_FROM_NETWORK, "from the network")
     } else {

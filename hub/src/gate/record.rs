@@ -37,7 +37,7 @@ pub struct Asked {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Several steps lead from the environment, each with rules of its own.
+    /// Several steps lead from the environment, each with its own rules.
     #[error(
         "rules are on record for several steps from `{environment}`: to {known}; say which (`to`)"
     )]
@@ -335,7 +335,7 @@ pub fn keep(
         at_ms: now_ms,
         environment: decision.environment.clone(),
         commit: decision.commit.clone(),
-        verdict: decision.verdict.word().to_owned(),
+        verdict: decision.verdict.as_str().to_owned(),
         asked_by: asked_by.to_owned(),
     };
     let (text, lines) = kept(decision, &question.rules);

@@ -126,7 +126,7 @@ fn config(number: u64) -> BTreeMap<String, String> {
     )])
 }
 
-/// The site `special` is to have a config of its own, and `canary` an assignment that no other has.
+/// The site `special` is to have a separate config, and `canary` an assignment that no other has.
 fn desired(number: u64) -> Vec<DesiredAssignment> {
     let one = |(assignment, config_version)| DesiredAssignment {
         assignment,
@@ -260,8 +260,8 @@ fn opens_when_every_site_confirms_and_keeps_the_evidence() {
 fn an_assignment_for_some_sites_is_expected_of_nobody_else() {
     World::new().with([well("a", 2), well("b", 2)]).open();
     let decision = World::new().with([well("canary", 2)]).closed("unconfirmed");
-    let told = format!("{decision:?}");
-    assert!(told.contains("says nothing of `trial`"), "{told}");
+    let reported = format!("{decision:?}");
+    assert!(reported.contains("says nothing of `trial`"), "{reported}");
 }
 
 #[test]

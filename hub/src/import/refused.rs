@@ -20,11 +20,11 @@ use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::{IngestRefusal, StoreError};
 
-/// The rule of what is no regular file, or cannot be read.
+/// The rule of what is not a regular file, or cannot be read.
 const UNUSABLE: &str = "unusable-entry";
 /// The rule of a file of reports without a byte.
 pub(super) const EMPTY: &str = "empty-file";
-/// Rules about what a person can put right, on the stick or at this hub: these refusals are news until somebody did.
+/// Rules about what a person can fix, on the stick or at this hub: these refusals are shown as open until somebody did.
 const OPEN: [&str; 5] = ["too-many", "unknown-site", "other-key", EMPTY, UNUSABLE];
 /// Bytes of a file that make its digest, beside its size: all of a file of reports, and of a bundle more than a hub
 /// reads.
@@ -53,7 +53,7 @@ pub struct RefusedFile {
     pub rule: String,
     /// What was expected and found.
     pub reason: String,
-    /// Whether an earlier import refused these bytes for the same: it was told then, and nothing new came.
+    /// Whether an earlier import refused these bytes for the same: it was reported then, and nothing new came.
     pub known: bool,
     /// Whether it is a matter of trust.
     #[serde(skip)]
@@ -81,8 +81,8 @@ impl RefusedFile {
         Self::whole(&error.path, UNUSABLE, error.source.to_string(), false)
     }
 
-    /// What an import ends with for it. What was refused before and is unchanged is no news: whoever carries the stick
-    /// was told, and a file that nobody removes must not hide what a later visit brings.
+    /// What an import ends with for it. What was refused before and is unchanged is not reported again: whoever transports the stick
+    /// was reported, and a file that nobody removes must not hide what a later visit brings.
     pub fn exit_code(&self) -> u8 {
         match (self.known, self.is_trust) {
             (true, _) => 0,
@@ -105,7 +105,7 @@ pub(super) struct RefusedBytes {
 
 impl RefusedBytes {
     /// The refusals from place `from` on, which are those of one file; `None` where there is none, or one that stays
-    /// news.
+    /// new.
     ///
     /// # Errors
     /// [`FileError`] when the file cannot be read again.
@@ -180,8 +180,8 @@ pub(super) fn record(
                 }
             }
             session.forget_refused()?;
-            let news = |one: &&RefusedFile| !one.known && one.rule != UNUSABLE;
-            for one in refused[from..].iter().filter(news).take(MAX_RECORDED) {
+            let is_new = |one: &&RefusedFile| !one.known && one.rule != UNUSABLE;
+            for one in refused[from..].iter().filter(is_new).take(MAX_RECORDED) {
                 session.add_refusal(&IngestRefusal {
                     at_ms: now_ms,
                     source: text::file_name(Path::new(&one.file)),

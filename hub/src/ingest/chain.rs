@@ -1,7 +1,7 @@
 //! Where a report belongs in its chain: whether its numbers can be, and what is on record around it.
 //!
 //! What comes in: a report and the store. What goes out: whether it is new, why it contradicts its
-//! neighbours, or whether the one after it vouches for it. It writes nothing.
+//! neighbours, or whether the one after it confirms it. It writes nothing.
 
 use outhaul_bundle::report::{Report, ReportEvent};
 
@@ -27,7 +27,7 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
     ] {
         if !(0..=LAST_MS).contains(&ms) {
             return Some(format!(
-                "report {} has {ms} ms as {what}, which is no time between 1970 and 9999",
+                "report {} has {ms} ms as {what}, which is not between 1970 and 9999",
                 report.number
             ));
         }
@@ -44,7 +44,7 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
 }
 
 /// Whether the report after this one is on record and names this very one as the one before: then the key
-/// that signed that one vouches for this one, whoever signed it. So the reports of a site that changed its
+/// that signed that one confirms this one, whoever signed it. So the reports of a site that changed its
 /// key on the way, or was enrolled again, are complete.
 pub(super) fn is_covered(
     session: &Session<'_>,

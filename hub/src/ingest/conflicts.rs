@@ -81,7 +81,7 @@ pub(super) fn look(
     let begun = |(epoch, ms): (&String, &i64)| {
         *ms > choice.at_ms && epoch.as_str() != report.epoch.as_str()
     };
-    // The machine that was chosen by a refused report begins one numbering of its own.
+    // The machine that was chosen by a refused report begins a new numbering.
     if choice.epoch.is_none() && !starts.iter().any(begun) {
         return Ok(());
     }

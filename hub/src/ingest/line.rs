@@ -31,7 +31,7 @@ pub(super) struct LineRefusal {
     pub site: Option<String>,
     pub rule: &'static str,
     pub reason: String,
-    /// A report that no key signed that may, but that the one after it could vouch for.
+    /// A report that no key signed that may, but that the one after it could confirm.
     pub held: Option<Box<SignedReport>>,
     /// The site and epoch of a rightly signed report that contradicts what is on record.
     pub exchanged: Option<(String, String)>,
@@ -49,18 +49,18 @@ impl LineRefusal {
     }
 }
 
-/// Why a report may be believed.
+/// Why a report may be accepted.
 #[derive(Debug, Clone)]
 enum Signed {
     /// The very payload is on record.
     OnRecord,
     /// By the site's key of this generation.
     By(i64),
-    /// By no key of the site; why. Only the report after it can vouch for it.
+    /// By no key of the site; why. Only the report after it can confirm it.
     ByNobody(String),
 }
 
-/// A report that its site's key signed, that is on record already, or that another may vouch for.
+/// A report that its site's key signed, that is on record already, or that another may confirm.
 #[derive(Debug)]
 pub(super) struct SignedReport {
     report: Report,

@@ -7,7 +7,7 @@ use outhaul_signer::key::SigningKey;
 use super::*;
 use crate::enrol::{self, Enrolled};
 use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
-use crate::store::Origin;
+use crate::store::RequestOrigin;
 
 mod attacks;
 mod forks;
@@ -242,7 +242,7 @@ fn a_replaced_key_may_finish_its_epoch_and_start_none() {
 
 fn receive(store: &mut Store, site: &Site) -> Result<Enrolled, enrol::EnrolError> {
     let checked = enrol::check(&site.request(), FLEET).unwrap();
-    store.write(|session| enrol::receive(session, &checked, Origin::FILE, 3))
+    store.write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, 3))
 }
 
 fn waiting(store: &mut Store) -> Vec<String> {
@@ -327,11 +327,11 @@ fn a_request_that_proves_another_kit_than_the_announced_one_is_not_stored() {
 #[test]
 fn strangers_fill_their_own_room_only_and_one_command_empties_it() {
     let mut store = Store::in_memory().unwrap();
-    let from = |store: &mut Store, site: &str, origin: Origin<'_>| {
+    let from = |store: &mut Store, site: &str, origin: RequestOrigin<'_>| {
         let checked = enrol::check(&Site::new(site, "dev", "drone").request(), FLEET).unwrap();
         store.write(|session| enrol::receive(session, &checked, origin, 3))
     };
-    let address = |peer| Origin {
+    let address = |peer| RequestOrigin {
         lane: "network",
         peer,
     };
@@ -347,14 +347,14 @@ fn strangers_fill_their_own_room_only_and_one_command_empties_it() {
             .contains("64 requests from this address"),
         "{refused}"
     );
-    for origin in [address("10.0.0.2"), Origin::FILE] {
+    for origin in [address("10.0.0.2"), RequestOrigin::FILE] {
         let done = from(&mut store, &format!("real-{}", origin.lane), origin).unwrap();
         assert_eq!(done, Enrolled::Waiting);
     }
     for _ in 0..7 {
-        from(&mut store, "real-file", Origin::FILE).unwrap();
+        from(&mut store, "real-file", RequestOrigin::FILE).unwrap();
     }
-    let refused = from(&mut store, "real-file", Origin::FILE).unwrap_err();
+    let refused = from(&mut store, "real-file", RequestOrigin::FILE).unwrap_err();
     assert!(
         refused.to_string().contains("8 requests for this site"),
         "{refused}"

@@ -9,7 +9,7 @@ use super::*;
 use crate::enrol;
 use crate::fake::{FLEET, NEW, Site, TOKEN, name, stream};
 use crate::ingest::{Batch, Ingested, ingest};
-use crate::store::{Origin, Signed, Store};
+use crate::store::{RequestOrigin, Signed, Store};
 
 struct Fixture {
     store: Store,
@@ -42,7 +42,7 @@ impl Fixture {
     fn receive(&mut self, request: &[u8]) -> Result<Enrolled, EnrolError> {
         let checked = enrol::check(request, FLEET)?;
         self.store
-            .write(|session| enrol::receive(session, &checked, Origin::FILE, 20))
+            .write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, 20))
     }
 
     fn order(&mut self, number: u64, token: &str, what: Instruction) {

@@ -10,13 +10,13 @@ use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::orders;
-use crate::store::{Act, ActKind, Carrier, Origin, Signed, Store};
+use crate::store::{Act, ActKind, Carrier, RequestOrigin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
-use crate::view::{Fleet, Reading};
+use crate::view::{FleetView, Reading};
 
 pub(super) const NOW: i64 = 1_795_000_000_000;
 
-fn view(store: &mut Store) -> Fleet {
+fn view(store: &mut Store) -> FleetView {
     store
         .read(|session| Reading::take(session, NOW))
         .unwrap()
@@ -24,7 +24,7 @@ fn view(store: &mut Store) -> Fleet {
 }
 
 /// A fleet in which every state occurs.
-fn varied() -> Fleet {
+fn varied() -> FleetView {
     view(&mut varied_store())
 }
 
@@ -66,9 +66,9 @@ pub(super) fn varied_store() -> Store {
         panic!("eight sites");
     };
     let hostile = "<script>alert('x')</script>";
-    let mut told = drifted.event(2, NEW, G::Active, C::Drifted);
-    told.assignments[0].message = format!("somebody changed {hostile}");
-    told.assignments[1].status = C::Compliant;
+    let mut reported = drifted.event(2, NEW, G::Active, C::Drifted);
+    reported.assignments[0].message = format!("somebody changed {hostile}");
+    reported.assignments[1].status = C::Compliant;
     let mut broken = failed.event(2, NEW, G::Failed, C::Failed);
     broken.message = "task `install package` failed: no space left on device".into();
     behind.started();
@@ -76,7 +76,7 @@ pub(super) fn varied_store() -> Store {
         (HOUR_MS, vec![ok.active(1, OLD), ok.active(2, NEW)]),
         (
             2 * HOUR_MS,
-            vec![drifted.say(ReportEvent::Observation(told))],
+            vec![drifted.say(ReportEvent::Observation(reported))],
         ),
         (
             3 * HOUR_MS,
@@ -114,7 +114,7 @@ pub(super) fn varied_store() -> Store {
 }
 
 /// The page without its style sheet and empty lines.
-fn body(fleet: &Fleet) -> String {
+fn body(fleet: &FleetView) -> String {
     main_of(&render(fleet).unwrap())
 }
 
@@ -133,7 +133,7 @@ fn every_state_has_its_words() {
 }
 
 /// Sites with orders in every state, and with slips.
-fn ordered() -> Fleet {
+fn ordered() -> FleetView {
     let mut store = Store::in_memory().unwrap();
     let [mut done, mut waits, mut refuses, gone] =
         ["drone-done", "drone-waits", "drone-refuses", "drone-gone"]
@@ -179,7 +179,7 @@ fn ordered() -> Fleet {
             })
             .unwrap();
     }
-    let told = |site: &mut Site, number, what: &str, message: &str| {
+    let reported = |site: &mut Site, number, what: &str, message: &str| {
         let enrolment = site.enrolment(fake::TOKEN);
         site.say(ReportEvent::OrderDone {
             number,
@@ -203,10 +203,10 @@ fn ordered() -> Fleet {
         enrolment: refuses.enrolment(fake::TOKEN),
     };
     let lines = [
-        told(&mut done, 1, "approve", "the centre approved this site"),
+        reported(&mut done, 1, "approve", "the centre approved this site"),
         slip(&mut done, "dev-drone.slip", 3, 1),
         slip(&mut done, "the typed slip", 1, 2),
-        told(
+        reported(
             &mut done,
             2,
             "rekey",
@@ -258,7 +258,7 @@ fn two_requests_for_one_site_show_as_a_conflict_with_their_fingerprints() {
     ];
     for site in &both {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
-        let origin = Origin {
+        let origin = RequestOrigin {
             lane: "network",
             peer: "10.0.0.9",
         };

@@ -33,7 +33,7 @@ use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
 use crate::ingest::{Batch, Intake};
 use crate::state::StateError;
-use crate::store::{NETWORK, Origin};
+use crate::store::{NETWORK, RequestOrigin};
 use crate::time;
 
 /// Largest body of reports, in bytes.
@@ -245,7 +245,7 @@ async fn requests(
             let result = shared
                 .change(move |hub| {
                     let address = peer.network().to_string();
-                    let origin = Origin {
+                    let origin = RequestOrigin {
                         lane: "network",
                         peer: &address,
                     };

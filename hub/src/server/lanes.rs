@@ -3,7 +3,7 @@
 //! What comes in: a peer that begins to send a body, and each piece of it. What goes out: room at once, for
 //! anybody. When a lane is full, a body gives way: of the peer that holds most of the lane, the one that
 //! has been idle for longest. A body that flows is therefore never kept waiting by bodies that do not, nor
-//! one peer by another that opens many. Each kind of request has a lane of its own.
+//! one peer by another that opens many. Each kind of request has a separate lane.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -134,7 +134,7 @@ fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
     get,
     path = path::SITES,
     tag = "read",
-    summary = "What each site should run, does run, and when it was heard of",
+    summary = "What each site should run, does run, and when it last reported",
     params(
         ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),

@@ -1,7 +1,7 @@
 //! Metrics in Prometheus's text form: how the fleet stands, what came in, what gates said.
 //!
 //! What comes in: the store, read some sites at a time, and what was counted since the start. What goes out: text. No
-//! site has a series of its own: a hundred thousand of them would drown whoever collects them.
+//! site has a separate series: a hundred thousand of them would drown whoever collects them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

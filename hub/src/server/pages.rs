@@ -98,14 +98,14 @@ fn html_of(html: String) -> Response {
 type Page = Result<Response, Wrong>;
 /// A question of a page, or why it cannot be read.
 type Asked<T> = Result<Params<T>, Problem>;
-/// A name in an address, or why it is none.
+/// A name in an address, or why it is not one.
 type Named = Result<Path<String>, PathRejection>;
 
 fn name_of(name: Named) -> Result<String, Wrong> {
     let wrong = |_| {
         Wrong::new(
             StatusCode::BAD_REQUEST,
-            "the name in this address is no text",
+            "the name in this URL is not UTF-8 text",
         )
     };
     name.map(|Path(name)| name).map_err(wrong)
@@ -282,7 +282,7 @@ async fn decisions(State(shared): State<Arc<Shared>>, asked: Asked<DecisionsQues
     Ok(html_of(html.await?))
 }
 
-/// A name as somebody wrote it in an address, cut where it is none.
+/// A name as somebody wrote it in an address, cut where it is not one.
 fn cut(name: &str) -> String {
     name.chars().take(LONGEST).collect()
 }

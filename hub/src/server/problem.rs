@@ -1,4 +1,4 @@
-//! An answer that says what went wrong, without telling strangers more than they need.
+//! An answer that says what went wrong, without telling untrusted parties more than they need.
 //!
 //! What comes in: a status and a sentence, or an error of the hub. What goes out: JSON with `error`. The
 //! whole chain of an error goes to the journal only.
@@ -140,7 +140,7 @@ impl<T: Question, S: Send + Sync> FromRequestParts<S> for Params<T> {
 
 impl From<HubError> for Problem {
     fn from(error: HubError) -> Self {
-        // The whole chain goes to the journal; the peer is told only that this hub has a problem.
+        // The whole chain goes to the journal; the peer learns only that this hub has a problem.
         tracing::error!(error = chain(&error), "a request failed");
         if matches!(&error, HubError::State(StateError::Replaced { .. })) {
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, GONE);

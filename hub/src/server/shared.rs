@@ -1,4 +1,4 @@
-//! What all requests share: one writer, a pool of readers, a connection of its own for liveness, and lanes.
+//! What all requests share: one writer, a pool of readers, a separate connection for liveness, and lanes.
 //!
 //! What comes in: work on the store. What goes out: its result, worked out off the event loop. Readers wait
 //! neither for one another nor for the writer, and whether the store answers is never asked through a
@@ -20,7 +20,7 @@ use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::{IngestRefusal, NETWORK, Store};
 use crate::time;
-use crate::view::{Fleet, Reading};
+use crate::view::{FleetView, Reading};
 
 /// Connections that answer questions.
 pub(super) const READERS: usize = 8;
@@ -242,7 +242,7 @@ impl Shared {
     /// Everything that is shown, turned into `T` off the event loop as well.
     pub(super) async fn fleet<T: Send + 'static>(
         self: &Arc<Self>,
-        shown: impl FnOnce(Fleet) -> Result<T, HubError> + Send + 'static,
+        shown: impl FnOnce(FleetView) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
         let now_ms = time::now_ms();
         self.look(move |store, fleet| {
@@ -252,7 +252,7 @@ impl Shared {
         .await
     }
 
-    /// Records a refusal, as long as there are few of them: strangers must not keep the store busy.
+    /// Records a refusal, as long as there are few of them: untrusted parties must not keep the store busy.
     pub(super) async fn refuse(
         self: &Arc<Self>,
         rule: &str,

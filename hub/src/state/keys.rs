@@ -54,7 +54,7 @@ pub(super) fn save(key: &SigningKey, path: &Path, secret: Option<&Secret>) -> Re
     }
 }
 
-/// A key that others can read is no secret: nothing is done beside it, also where nothing is signed.
+/// A key that others can read is not secret: nothing is done beside it, also where nothing is signed.
 pub(super) fn refuse_open_to_others(path: &Path) -> Result<(), KeyError> {
     let open = path
         .metadata()

@@ -151,12 +151,12 @@ proptest! {
             let part: Vec<_> = part.iter().map(|at| lines[*at].clone()).collect();
             let batch = Batch { fleet: FLEET, via: "test", received_ms: 100 };
             ingest(&mut store, part.concat().as_slice(), &batch).unwrap();
-            let (kept, told) = store
+            let (kept, reported) = store
                 .read(|session| {
                     Ok::<_, StoreError>((session.site_states()?, session.site_states_from_history()?))
                 })
                 .unwrap();
-            prop_assert_eq!(&kept, &told);
+            prop_assert_eq!(&kept, &reported);
             // The verifier of an audit export comes to the same from the signed reports alone.
             let mut folded = SiteState {
                 newest: None,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: one consistent reading of the store, and the time. What goes out: a [`CarrierList`]. Each site that is not
 //! revoked is in it exactly once, as a stop or as left out with its reason. It reads nothing else, and never takes a site for
-//! one that needs no visit because it was not heard of.
+//! one that needs no visit because it did not report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,7 +157,7 @@ fn purpose(state: &SiteState, row: &SiteRow) -> Result<bool, String> {
             Ok(false)
         }
         BundleStatus::Current => Err(format!(
-            "runs the newest bundle, and no report of it is missing; last heard of {}",
+            "runs the newest bundle, and no report of it is missing; last contact {}",
             row.last_seen_ago
         )),
         BundleStatus::Unknown => Err(unknown(row)),

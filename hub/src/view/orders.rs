@@ -1,7 +1,7 @@
 //! Orders and slips of a site, in the words that people read.
 //!
 //! What comes in: what the store knows of an order or a slip. What goes out: flat rows for the page and
-//! the API. A revoked site's reports are refused, so that nothing can be told of its revocation.
+//! the API. A revoked site's reports are refused, so that nothing can be known of its revocation.
 
 use outhaul_bundle::Instruction;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct OrderRow {
     pub stream: Option<String>,
     /// The number of that bundle.
     pub bundle: Option<u64>,
-    /// `pending` until the site told of it; `done`; `refused`, which is for good; `revoked`;
+    /// `pending` until the site reported about it; `done`; `refused`, which is for good; `revoked`;
     /// `void` when the site was enrolled anew.
     pub status: &'static str,
     /// When the hub received the report of it, RFC 3339.
@@ -42,7 +42,7 @@ pub struct SlipRow {
     pub brought_time: String,
     /// The newest bundle number that it tells of.
     pub bundle: u64,
-    /// Its file's name, or what stands for a typed one.
+    /// Its file's name, or the name of a typed one.
     pub source: String,
     /// When the hub received the report of it, RFC 3339.
     pub told_at: String,
@@ -51,10 +51,10 @@ pub struct SlipRow {
 impl From<&SiteOrder> for OrderRow {
     fn from(order: &SiteOrder) -> Self {
         let carrier = order.carrier.as_ref();
-        let told = order.told.as_ref();
-        let (status, message) = match told {
-            Some(told) if told.done => ("done", told.message.clone()),
-            Some(told) => ("refused", told.message.clone()),
+        let reported = order.reported.as_ref();
+        let (status, message) = match reported {
+            Some(reported) if reported.done => ("done", reported.message.clone()),
+            Some(reported) => ("refused", reported.message.clone()),
             None if order.what == Instruction::Revoke => (
                 "revoked",
                 "this hub takes no reports of the site any more".to_owned(),
@@ -65,7 +65,7 @@ impl From<&SiteOrder> for OrderRow {
             ),
             None => ("pending", String::new()),
         };
-        let kind = order.what.word();
+        let kind = order.what.as_str();
         let what = match &order.what {
             Instruction::Approve { key } => format!("{kind} key {:.12}", key.hex()),
             Instruction::Move { to, first } => format!(
@@ -82,8 +82,8 @@ impl From<&SiteOrder> for OrderRow {
             stream: carrier.map(|c| format!("{}/{}", c.environment, c.cluster_type)),
             bundle: carrier.map(|c| c.bundle),
             status,
-            told_at: told.map(|told| time::rfc3339(told.received_ms)),
-            site_time: told.map(|told| time::rfc3339(told.wall_ms)),
+            told_at: reported.map(|reported| time::rfc3339(reported.received_ms)),
+            site_time: reported.map(|reported| time::rfc3339(reported.wall_ms)),
             message,
         }
     }

@@ -12,7 +12,7 @@ use crate::gate::DEFAULT_MAX_AGE_HOURS;
 use crate::store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 use crate::time::{self, HOUR_MS};
 
-/// Whether a site is heard of.
+/// Whether a site reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {
@@ -84,13 +84,13 @@ pub struct SiteRow {
     pub role: String,
     /// First digits of its key's id.
     pub key: String,
-    /// Whether it is heard of.
+    /// Whether it reports.
     pub connection: Connection,
     /// When the hub received its newest report, RFC 3339.
     pub last_seen: Option<String>,
     /// The same for people.
     pub last_seen_ago: String,
-    /// By which road that report came.
+    /// By which transport that report came.
     pub via: Option<String>,
     /// When that report was made, by the site's clock, RFC 3339.
     pub site_time: Option<String>,
@@ -162,7 +162,7 @@ pub struct AssignmentRow {
     pub desired_config: Option<String>,
     /// The config version that runs.
     pub actual_config: Option<String>,
-    /// `compliant`, `drifted`, `failed`, `in_progress`, or `waiting` when the site has not told of
+    /// `compliant`, `drifted`, `failed`, `in_progress`, or `waiting` when the site has not reported
     /// the version that is wanted.
     pub status: String,
     /// What the reconciler said.
@@ -362,7 +362,7 @@ pub(super) fn assignments(reading: &Reading) -> Vec<AssignmentRow> {
                 .map(|actual| actual.config_version.clone())
                 .filter(|version| !version.is_empty());
             let shows_none = actual.is_some() && actual_config.is_none();
-            // What an older bundle says of an assignment is no word about the one that is wanted, even
+            // What an older bundle says of an assignment is not a word about the one that is wanted, even
             // where the config is the same.
             let same = want.is_none()
                 || ((desired_config == actual_config || shows_none)

@@ -225,7 +225,7 @@ fn gaps(
 }
 
 /// What a report states, in words.
-struct Words {
+struct ReportText {
     kind: &'static str,
     status: String,
     text: String,
@@ -237,8 +237,8 @@ fn row(received: &ReceivedReport) -> TimelineRow {
     let report = Envelope::from_json(&received.envelope)
         .ok()
         .and_then(|envelope| Report::from_bytes(envelope.unverified_payload()).ok());
-    let words = match &report {
-        Some(report) => words(&report.event),
+    let report_text = match &report {
+        Some(report) => report_text(&report.event),
         None => plain(
             "other",
             "this hub cannot read this report any more".to_owned(),
@@ -248,10 +248,10 @@ fn row(received: &ReceivedReport) -> TimelineRow {
         epoch: received.epoch.clone(),
         number: received.number,
         digest: received.digest.clone(),
-        kind: words.kind,
-        status: words.status,
-        text: words.text,
-        amiss: words.amiss,
+        kind: report_text.kind,
+        status: report_text.status,
+        text: report_text.text,
+        amiss: report_text.amiss,
         received_at: time::rfc3339(received.received_ms),
         site_time: time::rfc3339(received.wall_ms),
         clock_trusted: received.clock_trusted,
@@ -259,8 +259,8 @@ fn row(received: &ReceivedReport) -> TimelineRow {
     }
 }
 
-fn plain(kind: &'static str, text: String) -> Words {
-    Words {
+fn plain(kind: &'static str, text: String) -> ReportText {
+    ReportText {
         kind,
         status: String::new(),
         text,
@@ -275,7 +275,7 @@ fn with(text: String, message: &str) -> String {
     }
 }
 
-fn words(event: &ReportEvent) -> Words {
+fn report_text(event: &ReportEvent) -> ReportText {
     match event {
         ReportEvent::Generation(seen) | ReportEvent::Observation(seen) => {
             let mut text = format!("bundle {}", seen.number);
@@ -295,14 +295,14 @@ fn words(event: &ReportEvent) -> Words {
                 let text = format!("`{}` {status}", result.name);
                 (status != "compliant").then(|| with(text, &result.message))
             });
-            Words {
+            ReportText {
                 kind,
                 status: state_name(seen.state).to_owned(),
                 text: with(text, &seen.message),
                 amiss: amiss.collect(),
             }
         }
-        ReportEvent::Cluster(seen) => Words {
+        ReportEvent::Cluster(seen) => ReportText {
             kind: "cluster",
             status: cluster_state(seen.state).to_owned(),
             text: with(format!("what `{}` shows", seen.reconciler), &seen.message),
@@ -312,7 +312,7 @@ fn words(event: &ReportEvent) -> Words {
             source,
             rule,
             message,
-        } => Words {
+        } => ReportText {
             status: "refused".to_owned(),
             ..plain("refusal", format!("`{source}`, {rule}: {message}"))
         },
@@ -349,7 +349,7 @@ fn words(event: &ReportEvent) -> Words {
                     value.key, value.assignment
                 ))
             });
-            Words {
+            ReportText {
                 amiss: unused.collect(),
                 ..plain("values", message.clone())
             }
@@ -371,7 +371,7 @@ fn words(event: &ReportEvent) -> Words {
             what,
             message,
             ..
-        } => Words {
+        } => ReportText {
             status: "done".to_owned(),
             ..plain("order", with(format!("order {number}, {what}"), message))
         },
@@ -380,7 +380,7 @@ fn words(event: &ReportEvent) -> Words {
             what,
             message,
             ..
-        } => Words {
+        } => ReportText {
             status: "refused".to_owned(),
             ..plain("order", with(format!("order {number}, {what}"), message))
         },

@@ -1,7 +1,7 @@
 //! What people decided about gates: approvals, waivers, deferrals, and what of it was withdrawn.
 //!
 //! What comes in: who decided what, why, and until when. What goes out: the same, in the order in which it was
-//! recorded. Nothing is changed or removed: a withdrawal is an entry of its own, and each entry names the digest
+//! recorded. Nothing is changed or removed: a withdrawal is a separate entry, and each entry names the digest
 //! of the one before it.
 
 use outhaul_gate::facts::{Act, ActKind};
@@ -36,7 +36,7 @@ impl Session<'_> {
             &text,
             params![
                 id,
-                act.kind.word(),
+                act.kind.as_str(),
                 act.environment,
                 act.commit,
                 act.site,
@@ -113,7 +113,7 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub(super) fn acts_of(&self, kind: ActKind) -> Result<Vec<Act>, StoreError> {
         let text = format!("SELECT {COLUMNS} FROM gate_acts WHERE kind = $1 ORDER BY id");
-        self.acts_by(&text, params![kind.word()])
+        self.acts_by(&text, params![kind.as_str()])
     }
 
     fn acts_by(&self, text: &str, bounds: impl rusqlite::Params) -> Result<Vec<Act>, StoreError> {
@@ -147,7 +147,7 @@ impl Session<'_> {
 
 fn read(row: &Row<'_>) -> Result<Result<Act, StoreError>, rusqlite::Error> {
     let word: String = row.get(1)?;
-    let Some(kind) = ActKind::ALL.into_iter().find(|kind| kind.word() == word) else {
+    let Some(kind) = ActKind::ALL.into_iter().find(|kind| kind.as_str() == word) else {
         let what = format!("an entry about gates of kind `{word}`");
         return Ok(Err(StoreError::Corrupt { what }));
     };

@@ -1,7 +1,7 @@
 //! Sites of which two machines report with one key, and what people chose.
 //!
 //! What comes in: reports that a site's key signed and that contradict what is on record. What goes out: the conflicts
-//! that are open, worked out by the gate's own function. Nothing is changed or removed; a choice is an entry of its own.
+//! that are open, worked out by the gate's own function. Nothing is changed or removed; a choice is a separate entry.
 //! An epoch that a choice set aside is kept, and is not the site's present one.
 
 use std::collections::BTreeMap;

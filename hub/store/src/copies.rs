@@ -1,7 +1,7 @@
 //! Copies of the database: made whole, and checked before one becomes a hub's.
 //!
 //! What comes in: an open store and a file to copy it to; or a file that claims to be such a copy. What goes out: a copy of
-//! one moment, also while a server writes; or what is wrong with the file. Nothing of a file is believed before its
+//! one moment, also while a server writes; or what is wrong with the file. Nothing of a file is trusted before its
 //! schema is the very one that this program makes: no trigger, view or table of somebody else is ever run.
 
 use std::path::Path;
@@ -195,7 +195,7 @@ fn same_schema(found: &[Entry], known: &[Entry]) -> Result<(), StoreError> {
     let of = |(kind, name, ..): &Entry| format!("{kind} `{name}`");
     if let Some(foreign) = found.iter().rev().find(|one| !known.contains(one)) {
         return Err(unsound(format!(
-            "its {} is none that this program makes",
+            "its {} was not made by this program",
             of(foreign)
         )));
     }

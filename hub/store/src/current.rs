@@ -257,7 +257,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// The newest that each site told of a bundle above the one that it runs: on its way, turned away, or
+    /// The newest that each site reported about a bundle above the one that it runs: on its way, turned away, or
     /// left again. A look at what runs does not end it; a bundle that takes its place does.
     fn attempts(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Attempt>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(

@@ -1,4 +1,4 @@
-//! Desired state: what verified bundles say should run, and the metadata that vouched for them.
+//! Desired state: what verified bundles say should run, and the metadata that listed them.
 //!
 //! What comes in: bundles whose signatures `desired` has checked. What goes out: the bundles of a
 //! stream, and what the update framework's client remembers per stream. A recorded bundle never changes.

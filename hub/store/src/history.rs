@@ -142,7 +142,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// The newest that each site told of a bundle above the one that it runs: on its way, turned away, or
+    /// The newest that each site reported about a bundle above the one that it runs: on its way, turned away, or
     /// left again. A look at what runs does not end it; a bundle that takes its place does.
     fn history_attempts(&self) -> Result<BTreeMap<String, Attempt>, StoreError> {
         let newest = newest_observations("WHERE o.running = 1");

@@ -1,4 +1,4 @@
-//! The hub's memory: one SQLite file, append-only where it tells what happened.
+//! The hub's state: one SQLite file, append-only where it tells what happened.
 //!
 //! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
 //! and the current state, which follows from the reports and is kept beside them (`current`, `kept`). Every statement is written so that
@@ -48,7 +48,7 @@ pub use outhaul_gate::facts::{
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
-pub use requests::{Origin, PendingRequest};
+pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 
@@ -158,7 +158,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the file is no database any more, or a damaged one.
+    /// Whether the file is not a database any more, or a damaged one.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         matches!(self.code(), Some(DatabaseCorrupt | NotADatabase))

@@ -1,4 +1,4 @@
-//! Orders that verified bundles carry, the enrolments that they are for, and what sites told of them.
+//! Orders that verified bundles carry, the enrolments that they are for, and what sites reported about them.
 //!
 //! What comes in: orders of bundles that `desired` has checked, and checked reports. What goes out: what
 //! was ordered and what became of it, for the few questions that depend on it. A recorded order never
@@ -52,7 +52,7 @@ impl Session<'_> {
             site,
             enrolment,
             to_sql(order.number),
-            order.what.word(),
+            order.what.as_str(),
             json(&order.what, "an order")?,
             now_ms,
             carrier.role,

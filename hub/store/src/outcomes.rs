@@ -1,7 +1,7 @@
 //! What became of orders, and the freshness slips that sites took: for people who look.
 //!
 //! What comes in: the tables that bundles and reports filled. What goes out: per site the orders of its
-//! present enrolment, each with what the site told of it, and the last slip. Orders for an earlier
+//! present enrolment, each with what the site reported about it, and the last slip. Orders for an earlier
 //! enrolment are none for this site any more and are left out.
 
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub struct SiteOrder {
     pub what: Instruction,
     /// The first bundle that carried it; `None` when that was not recorded.
     pub carrier: Option<OrderCarrier>,
-    /// What the site told of it.
-    pub told: Option<ReportedOutcome>,
+    /// What the site reported about it.
+    pub reported: Option<ReportedOutcome>,
     /// Whether a later approval is for another enrolment of the site: it was enrolled anew.
     pub is_void: bool,
 }
@@ -40,7 +40,7 @@ pub struct OrderCarrier {
     pub signed_ms: i64,
 }
 
-/// What a site told of an order.
+/// What a site reported about an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedOutcome {
     /// Whether it was carried out; else it never will be.
@@ -56,7 +56,7 @@ pub struct ReportedOutcome {
 /// The last freshness slip that a site took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenSlip {
-    /// Its file's name, or what stands for a typed one.
+    /// Its file's name, or the name of a typed one.
     pub source: String,
     /// The signed time that it brought, milliseconds since 1970.
     pub issued_ms: i64,
@@ -110,7 +110,7 @@ impl Session<'_> {
                 }),
             };
             let done: Option<i64> = row.get(7)?;
-            let told = match done {
+            let reported = match done {
                 None => None,
                 Some(done) => Some(ReportedOutcome {
                     done: done != 0,
@@ -123,7 +123,7 @@ impl Session<'_> {
                 number,
                 what: parse(&row.get::<_, String>(2)?, "an order")?,
                 carrier,
-                told,
+                reported,
                 is_void: row.get(11)?,
             });
         }

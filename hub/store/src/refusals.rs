@@ -120,7 +120,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Forgets the files that were told longest ago, beyond ten thousand.
+    /// Forgets the files that were reported longest ago, beyond ten thousand.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

@@ -41,7 +41,7 @@ pub struct NewReport<'a> {
     pub digest: &'a str,
     /// The signed envelope, as it came.
     pub envelope: &'a [u8],
-    /// By which road it came: `https` or a file's name.
+    /// By which transport it came: `https` or a file's name.
     pub via: &'a str,
     /// When, milliseconds since 1970.
     pub received_ms: i64,
@@ -269,7 +269,7 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// What a cluster shows by itself: it stands for a bundle only by the base commit.
+    /// What a cluster shows by itself: it counts as a bundle only by the base commit.
     fn add_cluster(&self, report: &Report, event: &ClusterEvent) -> Result<(), StoreError> {
         let (site, epoch) = (report.site.as_str(), report.epoch.as_str());
         let number = to_sql(report.number);

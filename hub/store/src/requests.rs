@@ -13,16 +13,16 @@ const MAX_REJECTED: i64 = 10_000;
 
 /// How a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin<'a> {
+pub struct RequestOrigin<'a> {
     /// `network`, where anybody can send one, or `file`, where somebody imported it.
     pub lane: &'static str,
     /// The peer's address; empty for a file.
     pub peer: &'a str,
 }
 
-impl Origin<'_> {
+impl RequestOrigin<'_> {
     /// Somebody with access to this machine brought it.
-    pub const FILE: Origin<'static> = Origin {
+    pub const FILE: RequestOrigin<'static> = RequestOrigin {
         lane: "file",
         peer: "",
     };
@@ -115,7 +115,7 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn waiting_requests(
         &self,
-        origin: Origin<'_>,
+        origin: RequestOrigin<'_>,
         site: &str,
     ) -> Result<WaitingCounts, StoreError> {
         let text = "SELECT (SELECT COUNT(*) FROM pending_requests WHERE lane = $1),

@@ -1,6 +1,6 @@
 //! One client: TLS, time limits, redirects, and answers that are bounded.
 //!
-//! What comes in: [`ClientSettings`] once, then requests with full URLs. What goes out: an [`Answer`] whatever its status. It keeps
+//! What comes in: [`ClientSettings`] once, then requests with full URLs. What goes out: a [`Response`] whatever its status. It keeps
 //! nothing between requests but open connections, and repeats nothing but a `GET` or `HEAD` on a connection that was closed before
 //! an answer began. Each URL is checked before it is used: see [`crate::address`].
 
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ureq::http::{HeaderValue, Method, Response};
+use ureq::http::{self, HeaderValue, Method};
 use ureq::tls::{ClientCert, PrivateKey, RootCerts, TlsConfig};
 use ureq::{AsSendBody, Body};
 
@@ -16,7 +16,7 @@ use crate::address::usable;
 use crate::authority::{self, Authority};
 use crate::error::HttpError;
 
-/// How long things may last; `None` is without a limit of its own.
+/// How long things may last; `None` is without its own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
     /// Until a connection stands.
@@ -198,7 +198,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// [`HttpError`] when no answer begins within the limits.
-    pub fn send(self) -> Result<Answer, HttpError> {
+    pub fn send(self) -> Result<Response, HttpError> {
         let repeatable = matches!(
             self.builder.method_ref(),
             Some(&Method::GET | &Method::HEAD)
@@ -210,11 +210,11 @@ impl Request<'_> {
     ///
     /// # Errors
     /// [`HttpError`] when no answer begins within the limits.
-    pub fn send_bytes(self, body: &[u8]) -> Result<Answer, HttpError> {
+    pub fn send_bytes(self, body: &[u8]) -> Result<Response, HttpError> {
         self.run(body, false)
     }
 
-    fn run(self, body: impl AsSendBody + Clone, repeatable: bool) -> Result<Answer, HttpError> {
+    fn run(self, body: impl AsSendBody + Clone, repeatable: bool) -> Result<Response, HttpError> {
         let Self {
             client,
             builder,
@@ -242,7 +242,7 @@ impl Request<'_> {
             first => first,
         };
         let response = response.map_err(|error| failed(error.to_string()))?;
-        Ok(Answer { url, response })
+        Ok(Response { url, response })
     }
 }
 
@@ -260,12 +260,12 @@ fn is_closed(error: &ureq::Error) -> bool {
 
 /// What a server answered.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     url: String,
-    response: Response<Body>,
+    response: http::Response<Body>,
 }
 
-impl Answer {
+impl Response {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()

@@ -1,7 +1,7 @@
 //! Why a request has no answer.
 //!
 //! What comes in: errors of TLS, connections and bodies. What goes out: [`HttpError`], with the URL and the problem apart, so
-//! that each program words its own message. A status is no error: the caller decides what an answer means.
+//! that each program words its own message. A status is not an error: the caller decides what an answer means.
 
 use std::io;
 use std::path::PathBuf;

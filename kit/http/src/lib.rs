@@ -1,6 +1,6 @@
 //! The HTTP client of all of Outhaul's programs.
 //!
-//! What comes in: [`ClientSettings`], URLs, request bodies. What goes out: an [`Answer`] with its status, its headers
+//! What comes in: [`ClientSettings`], URLs, request bodies. What goes out: a [`Response`] with its status, its headers
 //! and a bounded or streamed body. It knows no format and no protocol above HTTP, and reads no configuration
 //! but the proxy of the environment, where a caller asks for it.
 
@@ -11,6 +11,6 @@ mod error;
 
 pub use address::{BaseUrl, check_url, is_loopback};
 pub use authority::Authority;
-pub use client::{Answer, Client, ClientSettings, Identity, Proxy, Request, TimeLimits};
+pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};
 pub use ureq::http::Method;

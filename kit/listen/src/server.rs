@@ -1,6 +1,6 @@
 //! One server, from its start to its end.
 //!
-//! What comes in: where to listen, and a service. What goes out: answered requests, and word to systemd when it is ready and when it
+//! What comes in: where to listen, and a service. What goes out: answered requests, and notifications to systemd when it is ready and when it
 //! stops. It stops on SIGTERM or SIGINT: no new connection is taken, running requests are finished, within a
 //! deadline.
 

@@ -31,7 +31,7 @@ pub(super) fn name(program: Command, arguments: &[OsString]) -> String {
             break;
         }
         if word.starts_with('-') {
-            // The value of an option is no command.
+            // The value of an option is not a command.
             if takes_value(&path, word) {
                 words.next();
             }

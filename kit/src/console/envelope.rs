@@ -27,7 +27,7 @@ pub struct Envelope {
     pub exit_code: u8,
     /// What the command found or did; null when it came to nothing.
     pub result: Value,
-    /// What is wrong or doubtful in what somebody wrote, each with its place.
+    /// What is wrong or suspicious in what somebody wrote, each with its place.
     pub findings: Vec<Value>,
     /// Why the command did not do what was asked.
     pub errors: Vec<ErrorObject>,

@@ -17,7 +17,7 @@ static LEVEL: AtomicI8 = AtomicI8::new(0);
 /// What every command of every program understands.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Options {
-    /// When text is coloured: `auto` colours terminals and obeys `NO_COLOR` and `CLICOLOR`
+    /// When text is coloured: `auto` colours terminals and follows `NO_COLOR` and `CLICOLOR`
     #[arg(
         long,
         global = true,

@@ -1,7 +1,7 @@
 //! Whether a clock is plausible enough to sign with.
 //!
 //! What comes in: what a clock shows and the newest time that the fleet's metadata signed. What goes out:
-//! nothing, or by how much the clock is off. A time that is signed wrongly is believed by every site that
+//! nothing, or by how much the clock is off. A time that is signed wrongly is trusted by every site that
 //! sees it, so that whoever signs with a machine's clock asks here first. Pure: it reads no clock.
 
 use std::fmt;

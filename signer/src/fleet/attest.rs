@@ -1,4 +1,4 @@
-//! Statements: what a fleet states of its own bundles, signed with the key that publishes them.
+//! Statements: what a fleet states about its own bundles, signed with the key that publishes them.
 //!
 //! What comes in: a fleet and its passphrase, or metadata that a site trusts. What goes out: a
 //! [`StatementSigner`], or the keys with which a signature makes a statement the fleet's. It is the key of the

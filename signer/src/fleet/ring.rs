@@ -64,7 +64,7 @@ impl Ring {
     /// Every key of which the public half is here, sorted by file name.
     ///
     /// # Errors
-    /// [`FleetError`] when the folder cannot be read or a `.pub` is no key.
+    /// [`FleetError`] when the folder cannot be read or a `.pub` is not a key.
     pub fn entries(&self) -> Result<Vec<KeyEntry>, FleetError> {
         let failed = |source| FileError {
             doing: "list",

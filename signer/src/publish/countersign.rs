@@ -18,7 +18,7 @@ use crate::media;
 use crate::metadata::{self, Key, MetadataSignature};
 use crate::request::{MAX_BYTES, SigningAnswer, SigningRequest};
 
-/// Which signatures a stream's metadata needs, and what it vouches for.
+/// Which signatures a stream's metadata needs, and what it lists.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     /// The stream's role.
@@ -264,7 +264,7 @@ impl Fleet {
     }
 }
 
-/// What a stream's role vouches for, without its dates.
+/// What a stream's role lists, without its dates.
 fn content(targets: &Targets) -> Vec<(String, BTreeMap<String, String>)> {
     let files = targets.targets.iter();
     files

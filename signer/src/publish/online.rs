@@ -66,7 +66,7 @@ impl<'a> Online<'a> {
         }
     }
 
-    /// Lists a new stream, with a key of its own.
+    /// Lists a new stream, with a separate key.
     pub(super) fn add_stream(&mut self, role: &str) -> Result<RoleKeys, FleetError> {
         let ring = self.fleet.ring();
         // A key that was made for it by a run that was cut off serves as well as a new one.

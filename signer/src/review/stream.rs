@@ -188,7 +188,7 @@ fn published(request: &SigningRequest, known: &Known) -> Result<Before, ReviewEr
     })
 }
 
-/// The one file that a stream vouches for, and what it states of it.
+/// The one file that a stream lists, and what it states of it.
 fn the_one_target(stream: &Targets, role: &str) -> Result<(TargetFile, Custom), ReviewError> {
     let path = format!("{role}/index.json");
     let mut targets = stream.targets.iter();

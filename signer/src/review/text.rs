@@ -1,7 +1,7 @@
 //! A review in lines, for the person who decides.
 //!
 //! What comes in: a [`Review`]. What goes out: text, and the few words that a person types to say that it
-//! was read. Whatever is new, lost or lower is printed in capitals, so that it is not passed over.
+//! was read. Whatever is new, lost or lower is printed in capitals, so that it is not skipped.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -269,14 +269,14 @@ pub fn unseal_values(
             };
             let value = value(&line[start..end], keys, here).map_err(fail)?;
             let (before, after) = (&line[..start], &line[end..]);
-            let spot = match place {
-                None if syntax == Syntax::Properties => yaml::Spot::Property,
+            let context = match place {
+                None if syntax == Syntax::Properties => yaml::MarkerContext::Property,
                 None | Some(yaml::Line::Block | yaml::Line::Comment) => {
                     yaml::verbatim(before, after)
                 }
-                Some(yaml::Line::Values) => yaml::spot(before, after),
+                Some(yaml::Line::Values) => yaml::context(before, after),
             };
-            let written = spot.write(&value).map_err(fail)?;
+            let written = context.write(&value).map_err(fail)?;
             append(&mut out, &line[from..start]);
             append(&mut out, &written);
             values.push(value);

@@ -1,4 +1,4 @@
-//! Tests of sealing: who can open, who cannot, and what a stranger's change to the bytes does.
+//! Tests of sealing: who can open, who cannot, and what an untrusted change to the bytes does.
 use std::os::unix::fs::PermissionsExt as _;
 
 use proptest::prelude::*;

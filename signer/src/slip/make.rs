@@ -91,7 +91,7 @@ fn known_root(files: &[(String, Vec<u8>)], since_root: u64) -> Vec<u8> {
     found.map(|(_, bytes)| bytes.clone()).unwrap_or_default()
 }
 
-/// Reads the slip back from its bytes and judges it as a site does.
+/// Reads the slip back from its bytes and verifies it as a site does.
 fn check(
     slip: &Slip,
     role: &str,

@@ -18,7 +18,7 @@ fn slip_of(documents: &[Vec<u8>]) -> Slip {
     Slip::new(FLEET, ROLE, &files, 0).unwrap()
 }
 
-/// Texts of the kinds that have a spelling of their own, and others.
+/// Texts of the kinds that have a separate spelling, and others.
 fn texts() -> impl Strategy<Value = String> {
     let digits = prop::collection::vec(any::<u8>(), 0..70).prop_map(hex::encode);
     let role = any::<[u8; 8]>().prop_map(|raw| format!("s-{}", hex::encode(raw)));

@@ -1,7 +1,7 @@
-//! Which keys a stream has, and which of them signed what a site believes of it.
+//! Which keys a stream has, and which of them signed what a site accepts of it.
 //!
 //! What comes in: metadata that was accepted. What goes out: public keys, by their value. Whether they
-//! signed rightly was judged when the metadata was accepted; here nothing is verified again.
+//! signed rightly was verified when the metadata was accepted; here nothing is verified again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

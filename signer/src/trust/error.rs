@@ -1,4 +1,4 @@
-//! Why metadata is not believed: each refusal with what was expected, what was found and its rule.
+//! Why metadata is not trusted: each refusal with what was expected, what was found and its rule.
 //!
 //! What comes in: the facts of one failed check. What goes out: a message for the person at the machine
 //! and a stable word for reports. A refusal always means that nothing was changed.
@@ -69,7 +69,7 @@ pub enum TrustError {
         /// What is wrong.
         problem: String,
     },
-    /// A file that the metadata vouches for is not there.
+    /// A file that the metadata lists is not there.
     #[error("`{file}` is missing")]
     Missing {
         /// The file.
@@ -161,7 +161,7 @@ impl TrustError {
         }
     }
 
-    /// Whether trying again later may help: the road failed, not what came over it.
+    /// Whether trying again later may help: the transport failed, not what came over it.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Source { .. })
     }

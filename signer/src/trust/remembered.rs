@@ -3,7 +3,7 @@
 //! What comes in: the metadata that the site stored. What goes out: the acceptance of that very
 //! metadata, dates checked now. For a bundle of which the own metadata is older than what the site knows, for
 //! example because a freshness slip came in between: its content may be installed when it is exactly what
-//! the newer metadata vouches for. It raises nothing.
+//! the newer metadata lists. It raises nothing.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl MetadataSource for Stored<'_> {
     }
 }
 
-/// What the stored metadata vouches for, as [`super::verify`] would accept it again.
+/// What the stored metadata lists, as [`super::verify`] would accept it again.
 ///
 /// # Errors
 /// [`TrustError`]; [`TrustError::Missing`] on a site that has accepted nothing yet.

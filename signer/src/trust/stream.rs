@@ -181,7 +181,7 @@ fn issued_of(extra: &BTreeMap<String, serde_json::Value>) -> Result<Option<Times
 }
 
 /// A time of issue after the expiry of what it is issued under would raise the site's lower bound beyond
-/// what the offline keys vouch for.
+/// what the offline keys sign.
 fn refuse_issue_beyond(
     file: &str,
     issued: Option<Timestamp>,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: metadata trusted before, a source. What goes out:
 //! verified roles, and with [`Walk::trusted`] the bytes to keep, role by role as each was accepted.
-//! Signatures, thresholds, versions and pins are judged by the core of `sigstore-tuf`; here is the order
+//! Signatures, thresholds, versions and pins are verified by the core of `sigstore-tuf`; here is the order
 //! of the steps, what each may cost, and the words for a refusal. It never writes anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,7 +183,7 @@ impl Walk {
     }
 
     fn take_up_trusted(&mut self) {
-        // Dates are not judged here: an expired role still is a floor.
+        // Dates are not verified here: an expired role still is a floor.
         if let Some(bytes) = self.files.get("timestamp.json") {
             drop(self.set.update_timestamp(bytes, Timestamp::MIN));
         }
@@ -310,7 +310,7 @@ impl Walk {
             }
             if role != "targets" {
                 if self.pinned_version(&role).is_err() {
-                    // A role that the snapshot does not know is no role of this repository.
+                    // A role that the snapshot does not know is not a role of this repository.
                     continue;
                 }
                 self.delegated(source, &role, &delegator)?;

@@ -86,7 +86,7 @@ fn a_clock_of_2099_that_nobody_vouches_for_shuts_nothing() {
     }
 }
 
-/// Every clock of the design's matrix, on both roads: what it may change is the date's verdict, and
+/// Every clock of the design's matrix, on both transports: what it may change is the date's verdict, and
 /// nothing else. The wall clock jumps within each row, from the first to the second check.
 #[test]
 fn no_clock_on_any_road_bricks_or_downgrades_a_site() {

@@ -15,20 +15,14 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 #[expect(dead_code, reason = "the tests of the bundle use the rest")]
 #[path = "../../../bundle/tests/archive.rs"]
 mod archive;
-#[path = "attacks/bombs.rs"]
 mod bombs;
 #[expect(dead_code, reason = "the signer's own tests use the rest")]
 #[path = "../../../signer/tests/centre.rs"]
 mod centre;
-#[path = "attacks/contents.rs"]
 mod contents;
-#[path = "attacks/members.rs"]
 mod members;
-#[path = "attacks/metadata.rs"]
 mod metadata;
-#[path = "attacks/stage.rs"]
 mod stage;
-#[path = "attacks/tough.rs"]
 mod tough;
 
 use stage::{Act, Play, SITE};
@@ -78,7 +72,7 @@ attacks! {
     wrong_recipient_stream, "A bundle of the fleet's other stream.", metadata::another_stream;
     wrong_recipient_site, "A bundle for another site of the same stream.", metadata::another_site;
     wrong_recipient_stream_beyond_its_paths, "A delegation that gives the stream another's names.", metadata::stream_beyond_its_paths;
-    wrong_recipient_second_target, "A stream that vouches for more than its index.", metadata::stream_with_a_second_target;
+    wrong_recipient_second_target, "A stream that lists more than its index.", metadata::stream_with_a_second_target;
     wrong_number, "A number that is not the version of the stream's metadata.", metadata::number_that_is_not_the_version;
     fast_forward, "After a thief drove the versions up: refused until the keys are changed, then taken.", metadata::fast_forward;
     fast_forward_beyond_the_bound, "Versions of 2^53 and above, which not every reader holds exactly.", metadata::fast_forward_beyond_the_bound;
@@ -109,7 +103,7 @@ attacks! {
     tar_entry_bomb, "Twenty thousand empty members.", members::entry_bomb;
     tar_size_bomb, "Headers that announce up to 2^64 bytes, and many members just below the limit.", members::size_bomb;
     tar_endless_metadata, "A timestamp followed by 400 KiB of spaces.", members::endless_metadata;
-    tar_other_size_than_vouched_for, "Index and blobs one block longer than vouched for.", members::other_size_than_vouched_for;
+    tar_other_size_than_vouched_for, "Index and blobs one block longer than signed.", members::other_size_than_vouched_for;
     tar_truncated, "The file ends early, at seven places.", members::truncated;
     tar_extended, "Something follows the end.", members::extended;
     tar_reordered_members, "Any two members change places.", members::reordered_members;
@@ -132,7 +126,7 @@ attacks! {
     content_index_of_another_fleet, "An index that says it is another fleet's.", contents::index_of_another_fleet;
     content_index_with_another_number, "An index that says it is another number.", contents::index_with_another_number;
     content_that_nothing_carries, "A file whose content is in no blob.", contents::content_that_nothing_carries;
-    content_decompression_bomb, "2 KiB that become 64 MiB where 100 bytes are vouched for.", contents::decompression_bomb;
+    content_decompression_bomb, "2 KiB that become 64 MiB where 100 bytes are signed.", contents::decompression_bomb;
     content_decompression_bomb_in_a_pack, "The same in a pack.", contents::decompression_bomb_in_a_pack;
     content_larger_than_the_limit, "A content that is said to be larger than any site takes.", contents::content_larger_than_the_limit;
     content_window_bomb, "A frame that asks its reader for 1 GiB.", contents::window_bomb;

@@ -22,7 +22,7 @@ fn under(fixture: &SystemFixture, clock: &str, name: &str, arguments: &[&str]) -
     run(command.args(arguments)).unwrap()
 }
 
-fn told(ran: &Ran, code: i32, words: &[&str]) {
+fn reported(ran: &Ran, code: i32, words: &[&str]) {
     assert_eq!(ran.code, Some(code), "{}", ran.everything());
     for word in words {
         assert!(ran.stderr.contains(word), "{word}: {}", ran.everything());
@@ -76,13 +76,13 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
         ("-30d", "before the newest time that the fleet signed"),
     ] {
         let nothing = [words, "nothing was signed", "help:"];
-        told(&under(&fixture, clock, "outhaul", &slip), 2, &nothing);
-        told(
+        reported(&under(&fixture, clock, "outhaul", &slip), 2, &nothing);
+        reported(
             &under(&fixture, clock, "outhaul-signer", &rotate),
             2,
             &nothing,
         );
-        told(
+        reported(
             &under(&fixture, clock, "outhaul-hub", &acks),
             3,
             &[words, "help:"],
@@ -90,7 +90,7 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
     }
     assert!(!fixture.path("s.slip").exists() && !fixture.path("elsewhere/acks").exists());
 
-    // A person types a wrong time, and a site believes it.
+    // A person types a wrong time, and a site trusts it.
     let (issued, expires) = (date("+600 days"), date("+700 days"));
     let wrong = ["--issued", &issued, "--expires", &expires];
     fixture.run("outhaul", 0, &[&slip[..], &wrong].concat());
@@ -99,7 +99,7 @@ fn a_wrong_clock_signs_nothing_and_what_it_signed_is_undone() {
     assert!(bound(&fixture)[..19] >= issued[..19]);
     let out = [&keys[..], &["--out", "stick", "--renew"]].concat();
     let refused = fixture.plane(2, "bundle", "dev", &out);
-    told(&refused, 2, &["before the newest time"]);
+    reported(&refused, 2, &["before the newest time"]);
 
     // As docs/operator.md says.
     let now = date("now");

@@ -138,7 +138,7 @@ fn manifests_are_rendered_delivered_applied_observed_pruned_and_rolled_back() {
         "it is pruned"
     );
 
-    // Somebody changes it by hand: seen, put back, and told at home.
+    // Somebody changes it by hand: seen, put back, and reported to the hub.
     let job = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/stock-report");
     server
         .patch(&job, "kubectl-edit", &json!({"spec": {"suspend": true}}))
@@ -179,10 +179,10 @@ fn a_version_that_the_server_refuses_leaves_the_one_before_it_running() {
         });
     store.fixture.bundle("dev");
     let refused = store.agent(1, &["import", "stick"]);
-    let told = refused.everything();
+    let reported = refused.everything();
     assert!(
-        told.contains("CronJob.batch \"stock-report\" is invalid: spec.schedule"),
-        "{told}"
+        reported.contains("CronJob.batch \"stock-report\" is invalid: spec.schedule"),
+        "{reported}"
     );
     assert_eq!(store.image().as_deref(), Some(&*format!("{IMAGE}:1.4.0")));
     store.fixture.home(SITE);

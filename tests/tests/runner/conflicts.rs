@@ -108,7 +108,7 @@ fn two_machines_with_one_key_count_neither_until_the_one_on_record_is_chosen() {
         "{}",
         shown.everything()
     );
-    // The copy begins a numbering of its own by the hub's answer: that ends nothing.
+    // The copy begins a new numbering by the hub's answer: that ends nothing.
     for why in ["once more", "and once more"] {
         hold(&fixture, "copy", why);
     }

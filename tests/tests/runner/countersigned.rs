@@ -1,7 +1,7 @@
 //! A stream that needs two signatures, on two machines, and bundles that are sealed for nobody.
 //!
-//! What comes in: the programs as two people type them, the second with a key, a passphrase and a root of
-//! its own in another folder. What must come out: number after number on the stick, each accepted on site,
+//! What comes in: the programs as two people type them, the second with a key, a passphrase and a separate
+//! root in another folder. What must come out: number after number on the stick, each accepted on site,
 //! with the content that was signed; and no bundle at all where a list of readers names nobody.
 
 use std::fs;
@@ -54,7 +54,7 @@ fn bundle(fixture: &SystemFixture, code: i32, more: &[&str]) -> Value {
     let ran = fixture.plane(code, "bundle", "dev", &[&keys[..], &json, more].concat());
     match outhaul_tests::result(&ran.stdout) {
         Value::Null => Value::String(ran.stderr),
-        told => told,
+        reported => reported,
     }
 }
 
@@ -284,8 +284,10 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
         "--out",
         "stick",
     ];
-    let told = fixture.plane(1, "bundle", "dev", &keys).stderr;
-    let (_, command) = told.split_once("`outhaul-signer revoke fleet ").unwrap();
+    let reported = fixture.plane(1, "bundle", "dev", &keys).stderr;
+    let (_, command) = reported
+        .split_once("`outhaul-signer revoke fleet ")
+        .unwrap();
     let (role, _) = command.split_once('`').unwrap();
     let revoke = ["--passphrase-file", "passphrase", "revoke", "fleet", role];
     fixture.run("outhaul-signer", 0, &revoke);

@@ -11,31 +11,37 @@ fn damage_at_the_centre_and_the_hub_is_distinguished_from_absence_and_nothing_ne
     let status = ["key", "status", "--fleet", "fleet"];
     let good = fs::read(fixture.path("fleet/fleet.json")).unwrap();
     fs::write(fixture.path("fleet/fleet.json"), "{").unwrap();
-    let told = fixture.run("outhaul", 3, &status).stderr;
+    let reported = fixture.run("outhaul", 3, &status).stderr;
     for words in ["is damaged", "backup", "make no new fleet"] {
-        assert!(told.contains(words), "{told}");
+        assert!(reported.contains(words), "{reported}");
     }
-    assert!(!told.contains("`outhaul-signer init` makes one"), "{told}");
+    assert!(
+        !reported.contains("`outhaul-signer init` makes one"),
+        "{reported}"
+    );
     fs::remove_file(fixture.path("fleet/fleet.json")).unwrap();
-    let told = fixture.run("outhaul", 2, &status).stderr;
-    assert!(told.contains("is not a fleet"), "{told}");
+    let reported = fixture.run("outhaul", 2, &status).stderr;
+    assert!(reported.contains("is not a fleet"), "{reported}");
     fs::write(fixture.path("fleet/fleet.json"), good).unwrap();
 
     for name in ["hub.db-wal", "hub.db-shm"] {
         let _ = fs::remove_file(fixture.path("hub").join(name));
     }
     fs::write(fixture.path("hub/hub.db"), [b'x'; 8192]).unwrap();
-    let told = fixture
+    let reported = fixture
         .run("outhaul-hub", 3, &["--state", "hub", "sites"])
         .stderr;
     assert!(
-        told.contains("is damaged") && told.contains("backup"),
-        "{told}"
+        reported.contains("is damaged") && reported.contains("backup"),
+        "{reported}"
     );
-    // A file where a folder is to be is no damaged disk.
-    let told = fixture
+    // A file where a folder is to be is not a damaged disk.
+    let reported = fixture
         .run("outhaul-hub", 2, &["--state", "hub.pub", "sites"])
         .stderr;
-    assert!(told.contains("`hub.pub/hub.db` does not exist"), "{told}");
-    assert!(!told.contains("dmesg"), "{told}");
+    assert!(
+        reported.contains("`hub.pub/hub.db` does not exist"),
+        "{reported}"
+    );
+    assert!(!reported.contains("dmesg"), "{reported}");
 }

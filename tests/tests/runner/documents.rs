@@ -1,7 +1,7 @@
 //! What the documents tell people to type, typed; and what they say that it prints.
 //!
 //! What comes in: a page of `docs/`. Its blocks marked `sh` are run in order, each as one script; `in=NAME`
-//! behind the mark is the machine, a folder of its own with nothing in common with the others but the stick,
+//! behind the mark is the machine, a separate folder with nothing in common with the others but the stick,
 //! `exit=N` the expected exit code, `background` means a second terminal. Each block marked `text` must be
 //! what the block before it printed, line by line; `…` stands for lines left out, and digests, keys and dates
 //! may differ. What a page was shown to print it may type later: a fingerprint in a command becomes the one
@@ -113,11 +113,11 @@ fn normal(line: &str) -> String {
 struct Learnt(BTreeMap<String, String>);
 
 impl Learnt {
-    fn learn(&mut self, told: &str, printed: &str) {
-        for (told, printed) in told.split_whitespace().zip(printed.split_whitespace()) {
-            for ((told, _), (printed, _)) in parts(told).zip(parts(printed)) {
-                if is_digest(told) && told.len() == printed.len() {
-                    let known = self.0.entry(told.to_owned());
+    fn learn(&mut self, reported: &str, printed: &str) {
+        for (reported, printed) in reported.split_whitespace().zip(printed.split_whitespace()) {
+            for ((reported, _), (printed, _)) in parts(reported).zip(parts(printed)) {
+                if is_digest(reported) && reported.len() == printed.len() {
+                    let known = self.0.entry(reported.to_owned());
                     known.or_insert_with(|| printed.to_owned());
                 }
             }
@@ -129,7 +129,11 @@ impl Learnt {
         let mut made = String::new();
         for (part, end) in parts(script) {
             let whole = is_digest(part)
-                .then(|| self.0.iter().find(|(told, _)| told.starts_with(part)))
+                .then(|| {
+                    self.0
+                        .iter()
+                        .find(|(reported, _)| reported.starts_with(part))
+                })
                 .flatten();
             made.push_str(whole.map_or(part, |(_, printed)| &printed[..part.len()]));
             made.push_str(end);
@@ -139,12 +143,12 @@ impl Learnt {
 }
 
 /// The lines of the document stand in what was printed, in order; nothing is left out but at `…`.
-fn compare(page: &str, printed: &str, told: &[String], learnt: &mut Learnt) {
+fn compare(page: &str, printed: &str, reported: &[String], learnt: &mut Learnt) {
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let printed: Vec<String> = lines.iter().map(|line| normal(line)).collect();
     let mut at = 0;
     let mut may_skip = false;
-    for line in told {
+    for line in reported {
         if line.trim() == "…" {
             may_skip = true;
             continue;
@@ -187,8 +191,8 @@ pub fn is_printed_in(page: &str, typed: &str, printed: &str) {
     let block = blocks
         .iter()
         .find(|(command, _)| command.starts_with(typed));
-    let (_, told) = block.unwrap_or_else(|| panic!("{page} has no block for `{typed}`"));
-    compare(page, printed, told, &mut Learnt::default());
+    let (_, reported) = block.unwrap_or_else(|| panic!("{page} has no block for `{typed}`"));
+    compare(page, printed, reported, &mut Learnt::default());
 }
 
 struct Ending(Vec<Child>);
@@ -333,7 +337,7 @@ fn typed_at(desk: &Desk, pages: &[&str]) -> usize {
                     assert!(!line.is_empty(), "{page}: {script} does not start");
                     ending.0.push(child);
                 }
-                Block::Printed(told) => compare(page, &printed, told, &mut learnt),
+                Block::Printed(reported) => compare(page, &printed, reported, &mut learnt),
             }
         }
     }
@@ -431,11 +435,11 @@ fn every_runbook_is_typed_by_a_test() {
 #[test]
 fn a_digest_in_a_command_is_the_one_that_this_run_printed() {
     let mut learnt = Learnt::default();
-    let told = ["fingerprint: 0123456789abcdef".to_owned()];
+    let reported = ["fingerprint: 0123456789abcdef".to_owned()];
     compare(
         "a page",
         "fingerprint: fedcba9876543210",
-        &told,
+        &reported,
         &mut learnt,
     );
     assert_eq!(

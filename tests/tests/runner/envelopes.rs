@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::system::SystemFixture;
 
-#[path = "envelopes/table.rs"]
 mod table;
 
 use table::TABLE;
@@ -220,8 +219,8 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
         assert!(said + found > 0, "{line}: {envelope}");
         for error in envelope["errors"].as_array().unwrap() {
             let first = error["message"].as_str().unwrap().lines().next().unwrap();
-            let told = ran.stderr.contains(first) || first.contains("see `findings`");
-            assert!(told, "{line}: `{first}` is not in {}", ran.stderr);
+            let reported = ran.stderr.contains(first) || first.contains("see `findings`");
+            assert!(reported, "{line}: `{first}` is not in {}", ran.stderr);
         }
     }
 }

@@ -319,7 +319,7 @@ fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
             "none of the packages is the agent's",
         ),
         (&["agent.deb"], 2, "has no name of a Debian package"),
-        (&["outhaul-agent_2_amd64.deb"], 2, "is no Debian package"),
+        (&["outhaul-agent_2_amd64.deb"], 2, "is not a Debian package"),
         (
             &[PACKAGE, "--package", "./outhaul-agent_1_amd64.deb"],
             2,
@@ -378,9 +378,9 @@ fn a_kit_on_the_stick_is_kept_and_one_that_counts_no_longer_is_refused() {
     let script = read("stick/edge-9/start.sh");
     // Once more: the script, and with it the number that travels by another way, is the same.
     let json = [&kit[..], &GOOD, &["--output", "json"]].concat();
-    let told = result(&fixture.run("outhaul", 0, &json).stdout);
-    assert_eq!(told["new_kit"], false, "{told}");
-    assert_eq!(told["bundle"]["number"], 1, "{told}");
+    let reported = result(&fixture.run("outhaul", 0, &json).stdout);
+    assert_eq!(reported["new_kit"], false, "{reported}");
+    assert_eq!(reported["bundle"]["number"], 1, "{reported}");
     assert_eq!(read("stick/edge-9/start.sh"), script);
     fixture.run("outhaul", 0, &[&kit[..], &GOOD, &["--again"]].concat());
     assert_ne!(read("first.kit"), read("stick/edge-9/edge-9.kit"));

@@ -117,7 +117,7 @@ impl Store {
         Some(containers[0]["image"].as_str()?.to_owned())
     }
 
-    /// The team's next version on a branch of its own: another image, and its queries under another name.
+    /// The team's next version on a separate branch: another image, and its queries under another name.
     fn second_version(&self) {
         let fixture = &self.fixture;
         fixture.git("manifests", &["branch", "next", "dev"]);
@@ -140,7 +140,7 @@ impl Store {
         });
     }
 
-    /// What the hub says of the site, after its reports came home.
+    /// What the hub says of the site, after its reports came back.
     fn at_the_hub(&self) -> Value {
         self.fixture.home(SITE);
         let sites = ["--state", "hub", "--output", "json", "sites"];

@@ -14,13 +14,9 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
 use super::system::SystemFixture;
 
-#[path = "hostile/answers.rs"]
 mod answers;
-#[path = "hostile/media.rs"]
 mod media;
-#[path = "hostile/peers.rs"]
 mod peers;
-#[path = "hostile/trees.rs"]
 mod trees;
 
 /// Writable memory of the agent in KiB, the small program on small machines.
@@ -232,8 +228,8 @@ fn stage() -> SystemFixture {
 }
 
 fn status(fixture: &SystemFixture) -> serde_json::Value {
-    let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
-    outhaul_tests::result(&told.stdout)
+    let reported = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
+    outhaul_tests::result(&reported.stdout)
 }
 
 /// What nothing hostile may change: what runs on site, what the hub and the centre know, what lies outside.

@@ -13,13 +13,9 @@ use outhaul_tests::{Ran, program, run_compared};
 
 use super::system::SystemFixture;
 
-#[path = "left_alone/approvals.rs"]
 mod approvals;
-#[path = "left_alone/centre.rs"]
 mod centre;
-#[path = "left_alone/hub.rs"]
 mod hub;
-#[path = "left_alone/site.rs"]
 mod site;
 
 /// A line that is typed: program, arguments, exit code, and what must be said.
@@ -78,8 +74,8 @@ impl World {
     fn machine(&self, state: &str, kit: &str) -> (String, String) {
         fs::create_dir_all(self.path(state).parent().unwrap()).unwrap();
         let line = format!("--state {state} --output json enrol {kit}");
-        let told = outhaul_tests::result(&self.typed("outhaul-agent", &line).stdout);
-        let text = |key: &str| told[key].as_str().unwrap().to_owned();
+        let reported = outhaul_tests::result(&self.typed("outhaul-agent", &line).stdout);
+        let text = |key: &str| reported[key].as_str().unwrap().to_owned();
         (text("request"), text("fingerprint"))
     }
 

@@ -190,7 +190,7 @@ impl Connected {
         }
     }
 
-    /// The gate of `dev` for the base commit, after the reports came home.
+    /// The gate of `dev` for the base commit, after the reports came back.
     fn gate(&self, code: i32, base: &str) -> String {
         self.fixture.home(SITE);
         let asked = ["--state", "hub", "gate", "--environment", "dev", "--commit"];

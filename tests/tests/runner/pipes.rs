@@ -91,16 +91,16 @@ fn what_cannot_be_written_is_reported_and_is_no_success() {
             .unwrap()
             .wait_with_output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
         let code = if expected.code == Some(0) {
             Some(3)
         } else {
             expected.code
         };
-        assert_eq!(output.status.code(), code, "`{name} {line}`: {told}");
+        assert_eq!(output.status.code(), code, "`{name} {line}`: {reported}");
         assert!(
-            told.contains("standard output could not be written"),
-            "`{name} {line}`: {told}"
+            reported.contains("standard output could not be written"),
+            "`{name} {line}`: {reported}"
         );
     }
 }
@@ -110,7 +110,7 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
     let fixture = fixture();
     let wrong = ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-signer"];
     for name in wrong {
-        let told = |more: &str, variable: (&str, &str)| {
+        let reported = |more: &str, variable: (&str, &str)| {
             let mut command = fixture.command(&program(name).unwrap());
             command
                 .args(["--no-such-option", more])
@@ -118,16 +118,16 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
             run(&mut command).unwrap().stderr
         };
         let none = ("UNUSED", "");
-        assert!(!told("--color=auto", none).contains('\u{1b}'), "{name}");
-        let painted = told("--color=always", none);
+        assert!(!reported("--color=auto", none).contains('\u{1b}'), "{name}");
+        let painted = reported("--color=always", none);
         assert!(
             painted.starts_with("\u{1b}[1;31merror:\u{1b}[0m"),
             "{name}: {painted:?}"
         );
-        let forced = told("--color=auto", ("CLICOLOR_FORCE", "1"));
+        let forced = reported("--color=auto", ("CLICOLOR_FORCE", "1"));
         assert!(forced.contains('\u{1b}'), "{name}: {forced}");
         assert!(
-            !told("--color=never", ("CLICOLOR_FORCE", "1")).contains('\u{1b}'),
+            !reported("--color=never", ("CLICOLOR_FORCE", "1")).contains('\u{1b}'),
             "{name}"
         );
     }
@@ -137,15 +137,15 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
 fn quiet_leaves_errors_and_results() {
     let fixture = fixture();
     let export = ["--state", "sites/edge-1", "export", "stick"];
-    let told = fixture.run("outhaul-agent", 0, &export);
+    let reported = fixture.run("outhaul-agent", 0, &export);
     assert!(
-        told.stderr.contains("safe to remove now"),
+        reported.stderr.contains("safe to remove now"),
         "{}",
-        told.stderr
+        reported.stderr
     );
     let quiet = fixture.run("outhaul-agent", 0, &[&export[..], &["-q"]].concat());
     assert_eq!(quiet.stderr, "");
-    assert_eq!(quiet.stdout, told.stdout);
+    assert_eq!(quiet.stdout, reported.stdout);
     let failed = fixture.run("outhaul-signer", 2, &["-q", "status", "nowhere"]);
     assert!(failed.stderr.starts_with("error: "), "{}", failed.stderr);
 }

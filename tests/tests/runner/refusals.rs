@@ -199,8 +199,8 @@ fn an_environment_whose_name_cannot_travel_writes_nothing() {
     let lamp = LAMP.replace("environment: dev", "environment: dev ice");
     std::fs::write(centre.path("lamp/workload.yaml"), lamp).unwrap();
     let ran = centre.bundle_of("dev ice", 2);
-    let told = "`dev ice` is not a name";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let reported = "`dev ice` is not a name";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
     assert!(files(&centre.path("stick")).is_empty());
 }

@@ -40,9 +40,9 @@ fn enrolled_anew_with_an_order_pending(made: bool) {
     let rekey = ["site", "rekey", "edge-1", "--fleet", "fleet"];
     let request = "sites/edge-1/edge-1.request";
     let key = |at: &str| -> Value {
-        let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
-        let told = outhaul_tests::result(&told.stdout);
-        told[at].clone()
+        let reported = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
+        let reported = outhaul_tests::result(&reported.stdout);
+        reported[at].clone()
     };
     // The centre approves the first key: only an approved site can be ordered.
     let first = key("key");

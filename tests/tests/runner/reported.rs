@@ -74,7 +74,7 @@ fn json(fixture: &SystemFixture, code: i32, arguments: &[&str]) -> Value {
     outhaul_tests::result(&ran.stdout)
 }
 
-/// What the hub says of the site, after its reports came home.
+/// What the hub says of the site, after its reports came back.
 fn at_the_hub(fixture: &SystemFixture) -> Value {
     fixture.home("bench-1");
     json(fixture, 0, &["sites"])[0].clone()
@@ -98,7 +98,7 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
     .unwrap();
     fixture.carry("bench-1");
     let second = bundle(&fixture, 2);
-    // It never came to the second: what it said of the first is no word about it.
+    // It never came to the second: what it said of the first is not a word about it.
     let site = at_the_hub(&fixture);
     assert_eq!(
         (&site["verdict"], &site["bundle"]),

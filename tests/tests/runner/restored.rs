@@ -21,7 +21,7 @@ fn there_and_back(fixture: &SystemFixture, site: &str) -> (Ran, Ran) {
     let _ = fs::remove_dir_all(fixture.path("stick"));
     fs::create_dir(fixture.path("stick")).unwrap();
     fixture.agent(site, 0, &["export", "stick"]);
-    let told = hub(fixture, &["import", "stick"]);
+    let reported = hub(fixture, &["import", "stick"]);
     // Something else lies on it, too, which is skipped.
     let request = format!("sites/{site}/{site}.request");
     fs::copy(fixture.path(&request), fixture.path("stick/old.outhaul")).unwrap();
@@ -31,12 +31,12 @@ fn there_and_back(fixture: &SystemFixture, site: &str) -> (Ran, Ran) {
     assert_eq!(back.code, Some(0), "{}", back.everything());
     assert!(back.stderr.contains("skipped"), "{}", back.everything());
     assert!(!back.stderr.contains("error:"), "{}", back.everything());
-    (told, back)
+    (reported, back)
 }
 
 fn status(fixture: &SystemFixture, site: &str) -> serde_json::Value {
-    let told = fixture.agent(site, 0, &["--output", "json", "status"]);
-    outhaul_tests::result(&told.stdout)
+    let reported = fixture.agent(site, 0, &["--output", "json", "status"]);
+    outhaul_tests::result(&reported.stdout)
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             let enrol = ["site", "enrol", "edge-1", "--again"];
             let plane = ["--control-plane", "control-plane"];
             fixture.run("outhaul", 0, &[&enrol[..], &out, &stream, &plane].concat());
-            let told = fixture.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
-            let told = outhaul_tests::result(&told.stdout);
-            let request = told["request"].as_str().unwrap();
+            let reported = fixture.agent("edge-1", 0, &["--output", "json", "enrol", "again.kit"]);
+            let reported = outhaul_tests::result(&reported.stdout);
+            let request = reported["request"].as_str().unwrap();
             let status = status(&fixture, "edge-1");
             let key = status["key"].as_str().unwrap();
             let add = ["site", "add", "--replace", "--fingerprint", key, request];
@@ -91,17 +91,24 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
             "{}",
             refused.everything()
         );
-        let told = status(&fixture, "edge-1");
+        let reported = status(&fixture, "edge-1");
         assert!(
-            told["renumbered"].as_str().unwrap().contains("restored"),
-            "{told}"
+            reported["renumbered"]
+                .as_str()
+                .unwrap()
+                .contains("restored"),
+            "{reported}"
         );
         let (accepted, _) = there_and_back(&fixture, "edge-1");
         assert_eq!(accepted.code, Some(0), "{}", accepted.everything());
-        let told = status(&fixture, "edge-1");
-        assert_eq!(told["reports_waiting"], 0, "{told}");
+        let reported = status(&fixture, "edge-1");
+        assert_eq!(reported["reports_waiting"], 0, "{reported}");
         // The new numbering has the word of it and all that waited.
         let waited = 3 + i64::from(kit);
-        assert_eq!(told["reports_last"].as_i64(), Some(1 + waited), "{told}");
+        assert_eq!(
+            reported["reports_last"].as_i64(),
+            Some(1 + waited),
+            "{reported}"
+        );
     }
 }

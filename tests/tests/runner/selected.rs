@@ -162,8 +162,8 @@ fn one_site_of_three_gets_what_a_policy_selects_it_for_and_the_gate_asks_nobody_
     fixture.applied("bench-1", "lamp-new/reconciler.yaml");
     assert!(!fixture.path("sites/bench-2/applied/lamp-new").exists());
     let status = fixture.agent("bench-2", 0, &["status"]).stdout;
-    let told = "lamp-new: for other sites, not for this one";
-    assert!(status.contains(told), "{status}");
+    let reported = "lamp-new: for other sites, not for this one";
+    assert!(status.contains(reported), "{status}");
     let commit = "1".repeat(40);
     let gate = [
         "--state",
@@ -202,21 +202,21 @@ fn another_site_is_distinguished_in_a_difference_and_a_slip_of_the_pen_is_found(
     assert!(!fixture.path("before/bench/lamp-new").exists());
     outhaul(&fixture, 0, "render", &["--verify", "before"]);
 
-    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "bench"]);
+    let printed = outhaul(&fixture, 0, "explain", &["lamp-new", "bench"]);
     assert!(
-        story.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
-        "{story}"
+        printed.contains("only on sites with: ring = canary (dev/trial.yaml:12): 1 of 3, bench-1"),
+        "{printed}"
     );
-    let story = outhaul(&fixture, 0, "explain", &["lamp-new", "--site", "bench-2"]);
-    assert!(story.contains("not assigned"), "{story}");
+    let printed = outhaul(&fixture, 0, "explain", &["lamp-new", "--site", "bench-2"]);
+    assert!(printed.contains("not assigned"), "{printed}");
     assert!(
-        story.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
-        "{story}"
+        printed.contains("needs a site with ring = canary (dev/trial.yaml:14); it has ring = rest"),
+        "{printed}"
     );
-    let story = outhaul(&fixture, 0, "explain", &["--site", "bench-2"]);
+    let printed = outhaul(&fixture, 0, "explain", &["--site", "bench-2"]);
     assert!(
-        story.contains("`lamp-new` by `trial` is for other sites, not for this one"),
-        "{story}"
+        printed.contains("`lamp-new` by `trial` is for other sites, not for this one"),
+        "{printed}"
     );
 
     copy(&fixture.path("dev"), &fixture.path("dev-before"));
@@ -229,14 +229,14 @@ fn another_site_is_distinguished_in_a_difference_and_a_slip_of_the_pen_is_found(
     let sides = ["diff", "dev-before", "dev", "--environment", "dev"];
     let base = ["--base-dir", "main", "--base-commit", &commit];
     let source = ["--source", "https://git.example/lamp=lamp"];
-    let told = fixture
+    let reported = fixture
         .run("outhaul", 1, &[&sides[..], &base, &source].concat())
         .stdout;
     assert!(
-        told.contains(
+        reported.contains(
             "= lamp-new, now only for 2 sites; added on bench-2, bench-3; removed from bench-1"
         ),
-        "{told}"
+        "{reported}"
     );
 
     write(

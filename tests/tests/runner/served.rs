@@ -1,4 +1,4 @@
-//! What a site serves, from the centre on: images are pulled, and a repository that Flux is told to fetch
+//! What a site serves, from the centre on: images are pulled, and a repository that Flux is asked to fetch
 //! is cloned on site, from `outhaul-mirror`, by their original names, at their original digests and commits.
 //!
 //! What comes in: `examples/cluster`, whose stores get a template of Flux in the place of plain manifests. All
@@ -14,11 +14,8 @@ use outhaul_tests::{available_or_skip, isolated_or_skip, program, run_script};
 use super::cluster::{SITE, follow_the_example};
 use super::system::SystemFixture;
 
-#[path = "served/charts.rs"]
 mod charts;
-#[path = "served/damage.rs"]
 mod damage;
-#[path = "served/lost.rs"]
 mod lost;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
@@ -125,9 +122,9 @@ fn a_repository_that_flux_is_to_fetch_is_cloned_on_site_at_its_commit_and_travel
     ];
     fixture.plane(0, "bundle", "dev", &again);
     let pack = |file: &str| {
-        let told = fixture.run("outhaul", 0, &["inspect", file, "--output", "json"]);
-        let told = outhaul_tests::result(&told.stdout);
-        told["index"]["served"]["repositories"][0]["pack"].clone()
+        let reported = fixture.run("outhaul", 0, &["inspect", file, "--output", "json"]);
+        let reported = outhaul_tests::result(&reported.stdout);
+        reported["index"]["served"]["repositories"][0]["pack"].clone()
     };
     assert_eq!(
         pack("stick/dev-store-1.outhaul"),
@@ -290,8 +287,12 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     // The tag is another image now: nothing floats, and nothing is pulled again.
     let other = push(&fixture, &crane, &name, "second");
     assert_ne!(digest, other);
-    let told = fixture.plane(0, "bundle", "dev", &allowed);
-    assert!(told.stderr.contains("unchanged"), "{}", told.everything());
+    let reported = fixture.plane(0, "bundle", "dev", &allowed);
+    assert!(
+        reported.stderr.contains("unchanged"),
+        "{}",
+        reported.everything()
+    );
 
     fixture.carry(SITE);
     let state = fixture.path(&format!("sites/{SITE}"));
@@ -307,20 +308,27 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         tar -xOf "copy/$(ls -S copy | head -n 1)" ./report
     "#;
     let listen = registry.address.replace("localhost", "127.0.0.1");
-    let told = at_plain_mirror(
+    let reported = at_plain_mirror(
         &fixture,
         &listen,
         script,
         &[("CRANE", &crane), ("NAME", Path::new(&name))],
     );
-    assert!(told.starts_with(&format!("{digest}\n")), "{told}");
-    assert!(told.contains("PASS") && told.contains("first\n"), "{told}");
+    assert!(reported.starts_with(&format!("{digest}\n")), "{reported}");
+    assert!(
+        reported.contains("PASS") && reported.contains("first\n"),
+        "{reported}"
+    );
 
     // Asked for, it moves, and says so.
     let update = [&allowed[..], &["--update"]].concat();
-    let told = fixture.plane(0, "bundle", "dev", &update);
+    let reported = fixture.plane(0, "bundle", "dev", &update);
     let moved = format!("updated: {name} from {digest} to {other}");
-    assert!(told.stderr.contains(&moved), "{}", told.everything());
+    assert!(
+        reported.stderr.contains(&moved),
+        "{}",
+        reported.everything()
+    );
     assert!(fixture.path("stick/dev-store-2.outhaul").is_file());
 
     // A tag that nobody has is that assignment's failure, by name.
@@ -329,13 +337,17 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, text.replace(":1.4.0", ":9.9.9")).unwrap();
     });
-    let told = fixture.plane(1, "bundle", "dev", &allowed);
+    let reported = fixture.plane(1, "bundle", "dev", &allowed);
     let missing = "has no `team/stock-report:9.9.9`";
-    assert!(told.stderr.contains(missing), "{}", told.everything());
     assert!(
-        told.stderr.contains("stock-report-nightly"),
+        reported.stderr.contains(missing),
         "{}",
-        told.everything()
+        reported.everything()
+    );
+    assert!(
+        reported.stderr.contains("stock-report-nightly"),
+        "{}",
+        reported.everything()
     );
 }
 

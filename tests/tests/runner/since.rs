@@ -295,7 +295,7 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
     copy(&fixture, "other", 0, &earlier);
     let same = fs::read(fixture.path("other/dev-bench-2.since1.outhaul")).unwrap();
     assert!(same == fs::read(fixture.path(file)).unwrap());
-    // A file that was changed is no ground to leave anything out.
+    // A file that was changed is not a ground to leave anything out.
     let mut forged = fs::read(fixture.path("stick/dev-bench-1.outhaul")).unwrap();
     forged[150_000] ^= 1;
     write(&fixture, "forged.outhaul", forged);
@@ -305,7 +305,7 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
         "{seen}"
     );
     assert_eq!(fs::read_dir(fixture.path("forged")).unwrap().count(), 0);
-    // Nobody waits for what is no file.
+    // Nobody waits for what is not a file.
     let made = std::process::Command::new("mkfifo")
         .arg(fixture.path("fifo"))
         .status();

@@ -104,7 +104,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     assert!(!refused.stderr.contains("large-1"), "{}", refused.stderr);
     assert!(!base_of_stage().contains(&main), "stage stays where it is");
 
-    // A drone that cannot apply is no confirmation either.
+    // A drone that cannot apply is not a confirmation either.
     let in_the_way = "sites/drone-1/applied/hello-world-app-functional-test/namespace.yaml";
     fs::create_dir_all(fixture.path(in_the_way).parent().unwrap()).unwrap();
     fs::write(fixture.path(in_the_way), "somebody else's\n").unwrap();
@@ -126,7 +126,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
         );
     }
 
-    // 4: a new version. The team merges it for dev, and proposes it for stage on a branch of its own.
+    // 4: a new version. The team merges it for dev, and proposes it for stage on a separate branch.
     fixture.bundle("stage");
     fixture.carry("drone-2");
     let runs = |site: &str, target: &str| {

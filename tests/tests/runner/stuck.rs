@@ -1,5 +1,5 @@
 //! What an operator met with a stick in the hand: damaged or foreign acknowledgements, names that a FAT stick
-//! changed, files without content, and requests that never came home.
+//! changed, files without content, and requests that never came back.
 //!
 //! What must come out: each is named as what it is, with an exit code other than 0 and the way out, and what
 //! is whole travels all the same. All of it with the real programs.
@@ -27,9 +27,9 @@ fn hub(fixture: &SystemFixture, code: i32, folder: &str) -> String {
 }
 
 fn waiting(fixture: &SystemFixture, site: &str) -> u64 {
-    let told = fixture.agent(site, 0, &["--output", "json", "status"]);
-    let told = outhaul_tests::result(&told.stdout);
-    told["reports_waiting"].as_u64().unwrap()
+    let reported = fixture.agent(site, 0, &["--output", "json", "status"]);
+    let reported = outhaul_tests::result(&reported.stdout);
+    reported["reports_waiting"].as_u64().unwrap()
 }
 
 #[track_caller]
@@ -50,29 +50,32 @@ fn damaged_and_foreign_acknowledgements_are_named_and_leave_the_reports_here() {
     let damaged = [flipped, good[..100].to_vec(), Vec::new(), vec![0x93; 500]];
     for bytes in damaged {
         fs::write(&own, &bytes).unwrap();
-        let told = fixture
+        let reported = fixture
             .agent("edge-1", 4, &["import", "stick"])
             .everything();
         has(
-            &told,
+            &reported,
             &["acks/edge-1.acks", "help: at the hub", "outhaul-hub acks"],
         );
-        assert!(!told.contains("known already"), "{told}");
-        assert!(waiting(&fixture, "edge-1") > 0, "{told}");
+        assert!(!reported.contains("known already"), "{reported}");
+        assert!(waiting(&fixture, "edge-1") > 0, "{reported}");
     }
     fs::copy(&own, fixture.path("stick/acks/edge-2.acks")).unwrap();
     fs::write(fixture.path("stick/acks/edge-2.acks"), &good).unwrap();
-    let told = fixture
+    let reported = fixture
         .agent("edge-2", 4, &["import", "stick"])
         .everything();
-    has(&told, &["they are for site edge-1, this site is edge-2"]);
+    has(
+        &reported,
+        &["they are for site edge-1, this site is edge-2"],
+    );
 
     // The whole file again: each refusal above was a report more, the first ones leave.
     fs::write(&own, &good).unwrap();
-    let told = fixture
+    let reported = fixture
         .agent("edge-1", 0, &["import", "stick"])
         .everything();
-    has(&told, &["the hub acknowledged"]);
+    has(&reported, &["the hub acknowledged"]);
 }
 
 #[test]
@@ -94,10 +97,10 @@ fn names_that_a_fat_stick_changed_are_read_by_hub_and_site() {
     let acks = fixture.path("stick/acks");
     fs::rename(acks.join("edge-1.acks"), acks.join("EDGE-1.ACKS")).unwrap();
     fs::rename(&acks, fixture.path("stick/ACKS")).unwrap();
-    let told = fixture
+    let reported = fixture
         .agent("edge-1", 0, &["import", "stick"])
         .everything();
-    has(&told, &["the hub acknowledged 1 reports"]);
+    has(&reported, &["the hub acknowledged 1 reports"]);
     assert_eq!(waiting(&fixture, "edge-1"), 0);
 }
 
@@ -120,9 +123,9 @@ fn an_empty_stick_and_an_empty_file_of_reports_are_findings_at_the_hub() {
 fn after_an_order_for_a_new_key_the_request_travels_until_the_centre_knows_the_key() {
     let fixture = fixture();
     let key = || -> String {
-        let told = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
-        let told = outhaul_tests::result(&told.stdout);
-        told["key"].as_str().unwrap().to_owned()
+        let reported = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
+        let reported = outhaul_tests::result(&reported.stdout);
+        reported["key"].as_str().unwrap().to_owned()
     };
     let approve = |request: &Path| {
         let approve = [

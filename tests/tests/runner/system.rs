@@ -169,13 +169,13 @@ impl SystemFixture {
             0,
             &[&enrol[..], &stream, plane, &sources].concat(),
         );
-        let told = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
-        let told = outhaul_tests::result(&told.stdout);
-        let request = told["request"].as_str().unwrap();
-        let fingerprint = told["fingerprint"].as_str().unwrap();
+        let reported = self.agent(name, 0, &["--output", "json", "enrol", &kit]);
+        let reported = outhaul_tests::result(&reported.stdout);
+        let request = reported["request"].as_str().unwrap();
+        let fingerprint = reported["fingerprint"].as_str().unwrap();
         let add = ["--state", "hub", "site", "add", request, "--fingerprint"];
         self.run("outhaul-hub", 0, &[&add[..], &[fingerprint]].concat());
-        told["seal_key"].as_str().unwrap().to_owned()
+        reported["seal_key"].as_str().unwrap().to_owned()
     }
 
     /// `outhaul-agent`, as the agent of `site`.
@@ -189,7 +189,7 @@ impl SystemFixture {
         )
     }
 
-    /// `outhaul COMMAND --environment … --control-plane …`, with what stands for repositories.
+    /// `outhaul COMMAND --environment … --control-plane …`, with the local folders of repositories.
     pub fn plane(&self, code: i32, command: &str, environment: &str, arguments: &[&str]) -> Ran {
         let at = [
             command,
@@ -222,7 +222,7 @@ impl SystemFixture {
         self.agent(site, 0, &["import", "stick"]);
     }
 
-    /// A site's reports come home.
+    /// A site's reports come back.
     pub fn home(&self, site: &str) {
         self.agent(site, 0, &["export", "stick"]);
         self.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);

@@ -100,7 +100,7 @@ fn machine_paths(name: &str, text: &str) -> Vec<String> {
         for folder in MACHINE_FOLDERS {
             let path = format!("/{folder}/");
             let starts_there = line.match_indices(&path).any(|(at, _)| {
-                // `docs/home/page` and `https://example.org/home/x` are no paths of a machine.
+                // `docs/home/page` and `https://example.org/home/x` are not paths of a machine.
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|c| c.is_alphanumeric() || "._-}>$*~)".contains(c))
             });

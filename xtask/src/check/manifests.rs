@@ -1,6 +1,6 @@
 //! Every member inherits versions, lints and package data from the workspace's manifest.
 //!
-//! What comes in: the manifests. What goes out: one line per dependency with a version of its own, and
+//! What comes in: the manifests. What goes out: one line per dependency with a separate version, and
 //! per missing inheritance: what is written once cannot drift.
 
 use anyhow::{Context, Result};

@@ -33,7 +33,7 @@ const PURE: &[&str] = &[
     "hub/gate/src/standing",
     "signer/src/trust",
 ];
-/// A team's Jinja template is rendered in a process of its own, which is what bounds it.
+/// A team's Jinja template is rendered in a separate process, which is what bounds it.
 const EXCEPT: [&str; 1] = ["bundler/plane/src/render/jinja_process.rs"];
 const IMPURE: [&str; 9] = [
     "std::env",

@@ -153,7 +153,7 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Puts it together in a folder of its own, and has `dpkg-deb` write it into `folder`; returns the file.
+    /// Puts it together in a separate folder, and has `dpkg-deb` write it into `folder`; returns the file.
     pub fn make(&self, folder: &Path) -> Result<PathBuf> {
         let staged = tempfile::tempdir()?;
         let top = staged.path().join("package");

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the texts of a rehearsal, as they stream past. What goes out: one sentence for each file with a value that
 //! was sealed for others, for somewhere else, or that does not fit. The texts are sealed and are forgotten with the
-//! rehearsal; no opened value is kept or told.
+//! rehearsal; no opened value is kept or reported.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use outhaul_reconcilers::sealed::Binding;
 
 use crate::secrets::{MAX_TEXT_BYTES, Secrets};
 
-/// Most bytes of texts that one rehearsal keeps; what is beyond is not looked at, and told so.
+/// Most bytes of texts that one rehearsal keeps; what is beyond is not looked at, which is reported.
 const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 /// Most sentences.
-const MAX_TOLD: usize = 50;
+const MAX_REPORTED: usize = 50;
 
 /// The texts of a bundle that may have sealed values.
 #[derive(Debug, Default)]
@@ -85,17 +85,17 @@ impl SealedTexts {
                 found.extend(problem.map(|problem| format!("`{}`: {problem}", assignment.name)));
             }
         }
-        let more = found.len().saturating_sub(MAX_TOLD);
-        let mut told: Vec<String> = found.into_iter().take(MAX_TOLD).collect();
+        let more = found.len().saturating_sub(MAX_REPORTED);
+        let mut reported: Vec<String> = found.into_iter().take(MAX_REPORTED).collect();
         if more > 0 {
-            told.push(format!("{more} more files"));
+            reported.push(format!("{more} more files"));
         }
         if self.left_out > 0 {
-            told.push(format!(
+            reported.push(format!(
                 "{} files were not looked at: together they are too large",
                 self.left_out
             ));
         }
-        told
+        reported
     }
 }

@@ -82,14 +82,14 @@ fn application(object: &Value) -> Health {
 fn of_health(status: &Value) -> Health {
     let found = &status["health"];
     let state = found["status"].as_str().unwrap_or("Unknown");
-    let told = match found["message"].as_str() {
+    let reported = match found["message"].as_str() {
         Some(message) if !message.is_empty() => format!("{state}: {message}"),
         _ => format!("what it applied is {state}"),
     };
     match state {
         "Healthy" | "Suspended" => Health::Ready,
-        "Degraded" => Health::Failing(told),
-        _ => Health::Waiting(told),
+        "Degraded" => Health::Failing(reported),
+        _ => Health::Waiting(reported),
     }
 }
 
@@ -109,7 +109,7 @@ fn sources(of: &Value) -> Vec<[&str; 4]> {
         .collect()
 }
 
-/// The first error among the conditions, in Argo CD's words. Warnings are none.
+/// The first error among the conditions, as Argo CD's message. Warnings are none.
 fn error(status: &Value) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
     conditions.iter().find_map(|condition| {
@@ -142,7 +142,7 @@ pub fn status_text(object: &Value) -> String {
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let sync = &status["sync"];
-    let mut told = text(&sync["status"]);
+    let mut reported = text(&sync["status"]);
     let revisions: Vec<String> = match sync["revisions"].as_array() {
         Some(all) => all.iter().map(text).collect(),
         None => vec![text(&sync["revision"])],
@@ -152,17 +152,17 @@ pub fn status_text(object: &Value) -> String {
         .filter(|one| !one.is_empty())
         .collect();
     if !revisions.is_empty() {
-        told += &format!(" to {}", revisions.join(", "));
+        reported += &format!(" to {}", revisions.join(", "));
     }
     for more in [
         &status["health"]["status"],
         &status["operationState"]["message"],
     ] {
         if let Some(more) = more.as_str().filter(|more| !more.is_empty()) {
-            told += &format!("; {more}");
+            reported += &format!("; {more}");
         }
     }
-    told
+    reported
 }
 
 /// `object` as Argo CD writes it back whole: without fields of its `spec` that are empty or `false`, which mean the
@@ -202,12 +202,16 @@ pub fn remains_after(object: &Value) -> Option<String> {
         "Application" => {
             let finalizers = object["metadata"]["finalizers"].as_array();
             let mut finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
-            (!finalizers.any(|one| one.starts_with(CASCADE)))
-                .then(|| format!("it has no finalizer `{CASCADE}`: what Argo CD made of it stays"))
+            (!finalizers.any(|one| one.starts_with(CASCADE))).then(|| {
+                format!(
+                    "it has no finalizer `{CASCADE}`: the objects that Argo CD created are kept"
+                )
+            })
         }
         "ApplicationSet" => (object["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true)
             .then(|| {
-                "it says `preserveResourcesOnDeletion`: what Argo CD made of it stays".to_owned()
+                "it sets `preserveResourcesOnDeletion`: the objects that Argo CD created are kept"
+                    .to_owned()
             }),
         _ => None,
     }

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use outhaul_http::{Answer, Authority, ClientSettings, HttpError, Method, Request, TimeLimits};
+use outhaul_http::{Authority, ClientSettings, HttpError, Method, Request, Response, TimeLimits};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::config::{self, Access, AccessError, Identity};
+use crate::config::{self, Access, AccessError, ApiCredentials};
 use crate::status::{Reason, Refusal};
 
 /// Largest answer in bytes: etcd keeps no object above 1.5 MiB, a page of a list has some hundred small ones.
@@ -58,20 +58,22 @@ impl Trouble {
 
 /// A connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct ApiClient {
     http: outhaul_http::Client,
     server: String,
-    identity: Identity,
+    identity: ApiCredentials,
 }
 
-impl Client {
+impl ApiClient {
     /// A connection by `access`; nothing is asked yet. Each request may last `timeout`.
     ///
     /// # Errors
-    /// [`Trouble::Access`] for certificates that are none.
+    /// [`Trouble::Access`] for certificates that are not.
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
         let identity = match &access.identity {
-            Identity::Certificate { chain, key } => Some(outhaul_http::Identity { chain, key }),
+            ApiCredentials::Certificate { chain, key } => {
+                Some(outhaul_http::Identity { chain, key })
+            }
             _ => None,
         };
         let user_agent = concat!("outhaul-agent/", env!("CARGO_PKG_VERSION"));
@@ -149,7 +151,7 @@ impl Client {
         })
     }
 
-    fn answer(&self, answer: Result<Answer, HttpError>) -> Result<(u16, Value), Trouble> {
+    fn answer(&self, answer: Result<Response, HttpError>) -> Result<(u16, Value), Trouble> {
         let failed = |error: HttpError| self.failed(&error.problem());
         let answer = answer.map_err(failed)?;
         let code = answer.status();
@@ -168,15 +170,15 @@ impl Client {
 
     fn token(&self) -> Result<Option<Zeroizing<String>>, Trouble> {
         Ok(match &self.identity {
-            Identity::Token(token) => Some(token.clone()),
+            ApiCredentials::Token(token) => Some(token.clone()),
             // Read each time: it is replaced before it expires.
-            Identity::TokenFile(path) => {
+            ApiCredentials::TokenFile(path) => {
                 let bytes = config::read(path)?;
                 let text = std::str::from_utf8(&bytes)
                     .map_err(|_| self.failed("its token file holds no text"))?;
                 Some(Zeroizing::new(text.trim().to_owned()))
             }
-            Identity::Nobody | Identity::Certificate { .. } => None,
+            ApiCredentials::Nobody | ApiCredentials::Certificate { .. } => None,
         })
     }
 

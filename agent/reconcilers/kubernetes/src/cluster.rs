@@ -13,7 +13,7 @@ use outhaul_http::Method;
 use serde_json::{Value, json};
 
 use crate::FIELD_MANAGER;
-use crate::client::{Client, Trouble};
+use crate::client::{ApiClient, Trouble};
 use crate::config::Access;
 use crate::manifest::Key;
 use crate::status::Reason;
@@ -76,7 +76,7 @@ type Kinds = Rc<Vec<Resource>>;
 /// An API server, and what kinds it has.
 #[derive(Debug)]
 pub struct Cluster {
-    client: Client,
+    client: ApiClient,
     kinds: RefCell<BTreeMap<String, Option<Kinds>>>,
 }
 
@@ -87,7 +87,7 @@ impl Cluster {
     /// [`Trouble::Access`]
     pub fn new(access: &Access, timeout: Duration) -> Result<Self, Trouble> {
         Ok(Self {
-            client: Client::new(access, timeout)?,
+            client: ApiClient::new(access, timeout)?,
             kinds: RefCell::default(),
         })
     }
@@ -194,7 +194,7 @@ impl Cluster {
         })
     }
 
-    /// Sets one annotation, which is no part of what is applied: whoever sets it later is in nobody's way.
+    /// Sets one annotation, which is not a part of what is applied: whoever sets it later is in nobody's way.
     /// `false`: the object is not there any more.
     ///
     /// # Errors
@@ -401,7 +401,7 @@ fn resources(root: &str, list: &Value) -> Vec<Resource> {
                 .map(text)
                 .collect(),
         })
-        // A slash: a part of an object, such as its status. Anything else than a word is none of ours.
+        // A slash: a part of an object, such as its status. Anything else than a word is ignored.
         .filter(|resource| {
             let word = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
             !resource.plural.is_empty() && resource.plural.bytes().all(word)

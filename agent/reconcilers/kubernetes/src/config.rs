@@ -25,15 +25,15 @@ const IN_POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 pub struct Access {
     /// The server's URL, without a slash at its end.
     pub server: String,
-    /// Certificates of the authority to believe, PEM.
+    /// Certificates of the authority to trust, PEM.
     pub authority: Vec<u8>,
     /// How it proves who it is.
-    pub identity: Identity,
+    pub identity: ApiCredentials,
 }
 
 /// How this program proves who it is.
 #[derive(Clone)]
-pub enum Identity {
+pub enum ApiCredentials {
     /// Nothing at all.
     Nobody,
     /// A token.
@@ -58,7 +58,7 @@ impl fmt::Debug for Access {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ApiCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nobody => "nobody",
@@ -89,7 +89,7 @@ pub enum AccessError {
         problem: String,
     },
     /// Neither a kubeconfig nor a pod.
-    #[error("no kubeconfig is set, and this is no pod with a service account")]
+    #[error("no kubeconfig is set, and this is not a pod with a service account")]
     Nowhere,
 }
 
@@ -155,7 +155,7 @@ impl Access {
         Ok(Self {
             server: format!("https://{host}:{port}"),
             authority: read(&folder.join("ca.crt"))?.to_vec(),
-            identity: Identity::TokenFile(folder.join("token")),
+            identity: ApiCredentials::TokenFile(folder.join("token")),
         })
     }
 }
@@ -256,14 +256,14 @@ fn read_config(config: &Value, folder: &Path, context: Option<&str>) -> Result<A
         data(&user, "client-certificate")?,
         data(&user, "client-key")?,
     ) {
-        (Some(chain), Some(key)) => Identity::Certificate {
+        (Some(chain), Some(key)) => ApiCredentials::Certificate {
             chain: chain.to_vec(),
             key,
         },
         (None, None) => match (token("tokenFile"), token("token")) {
-            (Some(path), _) => Identity::TokenFile(folder.join(path)),
-            (None, Some(token)) => Identity::Token(Zeroizing::new(token.to_owned())),
-            (None, None) => Identity::Nobody,
+            (Some(path), _) => ApiCredentials::TokenFile(folder.join(path)),
+            (None, Some(token)) => ApiCredentials::Token(Zeroizing::new(token.to_owned())),
+            (None, None) => ApiCredentials::Nobody,
         },
         _ => {
             return Err("its user has a client certificate or a key, and needs both"
@@ -309,7 +309,7 @@ mod tests {
             "{shown}"
         );
         let user = "client-certificate-data: Q0VSVA==, client-key: key.pem";
-        let Identity::Certificate { chain, key } =
+        let ApiCredentials::Certificate { chain, key } =
             access(CONFIG, user, Some("here")).unwrap().identity
         else {
             unreachable!("it has a certificate");
@@ -322,16 +322,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_named() {
-        let told = |config: &str, user: &str, context| access(config, user, context).unwrap_err();
-        assert!(told(CONFIG, "", Some("there")).contains("no context `there`"));
-        assert!(told(CONFIG, "", Some("nobody")).contains("no user `x`"));
-        assert!(told(CONFIG, "exec: {command: x}", None).contains("logs in by `exec`"));
-        assert!(told(CONFIG, "client-key: key.pem", None).contains("needs both"));
-        assert!(told(CONFIG, "client-key: gone.pem", None).contains("gone.pem` cannot be read"));
+        let reported =
+            |config: &str, user: &str, context| access(config, user, context).unwrap_err();
+        assert!(reported(CONFIG, "", Some("there")).contains("no context `there`"));
+        assert!(reported(CONFIG, "", Some("nobody")).contains("no user `x`"));
+        assert!(reported(CONFIG, "exec: {command: x}", None).contains("logs in by `exec`"));
+        assert!(reported(CONFIG, "client-key: key.pem", None).contains("needs both"));
+        assert!(
+            reported(CONFIG, "client-key: gone.pem", None).contains("gone.pem` cannot be read")
+        );
         let plain = CONFIG.replace("https://", "http://");
-        assert!(told(&plain, "", None).contains("must begin with `https://`"));
+        assert!(reported(&plain, "", None).contains("must begin with `https://`"));
         let trusting = CONFIG.replace("{server", "{insecure-skip-tls-verify: true, server");
-        assert!(told(&trusting, "", None).contains("always verified"));
-        assert!(told("- x\n", "", None).contains("kubeconfig`: "));
+        assert!(reported(&trusting, "", None).contains("always verified"));
+        assert!(reported("- x\n", "", None).contains("kubeconfig`: "));
     }
 }

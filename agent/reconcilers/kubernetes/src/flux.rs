@@ -34,7 +34,7 @@ pub fn is_flux(key: &Key) -> bool {
     KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
 }
 
-/// Whether Flux is told to leave `object` alone.
+/// Whether Flux is asked to leave `object` alone.
 pub fn is_suspended(object: &Value) -> bool {
     object["spec"]["suspend"] == true
 }
@@ -144,10 +144,10 @@ pub fn remains_after(object: &Value) -> Option<String> {
         return None;
     }
     if is_suspended(object) {
-        return Some("it is suspended: what Flux made of it stays".into());
+        return Some("it is suspended: the objects that Flux created are kept".into());
     }
     (is("Kustomization") && object["spec"]["prune"] != true)
-        .then(|| "it does not say `prune: true`: what Flux made of it stays".into())
+        .then(|| "it does not set `prune: true`: the objects that Flux created are kept".into())
 }
 
 /// Why an object of Flux that is deleted is still there, in Flux's words where it said some.

@@ -98,10 +98,10 @@ fn wait_for(status: &Value, name: &str) -> Health {
 }
 
 fn replicas(status: &Value, wanted: u64, parts: &[(&str, &str)]) -> Health {
-    for (field, told) in parts {
+    for (field, reported) in parts {
         let there = status[*field].as_u64().unwrap_or(0);
         if there < wanted {
-            return Health::Waiting(format!("{there} of {wanted} replicas are {told}"));
+            return Health::Waiting(format!("{there} of {wanted} replicas are {reported}"));
         }
     }
     Health::Ready

@@ -95,7 +95,7 @@ impl Object {
     /// Adds an annotation.
     ///
     /// # Errors
-    /// When the object's annotations are no map.
+    /// When the object's annotations are not a map.
     pub fn annotate(&mut self, name: &str, value: &str) -> Result<(), String> {
         let annotations = &mut self.value["metadata"]["annotations"];
         if annotations.is_null() {
@@ -150,7 +150,7 @@ fn take(
     let text = |value: &Value, what: &str| match value {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
         _ => Err(format!(
-            "{place}: it has no `{what}`, so it is no Kubernetes object"
+            "{place}: it has no `{what}`, so it is not a Kubernetes object"
         )),
     };
     let api = text(&value["apiVersion"], "apiVersion")?;
@@ -229,12 +229,12 @@ mod tests {
         let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n\
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: hello}\n";
         let found = objects(text, "a.yaml", &mut Budget::default()).unwrap();
-        let told: Vec<_> = found
+        let reported: Vec<_> = found
             .iter()
             .map(|o| format!("{} at {}", o.key, o.place))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "ConfigMap a at `a.yaml`, line 1",
                 "Deployment.apps hello/web at `a.yaml`, line 6"
@@ -244,20 +244,22 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_with_its_place() {
-        let told = |text: &str| objects(text, "a.yaml", &mut Budget::default()).unwrap_err();
-        assert!(told("replicas: 3\n").contains("line 1: it has no `apiVersion`"));
-        assert!(told("just text\n").contains("no `apiVersion`"));
+        let reported = |text: &str| objects(text, "a.yaml", &mut Budget::default()).unwrap_err();
+        assert!(reported("replicas: 3\n").contains("line 1: it has no `apiVersion`"));
+        assert!(reported("just text\n").contains("no `apiVersion`"));
         assert!(
-            told("apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}\n")
+            reported("apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}\n")
                 .contains("metadata.name")
         );
         assert!(
-            told("apiVersion: v1\nkind: Pod\nmetadata: {name: a/../b}\n")
+            reported("apiVersion: v1\nkind: Pod\nmetadata: {name: a/../b}\n")
                 .contains("cannot be a name")
         );
-        assert!(told("apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n").contains("metadata.name"));
+        assert!(
+            reported("apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n").contains("metadata.name")
+        );
         let kustomization =
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n";
-        assert!(told(kustomization).contains("kustomize build"));
+        assert!(reported(kustomization).contains("kustomize build"));
     }
 }

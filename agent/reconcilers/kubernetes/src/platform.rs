@@ -23,7 +23,7 @@ pub enum Controller {
 
 impl Controller {
     /// `flux`, `argocd`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Flux => "flux",
             Self::ArgoCd => "argocd",
@@ -33,7 +33,7 @@ impl Controller {
 
 /// How one object stands, from well to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum FollowerStatus {
     /// It is ready, at the commit that was fetched.
     Synced,
     /// It is under way.
@@ -60,7 +60,7 @@ pub struct Follower {
     /// The commit that it shows.
     pub commit: Option<String>,
     /// How it stands.
-    pub standing: Standing,
+    pub status: FollowerStatus,
     /// In the words of its controller.
     pub message: String,
 }
@@ -105,7 +105,7 @@ pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Fo
         path: None,
         below: false,
         commit: commit_of(text(&source["status"]["artifact"]["revision"])),
-        standing: flux_standing(source, None),
+        status: flux_status(source, None),
         message: flux_message(source, None),
     });
     let made = objects.iter().filter_map(|object| {
@@ -117,7 +117,7 @@ pub fn of_flux(sources: &[Value], objects: &[Value], repository: &str) -> Vec<Fo
             path: applies.then(|| plain_path(text(&object["spec"]["path"]))),
             below: true,
             commit: commit_of(revision).filter(|_| applies),
-            standing: flux_standing(object, Some(source)),
+            status: flux_status(object, Some(source)),
             message: flux_message(object, Some(source)),
         })
     });
@@ -143,21 +143,21 @@ fn is_made_from(object: &Value, source: &Value) -> bool {
     })
 }
 
-fn flux_standing(object: &Value, source: Option<&Value>) -> Standing {
+fn flux_status(object: &Value, source: Option<&Value>) -> FollowerStatus {
     if flux::is_suspended(object) {
-        return Standing::Suspended;
+        return FollowerStatus::Suspended;
     }
     let health = flux::health(object, source);
     match health {
-        Health::Failed(_) | Health::Failing(_) => Standing::Failing,
-        Health::Silent(_) => Standing::Stale,
-        _ if is_behind(object, source) => Standing::OtherRevision,
-        Health::Waiting(_) => Standing::InProgress,
+        Health::Failed(_) | Health::Failing(_) => FollowerStatus::Failing,
+        Health::Silent(_) => FollowerStatus::Stale,
+        _ if is_behind(object, source) => FollowerStatus::OtherRevision,
+        Health::Waiting(_) => FollowerStatus::InProgress,
         // Ready, and of nothing that anybody could name.
         Health::Ready if source.is_none() && object["status"]["artifact"]["revision"].is_null() => {
-            Standing::InProgress
+            FollowerStatus::InProgress
         }
-        Health::Ready => Standing::Synced,
+        Health::Ready => FollowerStatus::Synced,
     }
 }
 
@@ -170,9 +170,11 @@ fn is_behind(object: &Value, source: Option<&Value>) -> bool {
 }
 
 fn flux_message(object: &Value, source: Option<&Value>) -> String {
-    match (flux_standing(object, source), flux::health(object, source)) {
-        (Standing::Suspended, _) => "it is suspended: nobody follows the repository".to_owned(),
-        (Standing::OtherRevision, _) => {
+    match (flux_status(object, source), flux::health(object, source)) {
+        (FollowerStatus::Suspended, _) => {
+            "it is suspended: nobody follows the repository".to_owned()
+        }
+        (FollowerStatus::OtherRevision, _) => {
             let applied = text(&object["status"]["lastAppliedRevision"]);
             let fetched = source.map(|source| text(&source["status"]["artifact"]["revision"]));
             format!(
@@ -221,16 +223,16 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
     };
     let health = argocd::health(object);
     let skips = &object["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"];
-    let standing = match &health {
-        _ if *skips == "true" => Standing::Suspended,
-        Health::Failed(_) | Health::Failing(_) => Standing::Failing,
-        Health::Silent(_) => Standing::Stale,
-        Health::Waiting(_) if sync["status"] == "OutOfSync" => Standing::OtherRevision,
-        Health::Waiting(_) => Standing::InProgress,
-        Health::Ready => Standing::Synced,
+    let status = match &health {
+        _ if *skips == "true" => FollowerStatus::Suspended,
+        Health::Failed(_) | Health::Failing(_) => FollowerStatus::Failing,
+        Health::Silent(_) => FollowerStatus::Stale,
+        Health::Waiting(_) if sync["status"] == "OutOfSync" => FollowerStatus::OtherRevision,
+        Health::Waiting(_) => FollowerStatus::InProgress,
+        Health::Ready => FollowerStatus::Synced,
     };
     let message = match health {
-        _ if standing == Standing::Suspended => {
+        _ if status == FollowerStatus::Suspended => {
             "it is not looked at (`argocd.argoproj.io/skip-reconcile`)".to_owned()
         }
         Health::Ready => argocd::status_text(object),
@@ -247,11 +249,11 @@ fn of_application(object: &Value, repository: &str) -> Vec<Follower> {
             path: source["path"].as_str().map(plain_path),
             below: source["directory"]["recurse"] == true,
             // What was compared is what runs only where nothing differs.
-            commit: commit_of(text(match standing {
-                Standing::Synced => compared,
+            commit: commit_of(text(match status {
+                FollowerStatus::Synced => compared,
                 _ => synced,
             })),
-            standing,
+            status,
             message: message.clone(),
         })
         .collect()

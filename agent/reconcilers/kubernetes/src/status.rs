@@ -75,7 +75,7 @@ impl Refusal {
         let reason = match (code, said) {
             _ if terminating => Reason::Terminating,
             (401, _) => Reason::Unauthorized,
-            // A webhook answers with a code of its own choice.
+            // A webhook answers with any code.
             (400..=499, _) if denied => Reason::Denied,
             (403, _) if message.contains("exceeded quota") || message.contains("failed quota") => {
                 Reason::Quota

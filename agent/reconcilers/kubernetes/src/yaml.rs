@@ -248,7 +248,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     let negative = plain.starts_with('-');
     let lower = unsigned.to_ascii_lowercase();
     let whole = |digits: &str, base| {
-        // `from_str_radix` takes a sign of its own.
+        // `from_str_radix` accepts a sign itself.
         let clean = digits.bytes().all(|b| b.is_ascii_alphanumeric());
         clean
             .then(|| u64::from_str_radix(digits, base).ok())
@@ -330,35 +330,41 @@ mod tests {
 
     #[test]
     fn what_is_not_yaml_is_reported_with_its_line() {
-        let told = |text: &str| documents(text).unwrap_err().to_string();
-        assert_eq!(told("a: 1\nb: 2\na: 3\n"), "line 3: `a` is written twice");
-        assert!(told("a: [1\nb: 2\n").starts_with("line "));
-        assert!(told("a: *b\n").starts_with("line 1: "));
-        assert_eq!(told("a: !Ref x\n"), "line 1: the tag `Ref` is not known");
-        assert!(told(&"[".repeat(100)).contains("64 levels"));
+        let reported = |text: &str| documents(text).unwrap_err().to_string();
+        assert_eq!(
+            reported("a: 1\nb: 2\na: 3\n"),
+            "line 3: `a` is written twice"
+        );
+        assert!(reported("a: [1\nb: 2\n").starts_with("line "));
+        assert!(reported("a: *b\n").starts_with("line 1: "));
+        assert_eq!(
+            reported("a: !Ref x\n"),
+            "line 1: the tag `Ref` is not known"
+        );
+        assert!(reported(&"[".repeat(100)).contains("64 levels"));
         let mut bomb = "a: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let names = vec![format!("*a{}", level - 1); 9].join(", ");
             bomb += &format!("b{level}: &a{level} [{names}]\n");
         }
-        assert!(told(&bomb).contains("aliases expanded"));
+        assert!(reported(&bomb).contains("aliases expanded"));
         // Few values and little text, which come to 75 MiB.
         let text = "x".repeat(256 * 1024);
         let aliases = vec!["*a"; 300].join(", ");
-        let told_of = |text: String| documents(&text).unwrap_err().to_string();
+        let error_of = |text: String| documents(&text).unwrap_err().to_string();
         let much = "more than 64 MiB, aliases expanded";
         assert_eq!(
-            told_of(format!("a: &a {text}\nb: [{aliases}]\n")),
+            error_of(format!("a: &a {text}\nb: [{aliases}]\n")),
             format!("line 2: {much}")
         );
-        let keys = told_of(format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
+        let keys = error_of(format!("a: &a {{? {text} : 1}}\nb: [{aliases}]\n"));
         assert!(keys.contains(much), "{keys}");
         // Anchors within anchors are copied once for each level.
         let nested = (0..60)
             .map(|level| format!("&n{level} ["))
             .collect::<Vec<_>>()
             .concat();
-        let nested = told_of(format!("{nested}{}{}", "x".repeat(2 << 20), "]".repeat(60)));
+        let nested = error_of(format!("{nested}{}{}", "x".repeat(2 << 20), "]".repeat(60)));
         assert!(nested.contains(much), "{nested}");
     }
 

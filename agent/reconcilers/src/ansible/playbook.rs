@@ -184,11 +184,11 @@ fn reason(steps: &[StepResult], printed: [&[u8]; 2], status: ExitStatus) -> Stri
         .iter()
         .position(|line| line.contains("ERROR"))
         .unwrap_or(0);
-    let told = lines[from.min(lines.len())..].join(" ");
-    if told.is_empty() {
+    let reported = lines[from.min(lines.len())..].join(" ");
+    if reported.is_empty() {
         format!("ended with {status}")
     } else {
-        told
+        reported
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the folder reconciler: on a real folder, with an inventory in memory.
 //!
 //! What comes in: desired files, foreign files, links, changes behind its back. What goes out: what lies
-//! in the target, what the inventory says, and what is told. No database and no program is needed.
+//! in the target, what the inventory says, and what is reported. No database and no program is needed.
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -82,13 +82,13 @@ fn files_appear_change_and_go_with_the_generation() {
         !fixture.target().join("app/sub").exists(),
         "its empty folder went as well"
     );
-    let told: Vec<_> = second
+    let reported: Vec<_> = second
         .steps
         .iter()
         .map(|s| (s.name.as_str(), s.status.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [("app/a.yaml", "changed"), ("app/sub/b.yaml", "removed")]
     );
     assert_eq!(fixture.memory.0.len(), 1);
@@ -278,8 +278,8 @@ fn attack_a_file_made_larger_than_the_disk_is_known_by_its_size() {
     }
     let seen = fixture.observe(&[("a.yaml", "1"), ("gone.yaml", "2")]);
     assert_eq!(seen.status, ComplianceStatus::Drifted);
-    let told = "it was changed: 1099511627776 bytes, and 1 were applied";
-    assert_eq!(seen.steps[0].message, told);
+    let reported = "it was changed: 1099511627776 bytes, and 1 were applied";
+    assert_eq!(seen.steps[0].message, reported);
     let mended = fixture.apply(&[("a.yaml", "1")]);
     assert_eq!(mended.status, ComplianceStatus::Compliant, "{mended:?}");
     assert_eq!(fixture.read("app/a.yaml").as_deref(), Some("1"));

@@ -42,7 +42,7 @@ pub enum HookVerb {
 
 impl HookVerb {
     /// The word of the message.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
             Self::Plan => "plan",
@@ -84,7 +84,7 @@ pub struct Message<'a> {
     pub items: Option<Vec<ItemRef<'a>>>,
 }
 
-/// An assignment, as the program is told of it.
+/// An assignment, as the program gets it.
 #[derive(Debug, Serialize)]
 pub struct AssignmentDescription<'a> {
     /// Its name, unlike that of any other on this site.
@@ -264,16 +264,19 @@ impl HookAnswer {
             protocol: String,
         }
         let unreadable = |error: serde_json::Error| {
-            format!("its answer to `{}` is not understood: {error}", verb.word())
+            format!(
+                "its answer to `{}` is not understood: {error}",
+                verb.as_str()
+            )
         };
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Err(format!("it answered nothing to `{}`", verb.word()));
+            return Err(format!("it answered nothing to `{}`", verb.as_str()));
         }
         let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
         if version.protocol != PROTOCOL {
             return Err(format!(
                 "its answer to `{}` is of the protocol `{}`, and this agent speaks `{PROTOCOL}`",
-                verb.word(),
+                verb.as_str(),
                 shown(&version.protocol)
             ));
         }
@@ -281,25 +284,25 @@ impl HookAnswer {
         if !verb.statuses().contains(&answer.status) {
             return Err(format!(
                 "its answer to `{}` has a status that this verb does not have",
-                verb.word()
+                verb.as_str()
             ));
         }
         if answer.items.len() > MAX_ITEMS || answer.steps.len() > MAX_ITEMS {
             return Err(format!(
                 "its answer to `{}` has more than {MAX_ITEMS} items or steps",
-                verb.word()
+                verb.as_str()
             ));
         }
         if verb != HookVerb::Plan && !answer.items.is_empty() {
             return Err(format!(
                 "its answer to `{}` names items; they are named by `plan`, before anything is done",
-                verb.word()
+                verb.as_str()
             ));
         }
         Ok(answer)
     }
 
-    /// Whether its verdict and its steps say the same; or in what they differ. A removal is told item by item.
+    /// Whether its verdict and its steps say the same; or in what they differ. A removal is reported item by item.
     pub fn agrees(&self, verb: HookVerb) -> Result<(), String> {
         let failed = self
             .steps
@@ -312,7 +315,7 @@ impl HookAnswer {
                     "" => String::new(),
                     why => format!(" ({why})"),
                 };
-                let (verb, item) = (verb.word(), &step.item);
+                let (verb, item) = (verb.as_str(), &step.item);
                 Err(format!(
                     "its answer to `{verb}` is `ok`, but its step `{item}` failed{why}"
                 ))
@@ -366,21 +369,21 @@ fn shown(text: &str) -> String {
 
 /// What the inventory has, for a message.
 pub fn recorded(items: &[inventory::Item]) -> Vec<RecordedItem<'_>> {
-    let told = items.iter().map(|item| RecordedItem {
+    let described = items.iter().map(|item| RecordedItem {
         item: &item.item,
         digest: &item.digest,
         state: &item.phase,
     });
-    told.collect()
+    described.collect()
 }
 
 /// Items for a message.
 pub fn items(items: &[inventory::Item]) -> Vec<ItemRef<'_>> {
-    let told = items.iter().map(|item| ItemRef {
+    let described = items.iter().map(|item| ItemRef {
         item: &item.item,
         digest: &item.digest,
     });
-    told.collect()
+    described.collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The hook program itself: whose file it is, and one run of it.
 //!
 //! What comes in: the site's settings and a message. What goes out: the program's answer, or how it broke the
-//! contract. It gets an environment of its own and nothing of the agent's; a program that anybody else may
+//! contract. It gets a separate environment and nothing of the agent's; a program that anybody else may
 //! change is not started.
 
 use std::fs;
@@ -62,18 +62,18 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
             "set `program` under `[hook]` in agent.toml",
         ));
     };
-    let told = set.display();
+    let shown = set.display();
     let program = fs::canonicalize(set).map_err(|error| {
         let help = "install the program, or correct `program` under `[hook]` in agent.toml";
         unusable(
-            format!("the hook program `{told}` cannot be found: {error}"),
+            format!("the hook program `{shown}` cannot be found: {error}"),
             help,
         )
     })?;
     let found = fs::metadata(&program)
-        .map_err(|error| unusable(format!("the hook program `{told}`: {error}"), ""))?;
+        .map_err(|error| unusable(format!("the hook program `{shown}`: {error}"), ""))?;
     if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
-        let problem = format!("the hook program `{told}` is not a file that may be executed");
+        let problem = format!("the hook program `{shown}` is not a file that may be executed");
         return Err(unusable(
             problem,
             "`chmod 755` it, or name another under `[hook]`",
@@ -81,7 +81,7 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
     }
     if let Some(problem) = changeable_by_others(set) {
         return Err(unusable(
-            format!("the hook program `{told}` is not started: {problem}"),
+            format!("the hook program `{shown}` is not started: {problem}"),
             "whoever may change it decides what runs on this host: `chown root` it and `chmod go-w` it",
         ));
     }
@@ -178,13 +178,13 @@ pub fn ask(
         RunEnd::TooLong => {
             return broken(format!(
                 "stopped while it was asked to `{}`, after {seconds} s, its time limit",
-                verb.word()
+                verb.as_str()
             ));
         }
         RunEnd::TooMuch => {
             return broken(format!(
                 "stopped while it was asked to `{}`: it printed more than {MAX_ANSWER_BYTES} bytes",
-                verb.word()
+                verb.as_str()
             ));
         }
         RunEnd::Exited(status) => status,
@@ -192,7 +192,7 @@ pub fn ask(
     let said = |what: &str| match words.as_str() {
         "" => format!(
             "it {what} at `{}` and said nothing on standard error",
-            verb.word()
+            verb.as_str()
         ),
         words => words.to_owned(),
     };
@@ -205,11 +205,11 @@ pub fn ask(
             let answer = HookAnswer::only(HookStatus::Failed, said("failed"));
             Ok(HookReply::Answer(Box::new(answer), words))
         }
-        Some(NOT_UNDERSTOOD) => broken(format!("it does not know `{}`", verb.word())),
+        Some(NOT_UNDERSTOOD) => broken(format!("it does not know `{}`", verb.as_str())),
         Some(UNABLE) => {
             let answer = HookAnswer::only(HookStatus::Unable, said("could not do it"));
             Ok(HookReply::Answer(Box::new(answer), words))
         }
-        _ => broken(format!("it ended at `{}` with {status}", verb.word())),
+        _ => broken(format!("it ended at `{}` with {status}", verb.as_str())),
     }
 }

@@ -21,7 +21,7 @@ use crate::inventory::Item;
 use crate::outcome::{Stop, shortened};
 use crate::sealed::{OpenedFolder, copy_opened, struck_out};
 
-/// What the program is told of one assignment, and what of it must not be told on.
+/// What the program gets about one assignment, and what it must not pass on.
 struct AssignmentFiles {
     files: Vec<PathBuf>,
     opened: Option<OpenedFolder>,
@@ -146,7 +146,7 @@ impl Hook {
         let rendered = assignment.files.iter().map(|file| (file, ""));
         let payload = assignment.payload.iter().map(|file| (file, "payload/"));
         let files = rendered.chain(payload).zip(&brief.files);
-        let told = AssignmentDescription {
+        let description = AssignmentDescription {
             name: assignment.name.as_str(),
             generation: desired.generation,
             desired: Some(DesiredFields {
@@ -169,7 +169,7 @@ impl Hook {
         let message = Message {
             recorded: Some(contract::recorded(recorded)),
             items: items.map(contract::items),
-            ..self.message(verb, Some(&told))
+            ..self.message(verb, Some(&description))
         };
         match self.ask(&message, heartbeat)? {
             HookReply::Broken(how) => {
@@ -219,8 +219,8 @@ impl Hook {
             HookStatus::Ok | HookStatus::None => &[],
         };
         if !why.is_empty() && answer.message.trim().is_empty() {
-            let told = answer.steps.iter().find(|step| why.contains(&step.status));
-            answer.message = match told {
+            let step = answer.steps.iter().find(|step| why.contains(&step.status));
+            answer.message = match step {
                 Some(step) if step.message.trim().is_empty() => format!("`{}`", step.item),
                 Some(step) => format!("`{}`: {}", step.item, step.message),
                 None if words.is_empty() => "it gave no reason".into(),

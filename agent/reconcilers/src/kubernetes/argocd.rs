@@ -8,7 +8,7 @@
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, health};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::original;
 use crate::error::ApplyError;
@@ -35,7 +35,7 @@ impl ArgoCd {
     }
 }
 
-impl Controller for ArgoCd {
+impl ManifestController for ArgoCd {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -76,11 +76,11 @@ impl Controller for ArgoCd {
             let Some(spec) = object.value.pointer_mut(place) else {
                 continue;
             };
-            for told in point_to(mirror, spec) {
+            for reported in point_to(mirror, spec) {
                 if !wanted.note.is_empty() {
                     wanted.note.push_str("; ");
                 }
-                wanted.note += &told;
+                wanted.note += &reported;
             }
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Controller for ArgoCd {
 
 /// Points every source of an application that the mirror serves to it, and says which.
 fn point_to(mirror: &str, spec: &mut Value) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut point = |source: &mut Value| {
         let chart = source["chart"].as_str().unwrap_or_default();
         let Some(before) = source["repoURL"].as_str().map(ToOwned::to_owned) else {
@@ -142,7 +142,7 @@ fn point_to(mirror: &str, spec: &mut Value) -> Vec<String> {
             (_, false) => None,
         };
         if let Some(address) = address {
-            told.push(format!("`{before}` is fetched from {address}"));
+            reported.push(format!("`{before}` is fetched from {address}"));
             source["repoURL"] = address.into();
         }
     };
@@ -152,7 +152,7 @@ fn point_to(mirror: &str, spec: &mut Value) -> Vec<String> {
     }
     let sources = spec.get_mut("sources").and_then(Value::as_array_mut);
     sources.into_iter().flatten().for_each(point);
-    told
+    reported
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
                 {"repoURL": "ghcr.io/org/charts", "chart": "web", "targetRevision": "2"},
             ],
         });
-        let told = point_to("https://mirror.site.example:5443", &mut spec);
+        let reported = point_to("https://mirror.site.example:5443", &mut spec);
         assert_eq!(
             spec["source"]["repoURL"],
             "https://mirror.site.example:5443/github.com/org/repo.git"
@@ -185,7 +185,7 @@ mod tests {
             "https://mirror.site.example:5443/charts.example/a"
         );
         assert_eq!(spec["sources"][2]["repoURL"], "ghcr.io/org/charts");
-        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(reported.len(), 3, "{reported:?}");
         let mut one = json!({"source": {"repoURL": "https://github.com/org/repo"}});
         point_to("https://mirror.site.example:5443", &mut one);
         assert_eq!(one.as_object().map(serde_json::Map::len), Some(1), "{one}");

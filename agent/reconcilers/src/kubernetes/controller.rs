@@ -13,7 +13,7 @@ use super::objects::DesiredObjects;
 use crate::error::ApplyError;
 
 /// One kind of stream that goes to a cluster.
-pub trait Controller: fmt::Debug {
+pub trait ManifestController: fmt::Debug {
     /// Its name in the index and the inventory.
     fn kind(&self) -> &'static str;
 
@@ -104,7 +104,7 @@ pub trait Controller: fmt::Debug {
 #[derive(Debug)]
 pub struct PlainManifests;
 
-impl Controller for PlainManifests {
+impl ManifestController for PlainManifests {
     fn kind(&self) -> &'static str {
         super::KIND
     }

@@ -7,7 +7,7 @@
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, flux};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::original;
 use crate::error::ApplyError;
@@ -36,7 +36,7 @@ impl Flux {
     }
 }
 
-impl Controller for Flux {
+impl ManifestController for Flux {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -112,7 +112,7 @@ impl Controller for Flux {
     fn status_text(&self, key: &Key, found: &Value) -> String {
         match (flux::is_flux(key), flux::is_suspended(found)) {
             (false, _) => String::new(),
-            (true, true) => "the bundle says `suspend: true`: Flux leaves it alone".into(),
+            (true, true) => "the bundle sets `suspend: true`: Flux does not reconcile it".into(),
             (true, false) => flux::status_text(found),
         }
     }

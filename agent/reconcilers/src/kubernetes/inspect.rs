@@ -12,7 +12,7 @@ use outhaul_kubernetes::cluster::{is_applied_by_us, other_managers};
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Reason, Resource, Trouble, differ};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::{ConflictPolicy, DesiredObject, DesiredObjects};
 use super::ownership::{
     ANNOTATION, Owner, Ownership, OwnershipRecord, SITE_ANNOTATION, owner_of, site_of, uid_of,
@@ -37,7 +37,7 @@ pub struct InspectedObject {
     pub found: Option<Value>,
     /// How it came to be ours, as it stands now.
     pub origin: Ownership,
-    /// Whether fields are taken over from other managers.
+    /// Whether fields are adopted from other managers.
     pub force: bool,
     /// What this site changed in it, for people.
     pub note: String,
@@ -103,7 +103,7 @@ pub fn mark_of(recorded: &[Item], key: &Key) -> Option<OwnershipRecord> {
 /// Gives every object its namespace and its annotations, and puts them in order.
 pub(super) fn prepare(
     cluster: &Cluster,
-    controller: &dyn Controller,
+    controller: &dyn ManifestController,
     all: &mut DesiredObjects,
     owner: &Owner,
 ) -> Result<(), Stop> {
@@ -172,7 +172,7 @@ pub(super) fn prepare(
 /// Looks at every object of `all`, and takes them out of it.
 pub(super) fn inspect(
     cluster: &Cluster,
-    controller: &dyn Controller,
+    controller: &dyn ManifestController,
     all: &mut DesiredObjects,
     recorded: &[Item],
     owner: &Owner,
@@ -319,7 +319,7 @@ pub enum ObjectState {
 /// Compares one object with what applying it would make of it.
 pub fn drift(
     cluster: &Cluster,
-    controller: &dyn Controller,
+    controller: &dyn ManifestController,
     wanted: &DesiredObject,
     mark: Option<&OwnershipRecord>,
 ) -> Result<ObjectState, Trouble> {

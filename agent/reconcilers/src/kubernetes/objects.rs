@@ -47,7 +47,7 @@ pub enum ConflictPolicy {
     /// Nothing is applied.
     #[default]
     Refuse,
-    /// They are taken over, and left there when the assignment goes.
+    /// They are adopted, and left there when the assignment goes.
     Force,
 }
 
@@ -104,7 +104,7 @@ fn fill(
     let keys = site.keys().map_err(|error| error.to_string())?;
     let mut budget = Budget::default();
     let mut said = false;
-    for (at, (file, path, told)) in desired.files().enumerate() {
+    for (at, (file, path, shown)) in desired.files().enumerate() {
         let payload = at >= desired.assignment.files.len();
         if payload && !with_payload {
             continue;
@@ -118,26 +118,27 @@ fn fill(
             ending.to_ascii_lowercase().as_str(),
             "yaml" | "yml" | "json"
         ) {
-            all.others.push(told);
+            all.others.push(shown);
             continue;
         }
         let opened = keys
-            .open_file(&path, &told, &desired.binding())
+            .open_file(&path, &shown, &desired.binding())
             .map_err(|error| error.to_string())?;
         let text = match opened {
             Some(opened) => {
                 all.values.extend(opened.values);
-                no_sealed_names(&*keys, &path, &told)?;
+                no_sealed_names(&*keys, &path, &shown)?;
                 opened.text
             }
             None => {
                 let bytes =
                     durable::read(&path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-                let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is not text"))?;
+                let text =
+                    String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not text"))?;
                 Zeroizing::new(text)
             }
         };
-        for object in manifest::objects(&text, &told, &mut budget)? {
+        for object in manifest::objects(&text, &shown, &mut budget)? {
             if object.key.group == OWN_GROUP {
                 if payload || said {
                     return Err(format!(
@@ -166,12 +167,12 @@ fn fill(
 }
 
 /// Names are in the inventory, in every log of the cluster and in what its server says: none is sealed.
-fn no_sealed_names(keys: &dyn Keys, path: &Path, told: &str) -> Result<(), String> {
+fn no_sealed_names(keys: &dyn Keys, path: &Path, shown: &str) -> Result<(), String> {
     const STAND_IN: &str = "outhaul-sealed-value";
     let bytes = durable::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("`{told}` is not text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not text"))?;
     let text = keys.without_sealed(&text, STAND_IN);
-    for object in manifest::objects(&text, told, &mut Budget::default())? {
+    for object in manifest::objects(&text, shown, &mut Budget::default())? {
         let key = object.key.to_string();
         if key.contains(STAND_IN) || object.version.contains(STAND_IN) {
             return Err(format!(

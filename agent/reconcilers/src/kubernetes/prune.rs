@@ -13,7 +13,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::{Cluster, Key, Reason, Resource, Trouble, argocd, flux, order};
 use serde_json::Value;
 
-use super::controller::Controller;
+use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::ownership::{Ownership, OwnershipRecord, owner_of, uid_of};
 use crate::error::ApplyError;
@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy)]
 pub struct PruneOptions<'a> {
     /// Whose objects are waited for until they are gone.
-    pub controller: &'a dyn Controller,
+    pub controller: &'a dyn ManifestController,
     /// How long.
     pub patience: Duration,
     /// Whether the whole assignment is gone.
@@ -40,7 +40,7 @@ enum RemovalOutcome {
     Going(String),
     /// It is gone, or going.
     Removed(String),
-    /// It is going, and somebody keeps it from being gone: people are told.
+    /// It is going, and somebody keeps it from being gone: it is reported to people.
     Lingers(String),
     /// It is not ours any more: it stays, and is forgotten.
     Released(String),
@@ -234,13 +234,13 @@ fn delete(
         return not(RemovalOutcome::Removed("it was not there any more".into()));
     };
     if matches!(mark.origin, Ownership::Took(_)) {
-        let told = format!("`{key}` was there before Outhaul and was left as it is");
-        return not(RemovalOutcome::Released(told));
+        let reported = format!("`{key}` was there before Outhaul and was left as it is");
+        return not(RemovalOutcome::Released(reported));
     }
     if !mark.is_of(&found) {
         if let Some(other) = mark.owner.other_site(&found) {
-            let told = format!("`{key}` belongs to the site `{other}` by now and was left");
-            return not(RemovalOutcome::Released(told));
+            let reported = format!("`{key}` belongs to the site `{other}` by now and was left");
+            return not(RemovalOutcome::Released(reported));
         }
         return not(RemovalOutcome::Released(match owner_of(&found) {
             Some(other) if other != mark.owner.assignment => {
@@ -269,9 +269,9 @@ fn delete(
     match cluster.delete(resource, key, uid_of(&found)) {
         Ok(_) => {}
         Err(Trouble::Refused(refusal)) if refusal.reason == Reason::Conflict => {
-            let told =
+            let reported =
                 format!("`{key}` is another object by now and was left: it is not Outhaul's");
-            return not(RemovalOutcome::Released(told));
+            return not(RemovalOutcome::Released(reported));
         }
         Err(error) => return Err(error),
     }

@@ -210,12 +210,12 @@ fn what_others_made_is_left_alone_unless_the_stream_says_so() {
         .create(maps, &json!({"metadata": {"name": "ours"}}))
         .unwrap();
     let removed = fixture.remove();
-    let told: Vec<_> = removed
+    let reported: Vec<_> = removed
         .iter()
         .map(|(name, status, _)| (name.as_str(), status.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("ConfigMap app/theirs", "skipped"),
             ("ConfigMap app/ours", "skipped")
@@ -265,14 +265,14 @@ fn drift_is_named_and_put_back_only_where_the_stream_says_so() {
     let drifted = fixture.observe(&files);
     assert_eq!(drifted.status, ComplianceStatus::Drifted);
     assert_eq!(drifted.message, "2 of 3 objects are not as applied");
-    let told: Vec<_> = drifted
+    let reported: Vec<_> = drifted
         .steps
         .iter()
         .map(|step| (step.name.as_str(), step.message.as_str()))
         .collect();
     let changed = "it was changed: .data.key (fields of it were set by kubectl-edit)";
     assert_eq!(
-        told,
+        reported,
         [
             ("ConfigMap app/gone", "it was removed"),
             ("ConfigMap app/kept", changed)

@@ -49,8 +49,8 @@ fn of_generation(
     let desired = site.earlier(number, assignment, owner?)?;
     let keys = site.keys().ok()?;
     let mut values = Vec::new();
-    for (_, path, told) in desired.files() {
-        let opened = keys.open_file(&path, &told, &desired.binding()).ok()?;
+    for (_, path, shown) in desired.files() {
+        let opened = keys.open_file(&path, &shown, &desired.binding()).ok()?;
         values.extend(opened.into_iter().flat_map(|opened| opened.values));
     }
     Some(values)

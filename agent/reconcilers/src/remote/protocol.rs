@@ -1,7 +1,7 @@
 //! What the agent and its apply helper say to each other: one line of JSON each way.
 //!
 //! What comes in: bytes of a socket, bounded by their reader. What goes out: a [`HelperRequest`], whose types let
-//! no path and no command through (values are text that the signed index has to allow), or an [`HelperAnswer`]. An empty line before the answer is a sign of life.
+//! no path and no command through (values are text that the signed index has to allow), or an [`HelperAnswer`]. An empty line before the answer is a heartbeat.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl HelperVerb {
     }
 
     /// The word of the request.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
             Self::Apply => "apply",
@@ -174,7 +174,7 @@ mod tests {
             HelperVerb::Remove,
         ] {
             let word = serde_json::to_value(verb).unwrap();
-            assert_eq!(word.as_str(), Some(verb.word()));
+            assert_eq!(word.as_str(), Some(verb.as_str()));
         }
     }
 }

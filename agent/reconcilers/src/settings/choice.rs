@@ -1,6 +1,6 @@
 //! `reconciler` of `agent.toml`: one of the agent's own, or the name of one that a hook program is.
 //!
-//! What comes in: a word. What goes out: a [`ReconcilerChoice`]; a word that is no name is refused. Whether a
+//! What comes in: a word. What goes out: a [`ReconcilerChoice`]; a word that is not a name is refused. Whether a
 //! program is set for a name is checked with the whole file.
 
 use outhaul_bundle::name::Name;

@@ -111,15 +111,15 @@ fn what_an_agent_left_behind_is_waited_for() {
         thread::yield_now();
     }
     assert_eq!(holders(&fixture.lock()), [left.id()]);
-    let told = waits_for(&holders(&fixture.lock()), Duration::from_secs(1800));
+    let reported = waits_for(&holders(&fixture.lock()), Duration::from_secs(1800));
     let id = left.id();
     assert!(
-        told.contains(&format!("(process {id}) is still at work")),
-        "{told}"
+        reported.contains(&format!("(process {id}) is still at work")),
+        "{reported}"
     );
     assert!(
-        told.contains(&format!("at most 1800 s; `kill {id}` ends it")),
-        "{told}"
+        reported.contains(&format!("at most 1800 s; `kill {id}` ends it")),
+        "{reported}"
     );
     fixture.timeout = Duration::from_millis(200);
     assert_eq!(fixture.run("echo two").end, RunEnd::Busy);

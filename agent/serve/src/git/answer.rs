@@ -1,19 +1,19 @@
 //! What a git client is answered.
 //!
-//! What comes in: a [`Repository`] and a [`Request`]. What goes out: the packets before and after the pack, and
+//! What comes in: a [`GitRepository`] and an [`UploadPackRequest`]. What goes out: the packets before and after the pack, and
 //! whether the pack is sent. It is pure: the pack itself is streamed by `body.rs`.
 
 use std::fmt::Write as _;
 
-use super::Repository;
+use super::GitRepository;
 use super::pktline::{DELIMITER, FLUSH, line};
-use super::request::{Band, Fetch, Request};
+use super::request::{Band, Fetch, UploadPackRequest};
 
 const AGENT: &str = concat!("agent=outhaul-mirror/", env!("CARGO_PKG_VERSION"));
 
 /// An answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct PackAnswer {
     /// What comes first.
     pub head: Vec<u8>,
     /// Whether the pack follows, and how it is wrapped.
@@ -23,7 +23,7 @@ pub struct Answer {
 }
 
 /// The answer to `…/info/refs?service=git-upload-pack`.
-pub fn refs(repository: &Repository, version: u8) -> Vec<u8> {
+pub fn refs(repository: &GitRepository, version: u8) -> Vec<u8> {
     let mut out = Vec::new();
     let format = repository.object_format();
     if version == 2 {
@@ -40,7 +40,7 @@ pub fn refs(repository: &Repository, version: u8) -> Vec<u8> {
     if version == 1 {
         line(&mut out, "version 1\n");
     }
-    let Repository { tip, head, .. } = repository;
+    let GitRepository { tip, head, .. } = repository;
     // A client that knows no thin packs or offsets gets neither: packs here have no such deltas.
     let mut capabilities = "side-band side-band-64k ofs-delta thin-pack shallow no-progress \
                             include-tag allow-tip-sha1-in-want"
@@ -61,12 +61,14 @@ pub fn refs(repository: &Repository, version: u8) -> Vec<u8> {
 }
 
 /// The answer to a request.
-pub fn answer(repository: &Repository, request: &Request, version: u8) -> Answer {
-    let mut answer = Answer::default();
+pub fn answer(repository: &GitRepository, request: &UploadPackRequest, version: u8) -> PackAnswer {
+    let mut answer = PackAnswer::default();
     match request {
-        Request::Nothing => {}
-        Request::Refs { symrefs, prefixes } => list(repository, *symrefs, prefixes, &mut answer),
-        Request::Fetch(fetch) => {
+        UploadPackRequest::Nothing => {}
+        UploadPackRequest::Refs { symrefs, prefixes } => {
+            list(repository, *symrefs, prefixes, &mut answer)
+        }
+        UploadPackRequest::Fetch(fetch) => {
             let unknown = fetch.wants.iter().find(|id| !repository.has_tip(id));
             if let Some(id) = unknown {
                 return error(&format!("upload-pack: not our ref {id}"));
@@ -81,13 +83,13 @@ pub fn answer(repository: &Repository, request: &Request, version: u8) -> Answer
 }
 
 /// The answer that ends a conversation, with a message that git shows.
-pub fn error(message: &str) -> Answer {
-    let mut answer = Answer::default();
+pub fn error(message: &str) -> PackAnswer {
+    let mut answer = PackAnswer::default();
     line(&mut answer.head, &format!("ERR {message}\n"));
     answer
 }
 
-fn list(repository: &Repository, symrefs: bool, prefixes: &[String], answer: &mut Answer) {
+fn list(repository: &GitRepository, symrefs: bool, prefixes: &[String], answer: &mut PackAnswer) {
     let wanted =
         |name: &str| prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix));
     if wanted("HEAD") {
@@ -105,11 +107,11 @@ fn list(repository: &Repository, symrefs: bool, prefixes: &[String], answer: &mu
 }
 
 /// Commits whose parents the client will lack, and does not know yet that it will.
-fn new_shallow<'r>(repository: &'r Repository, fetch: &'r Fetch) -> Vec<&'r String> {
+fn new_shallow<'r>(repository: &'r GitRepository, fetch: &'r Fetch) -> Vec<&'r String> {
     repository.shallow.difference(&fetch.shallow).collect()
 }
 
-fn fetch_v0(repository: &Repository, fetch: &Fetch, answer: &mut Answer) {
+fn fetch_v0(repository: &GitRepository, fetch: &Fetch, answer: &mut PackAnswer) {
     if fetch.deepens {
         for id in new_shallow(repository, fetch) {
             line(&mut answer.head, &format!("shallow {id}"));
@@ -128,7 +130,7 @@ fn fetch_v0(repository: &Repository, fetch: &Fetch, answer: &mut Answer) {
     }
 }
 
-fn fetch_v2(repository: &Repository, fetch: &Fetch, answer: &mut Answer) {
+fn fetch_v2(repository: &GitRepository, fetch: &Fetch, answer: &mut PackAnswer) {
     if !fetch.done {
         line(&mut answer.head, "acknowledgments\n");
         line(&mut answer.head, "NAK\n");

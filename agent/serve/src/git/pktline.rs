@@ -1,7 +1,7 @@
 //! Git's packet lines: four hexadecimal digits of length, then the content.
 //!
 //! What comes in: the bytes of a request. What goes out: its packets, or that it has none; and packets for an
-//! answer. Nothing is copied while reading, and no length is believed before the bytes are there.
+//! answer. Nothing is copied while reading, and no length is trusted before the bytes are there.
 
 /// Most bytes in one packet, its length included.
 pub const MAX_PACKET: usize = 65_520;

@@ -1,6 +1,6 @@
 //! What a git client asks `git-upload-pack` for.
 //!
-//! What comes in: the whole body of a request, bounded before it came here. What goes out: a [`Request`], of
+//! What comes in: the whole body of a request, bounded before it came here. What goes out: an [`UploadPackRequest`], of
 //! protocol version 0 and 1 or 2. Pure; what is asked for and not offered is an error that says so.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub enum Band {
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum UploadPackRequest {
     /// Nothing: git tries with an empty request whether it may send a long one.
     Nothing,
     /// The refs (version 2).
@@ -73,7 +73,7 @@ pub enum RequestError {
 ///
 /// # Errors
 /// [`RequestError`]
-pub fn parse(body: &[u8]) -> Result<Request, RequestError> {
+pub fn parse(body: &[u8]) -> Result<UploadPackRequest, RequestError> {
     let mut fetch = Fetch::new(Band::None);
     let mut packets = Packets(body);
     for packet in packets.by_ref() {
@@ -107,8 +107,8 @@ pub fn parse(body: &[u8]) -> Result<Request, RequestError> {
         }
     }
     Ok(match fetch.wants.is_empty() {
-        true => Request::Nothing,
-        false => Request::Fetch(fetch),
+        true => UploadPackRequest::Nothing,
+        false => UploadPackRequest::Fetch(fetch),
     })
 }
 
@@ -116,7 +116,7 @@ pub fn parse(body: &[u8]) -> Result<Request, RequestError> {
 ///
 /// # Errors
 /// [`RequestError`]
-pub fn parse_v2(body: &[u8], object_format: &str) -> Result<Request, RequestError> {
+pub fn parse_v2(body: &[u8], object_format: &str) -> Result<UploadPackRequest, RequestError> {
     let mut command = None;
     let mut arguments = Vec::new();
     let mut in_arguments = false;
@@ -140,9 +140,9 @@ pub fn parse_v2(body: &[u8], object_format: &str) -> Result<Request, RequestErro
         }
     }
     match command {
-        None if arguments.is_empty() => Ok(Request::Nothing),
+        None if arguments.is_empty() => Ok(UploadPackRequest::Nothing),
         None => Err(Malformed.into()),
-        Some("ls-refs") => Ok(Request::Refs {
+        Some("ls-refs") => Ok(UploadPackRequest::Refs {
             symrefs: arguments.contains(&"symrefs"),
             prefixes: arguments
                 .iter()
@@ -156,7 +156,7 @@ pub fn parse_v2(body: &[u8], object_format: &str) -> Result<Request, RequestErro
             for argument in arguments {
                 fetch.argument(argument)?;
             }
-            Ok(Request::Fetch(fetch))
+            Ok(UploadPackRequest::Fetch(fetch))
         }
         Some(other) => Err(RequestError::Unsupported(shown(other))),
     }
@@ -213,9 +213,9 @@ mod tests {
 
     const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-    fn fetch(request: Request) -> Fetch {
+    fn fetch(request: UploadPackRequest) -> Fetch {
         match request {
-            Request::Fetch(fetch) => fetch,
+            UploadPackRequest::Fetch(fetch) => fetch,
             other => panic!("{other:?}"),
         }
     }
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn a_probe_is_no_request() {
-        assert_eq!(parse(b"0000"), Ok(Request::Nothing));
-        assert_eq!(parse_v2(b"0000", "sha1"), Ok(Request::Nothing));
-        assert_eq!(parse(b""), Ok(Request::Nothing));
+        assert_eq!(parse(b"0000"), Ok(UploadPackRequest::Nothing));
+        assert_eq!(parse_v2(b"0000", "sha1"), Ok(UploadPackRequest::Nothing));
+        assert_eq!(parse(b""), Ok(UploadPackRequest::Nothing));
     }
 
     #[test]

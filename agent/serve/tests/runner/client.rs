@@ -1,4 +1,4 @@
-//! A client that sends what it is told to, and reports what came back, byte by byte.
+//! A client that sends what it is asked to, and reports what came back, byte by byte.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

@@ -184,7 +184,7 @@ fn a_clone_fetches_the_next_generation_and_goes_back_with_a_rollback() {
         );
         assert_eq!(text(&clone, &["rev-parse", "FETCH_HEAD"]), second);
     }
-    // Nothing new is no error.
+    // Nothing new is not an error.
     text(
         &clone,
         &["fetch", "--quiet", "--depth", "1", "origin", "main"],

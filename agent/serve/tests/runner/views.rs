@@ -187,10 +187,10 @@ fn check_reads_every_layer_and_names_the_image_of_one_that_is_damaged_or_gone() 
         let mut command = Command::new(program());
         let found = run(command.args(["check", "--state"]).arg(site.root.path())).unwrap();
         assert_eq!(found.code, Some(1), "{damage}: {}", found.everything());
-        let told = &found.stderr;
+        let reported = &found.stderr;
         assert!(
-            told.contains("image docker.io/library/hello: ") && told.contains("help: "),
-            "{damage}: {told}"
+            reported.contains("image docker.io/library/hello: ") && reported.contains("help: "),
+            "{damage}: {reported}"
         );
     }
 }

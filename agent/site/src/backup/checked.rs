@@ -16,7 +16,7 @@ use crate::durable::at;
 
 /// A backup whose bytes are as they were written.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedBackup {
     /// What it says of itself.
     pub header: Header,
     /// Digest of the whole file.
@@ -33,7 +33,7 @@ pub fn check(
     file: &mut File,
     path: &Path,
     expected: Option<Digest>,
-) -> Result<Checked, BackupError> {
+) -> Result<CheckedBackup, BackupError> {
     let failed = |error: io::Error| BackupError::from(at("read", path)(error));
     let found = file.metadata().map_err(failed)?.len();
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
@@ -128,7 +128,7 @@ pub fn check(
             found: digest,
         });
     }
-    Ok(Checked {
+    Ok(CheckedBackup {
         header,
         digest,
         first,

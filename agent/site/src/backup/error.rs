@@ -14,7 +14,7 @@ pub enum BackupError {
     /// A file or the disk.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The memory of this site.
+    /// The state of this site.
     #[error("{0}")]
     State(Box<StateError>),
     /// More files than a backup holds.
@@ -26,7 +26,7 @@ pub enum BackupError {
     /// Not such a file at all.
     #[error("it does not begin as a backup of a site does")]
     NotABackup,
-    /// The header is no JSON of its shape.
+    /// The header is not JSON of its shape.
     #[error("its header is damaged: {problem}")]
     Header {
         /// What is wrong.

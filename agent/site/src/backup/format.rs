@@ -54,13 +54,13 @@ pub struct Header {
     /// Whether blobs and generations are in it.
     pub content: bool,
     /// Its files, in their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BackupEntry>,
 }
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct BackupEntry {
     /// Where it lies in the state folder.
     pub path: String,
     /// Its size.
@@ -71,7 +71,7 @@ pub struct Entry {
     pub digest: Digest,
 }
 
-impl Entry {
+impl BackupEntry {
     /// The entry of a file that is here.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A site from its backup: all of the file is checked, put together beside, and then given its names, the database last.
 //!
-//! What comes in: a backup, and an empty state folder. What goes out: a site with the keys and the memory of the backup,
+//! What comes in: a backup, and an empty state folder. What goes out: a site with the keys and the state of the backup,
 //! which numbers its reports anew: what the hub acknowledged since stays true, and what waited is reported again. On an
 //! error nothing of it stays. A restore that a power cut interrupted leaves no database; the next one clears what it left.
 
@@ -15,7 +15,7 @@ use outhaul_signer::SigningKey;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::format::{Entry, Header, Named};
+use super::format::{BackupEntry, Header, Named};
 use super::{BackupError, checked};
 use crate::durable::{self, at};
 use crate::keys;
@@ -128,7 +128,7 @@ fn put_in(
     state_folder: &StateFolder,
     file: &mut File,
     path: &Path,
-    checked: &checked::Checked,
+    checked: &checked::CheckedBackup,
     options: &Options<'_>,
 ) -> Result<Done, BackupError> {
     let (root, header) = (state_folder.root(), &checked.header);
@@ -194,7 +194,7 @@ fn remove(path: &Path) -> Result<(), BackupError> {
 fn unpack(
     file: &mut File,
     path: &Path,
-    checked: &checked::Checked,
+    checked: &checked::CheckedBackup,
     beside: &Path,
 ) -> Result<(), BackupError> {
     let failed = |error: io::Error| BackupError::from(at("read", path)(error));
@@ -209,7 +209,12 @@ fn unpack(
     Ok(())
 }
 
-fn unpack_one(file: &mut File, path: &Path, entry: &Entry, to: &Path) -> Result<(), BackupError> {
+fn unpack_one(
+    file: &mut File,
+    path: &Path,
+    entry: &BackupEntry,
+    to: &Path,
+) -> Result<(), BackupError> {
     // What is the site's own is for its user alone; content keeps who may run it.
     let mode = match Named::is_content(&entry.path) {
         true => (entry.mode & 0o755) | 0o600,
@@ -220,7 +225,7 @@ fn unpack_one(file: &mut File, path: &Path, entry: &Entry, to: &Path) -> Result<
     let mut hasher = outhaul_bundle::digest::HashingWriter::new(&mut out);
     io::copy(&mut one, &mut hasher).map_err(|error| at("write", to)(error))?;
     let (_, found, _) = hasher.finish();
-    // It was compared a moment ago: a stick that gives two answers is no source.
+    // It was compared a moment ago: a stick that gives two answers is not a source.
     if found != entry.digest {
         let text = "it gives other bytes than when it was checked";
         return Err(at("read", path)(io::Error::other(text)).into());

@@ -1,4 +1,4 @@
-//! What the machine is told, what it asks to be recorded, and the work that it owes: words without behaviour.
+//! What is reported to the machine, what it asks to be recorded, and the work that it owes: words without behaviour.
 //!
 //! What comes in and goes out: nothing; the machine gives them their meaning.
 

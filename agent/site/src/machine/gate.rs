@@ -28,9 +28,9 @@ pub struct Conditions {
     /// Whether something on this site asks for later.
     pub delay: Delayed,
     /// Whether it may be applied at this time.
-    pub window: Window,
+    pub window: WindowState,
     /// Whether the wave of the stream's sites that this one belongs to has begun.
-    pub wave: Window,
+    pub wave: WindowState,
     /// It does not take a value that this site set and that is in use.
     pub values: bool,
 }
@@ -51,7 +51,7 @@ pub enum Delayed {
 
 /// Whether it may be applied at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Window {
+pub enum WindowState {
     /// At any time.
     #[default]
     Always,
@@ -59,7 +59,7 @@ pub enum Window {
     Open,
     /// Outside of all of them.
     Shut,
-    /// Nothing vouches for this machine's clock.
+    /// This machine's clock is not trusted.
     Unknown,
 }
 
@@ -118,19 +118,19 @@ pub fn obstacles(conditions: &Conditions) -> Vec<Obstacle> {
         ),
         (
             Obstacle::Window,
-            unless_approved(conditions.window == Window::Shut),
+            unless_approved(conditions.window == WindowState::Shut),
         ),
         (
             Obstacle::Clock,
-            unless_approved(conditions.window == Window::Unknown),
+            unless_approved(conditions.window == WindowState::Unknown),
         ),
         (
             Obstacle::Wave,
-            unless_approved(conditions.wave == Window::Shut),
+            unless_approved(conditions.wave == WindowState::Shut),
         ),
         (
             Obstacle::WaveClock,
-            unless_approved(conditions.wave == Window::Unknown),
+            unless_approved(conditions.wave == WindowState::Unknown),
         ),
     ];
     all.into_iter()
@@ -146,7 +146,12 @@ mod tests {
     /// Every combination of conditions, with no and enough returns.
     fn every_condition() -> Vec<Conditions> {
         let delays = [Delayed::No, Delayed::Until, Delayed::Over, Delayed::Asks];
-        let windows = [Window::Always, Window::Open, Window::Shut, Window::Unknown];
+        let windows = [
+            WindowState::Always,
+            WindowState::Open,
+            WindowState::Shut,
+            WindowState::Unknown,
+        ];
         let mut all = Vec::new();
         for bits in 0..64_u8 {
             let is = |bit: u8| bits & (1 << bit) != 0;
@@ -187,10 +192,10 @@ mod tests {
                 (Obstacle::Loop, conditions.returns == 2),
                 (Obstacle::Delay, conditions.delay == Delayed::Until),
                 (Obstacle::DelayAsks, conditions.delay == Delayed::Asks),
-                (Obstacle::Window, conditions.window == Window::Shut),
-                (Obstacle::Clock, conditions.window == Window::Unknown),
-                (Obstacle::Wave, conditions.wave == Window::Shut),
-                (Obstacle::WaveClock, conditions.wave == Window::Unknown),
+                (Obstacle::Window, conditions.window == WindowState::Shut),
+                (Obstacle::Clock, conditions.window == WindowState::Unknown),
+                (Obstacle::Wave, conditions.wave == WindowState::Shut),
+                (Obstacle::WaveClock, conditions.wave == WindowState::Unknown),
                 (Obstacle::Values, conditions.values),
             ];
             for (obstacle, is) in expected {
@@ -202,8 +207,8 @@ mod tests {
             }
             // A deadline that passed, an open window and a clock that is right keep nothing back.
             let quiet = matches!(conditions.delay, Delayed::No | Delayed::Over)
-                && matches!(conditions.window, Window::Always | Window::Open)
-                && matches!(conditions.wave, Window::Always | Window::Open);
+                && matches!(conditions.window, WindowState::Always | WindowState::Open)
+                && matches!(conditions.wave, WindowState::Always | WindowState::Open);
             let asks = conditions.always
                 || conditions.removes
                 || conditions.values

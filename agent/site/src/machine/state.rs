@@ -5,7 +5,7 @@
 
 use outhaul_bundle::report::GenerationState;
 
-/// Where a bundle stands. `Reverting` is the agent's own; the hub is told `failed`.
+/// Where a bundle stands. `Reverting` is the agent's own; the hub gets `failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Metadata, index and recipient are right; blobs are being copied.
@@ -68,12 +68,12 @@ impl State {
     pub fn shown(self) -> &'static str {
         match self {
             Self::Gated => "waiting",
-            other => other.word(),
+            other => other.as_str(),
         }
     }
 
     /// The word that is stored, and printed as JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Verified => "verified",
             Self::Staged => "staged",
@@ -89,12 +89,12 @@ impl State {
         }
     }
 
-    /// The state that [`Self::word`] names; `received` was written by earlier agents.
+    /// The state that [`Self::as_str`] names; `received` was written by earlier agents.
     pub fn from_word(word: &str) -> Option<Self> {
         if word == "received" {
             return Some(Self::Verified);
         }
-        ALL.into_iter().find(|state| state.word() == word)
+        ALL.into_iter().find(|state| state.as_str() == word)
     }
 
     /// Whether the bundle came to its end.

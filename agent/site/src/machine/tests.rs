@@ -37,7 +37,7 @@ enum Reported {
 struct World {
     site: Site,
     host: Host,
-    told: Reported,
+    reported: Reported,
     /// The newest bundle that came.
     newest: u64,
 }
@@ -51,7 +51,7 @@ impl World {
             ..self.clone()
         };
         for action in &actions {
-            next.told = match *action {
+            next.reported = match *action {
                 Action::Report(number, State::Active) => Reported::Runs(number),
                 Action::Report(_, State::Failed) | Action::ReportAgain(_, State::Failed) => {
                     Reported::Failed
@@ -61,7 +61,7 @@ impl World {
                 Action::Report(_, State::Staged | State::Gated | State::Rejected)
                 | Action::Remember(_)
                 | Action::End(..)
-                | Action::Forget(_) => next.told,
+                | Action::Forget(_) => next.reported,
                 other => panic!("{other:?}"),
             };
         }
@@ -113,7 +113,7 @@ impl World {
             "{}",
             context()
         );
-        // A bundle that mattered either still does, or its end is told.
+        // A bundle that mattered either still does, or its end is reported.
         for number in 1..=BUNDLES {
             let ended = actions.iter().any(
                 |action| matches!(action, Action::End(n, _) | Action::Forget(n) if *n == number),
@@ -140,15 +140,15 @@ impl World {
     fn check_at_rest(&self) {
         let Some(active) = self.site.active else {
             assert!(
-                self.host == Host::Nothing || self.told == Reported::Failed,
+                self.host == Host::Nothing || self.reported == Reported::Failed,
                 "{self:?}"
             );
             return;
         };
         if active.broken {
-            assert_eq!(self.told, Reported::Failed, "{self:?}");
+            assert_eq!(self.reported, Reported::Failed, "{self:?}");
         } else {
-            assert_eq!(self.told, Reported::Runs(active.number), "{self:?}");
+            assert_eq!(self.reported, Reported::Runs(active.number), "{self:?}");
             assert_eq!(self.host, Host::Whole(active.number), "{self:?}");
         }
     }
@@ -367,7 +367,7 @@ fn from_every_site_a_healthy_bundle_becomes_active_whatever_its_number_and_repor
             let active = after.site.active.unwrap();
             assert_eq!((active.number, active.broken), (number, false));
             assert_eq!(after.host, Host::Whole(number));
-            assert_eq!(after.told, Reported::Runs(number));
+            assert_eq!(after.reported, Reported::Runs(number));
         }
     }
     println!("{} worlds with {} sites", all.len(), sites.len());
@@ -478,6 +478,6 @@ fn a_rollback_goes_to_the_earlier_bundle_that_was_named_and_forgets_those_above_
 #[test]
 fn words_round_trip() {
     for state in state::ALL {
-        assert_eq!(State::from_word(state.word()), Some(state));
+        assert_eq!(State::from_word(state.as_str()), Some(state));
     }
 }

@@ -78,10 +78,10 @@ fn public(path: &Path) -> Result<String, SecretError> {
 }
 
 /// Gives the key that the memory names its place, if a power cut kept it from there. The one before
-/// stays, under a name of its own.
+/// stays, under a separate name.
 ///
 /// # Errors
-/// [`StateError::Key`] when a key cannot be written. One that is lost is no error: what is not sealed
+/// [`StateError::Key`] when a key cannot be written. One that is lost is not an error: what is not sealed
 /// goes on.
 pub fn finish(state_folder: &StateFolder, db: &Connection) -> Result<(), StateError> {
     let Some(wanted) = state::meta::<String>(db, key::SEAL_KEY)? else {

@@ -33,7 +33,7 @@ pub struct ClockReading {
     pub wall: Timestamp,
     /// Whether something trustworthy set the wall clock.
     pub wall_trusted: bool,
-    /// How long this boot has lasted; `None` where the system does not tell boots apart.
+    /// How long this boot has lasted; `None` where the system does not distinguish boots.
     pub boot: Option<BootReading>,
 }
 
@@ -65,7 +65,7 @@ impl ClockReading {
     }
 
     /// Stores the bound, raised to the time that accepted metadata signed; or begun anew there, when the
-    /// fleet took away the key by which time was believed so far.
+    /// fleet took away the key by which time was trusted so far.
     ///
     /// # Errors
     /// [`StateError`]
@@ -98,7 +98,7 @@ impl ClockReading {
         }
     }
 
-    /// What the verifier is told of time.
+    /// What the verifier knows of time.
     pub fn policy(&self) -> TimePolicy {
         TimePolicy {
             lower_bound: self.bound.at(),

@@ -47,7 +47,7 @@ pub type Delays = BTreeMap<String, Delay>;
 
 /// What became of one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum DelayChange {
     /// It asks for later, or for another reason or time than before.
     Asks(String),
     /// Its deadline has passed.
@@ -120,9 +120,9 @@ pub fn look(
     asked: &[Asked],
     reading: &ClockReading,
     longest: SignedDuration,
-) -> (Delays, Vec<News>) {
+) -> (Delays, Vec<DelayChange>) {
     let mut now = Delays::new();
-    let mut news = Vec::new();
+    let mut changes = Vec::new();
     for one in asked {
         let before = known.get(&one.who);
         // A machine that does not tell one boot from another cannot count: it delays nothing.
@@ -152,17 +152,17 @@ pub fn look(
                 .is_some_and(|end| end.has_passed(reading));
         let same = same_end.is_some_and(|known| known.why == one.why);
         if !same {
-            news.push(News::Asks(one.who.clone()));
+            changes.push(DelayChange::Asks(one.who.clone()));
         }
         if over && !delay.passed {
-            news.push(News::Passed(one.who.clone()));
+            changes.push(DelayChange::Passed(one.who.clone()));
         }
         delay.passed |= over;
         now.insert(one.who.clone(), delay);
     }
     let gone = known.keys().filter(|who| !now.contains_key(*who));
-    news.extend(gone.map(|who| News::Gone(who.clone())));
-    (now, news)
+    changes.extend(gone.map(|who| DelayChange::Gone(who.clone())));
+    (now, changes)
 }
 
 /// Whether so much time was counted since that a power cut must not lose it.
@@ -218,23 +218,23 @@ mod tests {
     fn a_delay_ends_when_it_is_withdrawn_or_its_deadline_passes_by_time_that_ran() {
         let noon = "2026-11-23T12:00:00Z";
         let start = reading("a", 1, noon, false);
-        let (one, news) = look(&Delays::new(), &asks("batch", Some("8h")), &start, DAY);
-        assert_eq!(news, [News::Asks("press".to_owned())]);
+        let (one, changes) = look(&Delays::new(), &asks("batch", Some("8h")), &start, DAY);
+        assert_eq!(changes, [DelayChange::Asks("press".to_owned())]);
         assert_eq!(sum(&one, true), Delayed::Until);
         assert!(
             one["press"]
                 .sentence("press")
                 .contains("batch; until 2026-11-23T20:00:00Z")
         );
-        // A wall clock that nothing vouches for ends nothing, forwards or backwards.
+        // A wall clock that is not trusted ends nothing, forwards or backwards.
         for wall in ["2036-01-01T00:00:00Z", "1999-01-01T00:00:00Z"] {
-            let (two, news) = look(
+            let (two, changes) = look(
                 &one,
                 &asks("batch", Some("8h")),
                 &reading("a", 2, wall, false),
                 DAY,
             );
-            assert_eq!((sum(&two, true), news.len()), (Delayed::Until, 0));
+            assert_eq!((sum(&two, true), changes.len()), (Delayed::Until, 0));
         }
         // As it is after a power cut: stored, read, another boot.
         let text = serde_json::to_string(&one).unwrap();
@@ -251,21 +251,21 @@ mod tests {
         assert_eq!(sum(&soon, true), Delayed::Until);
         let passed = at_present(later.clone(), &reading("b", 10, noon, false));
         assert!(passed["press"].passed && !later["press"].passed);
-        let (over, news) = look(
+        let (over, changes) = look(
             &later,
             &asks("batch", Some("8h")),
             &reading("b", 10, noon, false),
             DAY,
         );
-        assert_eq!(news, [News::Passed("press".to_owned())]);
+        assert_eq!(changes, [DelayChange::Passed("press".to_owned())]);
         assert_eq!(
             (sum(&over, true), sum(&over, false)),
             (Delayed::Over, Delayed::Asks)
         );
-        let (gone, news) = look(&over, &[], &reading("b", 10, noon, false), DAY);
+        let (gone, changes) = look(&over, &[], &reading("b", 10, noon, false), DAY);
         assert_eq!(
-            (sum(&gone, true), news),
-            (Delayed::No, vec![News::Gone("press".to_owned())])
+            (sum(&gone, true), changes),
+            (Delayed::No, vec![DelayChange::Gone("press".to_owned())])
         );
     }
 
@@ -285,7 +285,7 @@ mod tests {
         // It was not trusted when it began: then it is set, in this boot or the next.
         assert_eq!(later(&begun(false), "a", true), Delayed::Until);
         assert_eq!(later(&begun(false), "b", true), Delayed::Until);
-        // It was trusted and is: what it jumped within one boot did not pass; what passed over a reboot did.
+        // It was trusted and is: what it jumped within one boot did not pass; what skipped a reboot did.
         assert_eq!(later(&begun(true), "a", true), Delayed::Until);
         assert_eq!(later(&begun(true), "b", true), Delayed::Over);
         assert_eq!(later(&begun(true), "b", false), Delayed::Until);
@@ -303,12 +303,12 @@ mod tests {
         for hour in 1..=30 {
             let until = format!("{}h", hour + 100);
             let now = reading("a", hour, noon, false);
-            let (next, news) = look(&known, &asks("batch", Some(&until)), &now, DAY);
-            assert!(news.contains(&News::Asks("press".to_owned())));
+            let (next, changes) = look(&known, &asks("batch", Some(&until)), &now, DAY);
+            assert!(changes.contains(&DelayChange::Asks("press".to_owned())));
             assert_eq!(sum(&next, true) == Delayed::Over, hour >= 24, "{hour}");
             known = next;
         }
-        // What is no time counts as none.
+        // What is not a time counts as none.
         let (odd, _) = look(
             &Delays::new(),
             &asks("batch", Some("friday")),

@@ -1,4 +1,4 @@
-//! Why the memory of a site cannot be used, and what to do then.
+//! Why the state of a site cannot be used, and what to do then.
 //!
 //! What comes in: what SQLite, the disk or another agent said. What goes out: a sentence, a way out, an exit code. It looks
 //! at nothing and changes nothing.
@@ -29,7 +29,7 @@ pub enum StateError {
         /// What it said.
         source: rusqlite::Error,
     },
-    /// The database file is no database any more.
+    /// The database file is not a database any more.
     #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
     Damaged {
         /// The file.
@@ -77,8 +77,8 @@ pub enum StateError {
         /// What shows it.
         beside: String,
     },
-    /// The memory of the highest versions was tampered with or lost.
-    #[error("{problem}; no bundle is accepted until that is put right, what runs goes on running")]
+    /// The record of the highest versions was tampered with or lost.
+    #[error("{problem}; no bundle is accepted until that is fixed, what runs continues")]
     Floors {
         /// What contradicts what.
         problem: String,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the versions of metadata that was just accepted. What goes out: the floors below which
 //! nothing is accepted again. The sidecar is written first, with the floors before and after, so that a
-//! cut between the two writes is told apart from an old copy put back. Both damaged, or the two
+//! cut between the two writes is distinguished from an old copy put back. Both damaged, or the two
 //! contradicting each other: fail closed.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub fn raise(
 }
 
 /// What differs between two sets of floors, for people.
-pub fn news(before: &Floors, after: &Floors) -> Vec<String> {
+pub fn raised(before: &Floors, after: &Floors) -> Vec<String> {
     let changed = after.iter().filter_map(|(name, version)| {
         let known = before.get(name).copied();
         (known != Some(*version)).then(|| match known {

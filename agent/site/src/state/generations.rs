@@ -129,7 +129,7 @@ pub fn put(db: &Connection, generation: &Generation) -> Result<(), StateError> {
         params![
             signed(generation.number),
             generation.index.to_string(),
-            generation.state.word(),
+            generation.state.as_str(),
             to_json(&generation.stream),
             to_json(&generation.snapshot),
             generation.source,

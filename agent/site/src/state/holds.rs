@@ -42,7 +42,7 @@ impl Hold {
 }
 
 /// When a hold ends: when the machine has run for so long. Over a reboot the wall clock may end it as well, where it was
-/// trusted when it began and is trusted now: within one boot, or from a reading that nothing vouched for, it tells
+/// trusted when it began and is trusted now: within one boot, or from a reading that was not trusted, it tells
 /// nothing of the time that passed. A machine that was switched off meanwhile ends it late, never early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {

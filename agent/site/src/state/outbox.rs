@@ -3,7 +3,7 @@
 //! What comes in: an event, in the transaction of the change that it tells. What goes out: envelopes in
 //! order, and fewer of them once the hub has acknowledged. A queued report never changes within its epoch. When the box
 //! is full, the oldest that say least (observations first, then steps on the way) are dropped and the
-//! lost numbers are told as gaps; failures, decisions and the newest state of all are never dropped.
+//! lost numbers are reported as gaps; failures, decisions and the newest state of all are never dropped.
 
 use std::collections::BTreeSet;
 
@@ -48,8 +48,8 @@ pub struct Cursor {
 fn class(event: &ReportEvent) -> &'static str {
     match event {
         ReportEvent::Observation(_) | ReportEvent::Cluster(_) => "observation",
-        ReportEvent::Generation(told) if told.reverted_from.is_some() => "failure",
-        ReportEvent::Generation(told) => match told.state {
+        ReportEvent::Generation(reported) if reported.reverted_from.is_some() => "failure",
+        ReportEvent::Generation(reported) => match reported.state {
             GenerationState::Failed | GenerationState::Reverted => "failure",
             GenerationState::Active => "active",
             _ => "passage",
@@ -284,14 +284,14 @@ pub fn renumber(
         site: next,
         ..*author
     };
-    let told = ReportEvent::Decision {
+    let reported = ReportEvent::Decision {
         what: "renumber".to_owned(),
         who: who.to_owned(),
         number: None,
         assignment: None,
         reason: None,
     };
-    append(db, &author, told)?;
+    append(db, &author, reported)?;
     for row in waiting {
         let report = Report::from_bytes(envelope(&row.envelope)?.unverified_payload());
         let report = report.map_err(|error| StateError::Value {

@@ -1,6 +1,6 @@
-//! Why a hub takes nothing of this site, as it is remembered and told.
+//! Why a hub takes nothing of this site, as it is remembered and reported.
 //!
-//! What comes in: the hub's rule and its words. What goes out: a value for the memory, a sentence, and what to do. It believes
+//! What comes in: the hub's rule and its words. What goes out: a value for the database, a sentence, and what to do. It believes
 //! the hub for nothing else.
 
 use serde::{Deserialize, Serialize};

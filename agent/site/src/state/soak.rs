@@ -1,7 +1,7 @@
 //! How long the health of a bundle that was applied has been looked at.
 //!
-//! What comes in: one reading of the clocks for each look. What goes out: the time that the looks vouch for, and whether it
-//! is enough. A look vouches for what lies between it and the one before in the same boot, and for ten minutes at
+//! What comes in: one reading of the clocks for each look. What goes out: the time that the looks cover, and whether it
+//! is enough. A look covers what lies between it and the one before in the same boot, and for ten minutes at
 //! most: the time in which the machine was off, or nobody looked, proves no health. Pure.
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::ClockReading;
 
-/// Most that one look vouches for, milliseconds.
+/// Most that one look covers, milliseconds.
 pub const MOST_OF_A_LOOK_MS: u64 = 10 * 60 * 1000;
 
 /// A bundle whose health is looked at.

@@ -1,4 +1,4 @@
-//! Tests of the memory: damage that is told and kept, floors from two places, an outbox that overflows.
+//! Tests of the memory: damage that is reported and kept, floors from two places, an outbox that overflows.
 //!
 //! What comes in: databases in a temporary folder, damaged or put back on purpose. What goes out: what
 //! is refused and what is kept. The way through power cuts is tested with the real program.
@@ -98,7 +98,7 @@ impl Memory {
             .unwrap()
     }
 
-    fn told(&self, state: GenerationState) -> GenerationEvent {
+    fn generation_event(&self, state: GenerationState) -> GenerationEvent {
         let index = outhaul_bundle::fake::FakeBundle::new(1, &[]).unwrap().index;
         GenerationEvent {
             stream: self.site.stream.clone(),
@@ -234,14 +234,14 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
         assignment: None,
         reason: None,
     };
-    let failed = memory.told(GenerationState::Failed);
+    let failed = memory.generation_event(GenerationState::Failed);
     memory.queue(20, hold.clone());
     memory.queue(20, ReportEvent::Generation(failed.clone()));
     for at in 0..60 {
         let message = at.to_string();
         let seen = GenerationEvent {
             message,
-            ..memory.told(GenerationState::Active)
+            ..memory.generation_event(GenerationState::Active)
         };
         memory.queue(20, ReportEvent::Observation(seen));
         assert!(outbox::count(memory.store.read()).unwrap() <= 20);
@@ -253,15 +253,17 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
         panic!("{reports:?}")
     };
     assert_eq!(newest.message, "59");
-    // Every number up to the last is there or told as a gap.
+    // Every number up to the last is there or reported as a gap.
     let last = reports.last().unwrap().number;
-    let told = |number: &u64| {
+    let generation_event = |number: &u64| {
         reports.iter().any(|report| match &report.event {
             _ if report.number == *number => true,
             ReportEvent::Gap { from, to, .. } => (from..=to).contains(&number),
             _ => false,
         })
     };
-    let missing: Vec<_> = (1..=last).filter(|number| !told(number)).collect();
+    let missing: Vec<_> = (1..=last)
+        .filter(|number| !generation_event(number))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

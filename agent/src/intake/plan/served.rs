@@ -91,13 +91,13 @@ mod tests {
     #[test]
     fn another_commit_and_another_image_are_changes_though_no_file_differs() {
         assert!(differing(&served("a:1", 'a'), &served("a:1", 'a')).is_empty());
-        let told: Vec<String> = differing(&served("a:1", 'a'), &served("a:2", 'b'))
+        let reported: Vec<String> = differing(&served("a:1", 'a'), &served("a:2", 'b'))
             .into_iter()
             .map(|change| format!("{} {}", change.action, change.item))
             .collect();
         let id = |image: &str| Digest::of(image.as_bytes()).hex()[..12].to_owned();
         assert_eq!(
-            told,
+            reported,
             [
                 "change https://git.example/app refs/heads/main from aaaaaaaaaaaa to bbbbbbbbbbbb"
                     .to_owned(),

@@ -8,7 +8,7 @@ use outhaul_bundle::index::Encoding;
 
 use super::*;
 use crate::state_folder::StateFolder;
-use outhaul_host::http::Client;
+use outhaul_host::http::ServerClient;
 
 /// Far shorter than a part is in the field; nothing here measures it.
 const PART: Duration = Duration::from_millis(300);
@@ -58,10 +58,10 @@ fn pull(content: &[u8], most: usize) -> Result<Digest, AgentError> {
     state_folder.create().unwrap();
     let mut store = Blobs::new(&state_folder);
     let url = serve(content.to_vec(), most);
-    let repository = Repository {
+    let repository = BundleRepository {
         name: url.clone(),
         role: "s-1".to_owned(),
-        client: Box::new(Client::new(&url, None, "").unwrap().with_part(PART)),
+        client: Box::new(ServerClient::new(&url, None, "").unwrap().with_part(PART)),
         limits: Limits::default(),
         heartbeat: Heartbeat::default(),
         max_issued_age_h: None,

@@ -2,8 +2,8 @@
 //!
 //! What comes in: a decision, who made it and why. What goes out: the holds, the machine's step and the report, in one
 //! transaction. A hold keeps the content that the assignment has; a rollback is a hold at what an earlier
-//! bundle brought; a release gives the assignment to the active bundle again. While work is under way, which bundle an
-//! assignment is of is not settled: such a decision is refused then, before anything is changed.
+//! bundle brought; a release gives the assignment to the active bundle again. While work is under way, it is not decided
+//! which bundle an assignment is from: such a decision is refused then, before anything is changed.
 
 use std::collections::BTreeMap;
 
@@ -189,7 +189,7 @@ pub fn approve_alone(
 /// something has to be applied for it.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn approve_rest(agent: &mut Agent, number: u64, who: &str) -> Result<bool, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     let mut all = held::all(agent)?;

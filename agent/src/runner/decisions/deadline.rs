@@ -22,7 +22,7 @@ const WHO: &str = "the agent: the deadline passed";
 /// Counts the time, and ends a hold whose deadline has passed where that is set.
 ///
 /// # Errors
-/// [`AgentError`] of the memory.
+/// [`AgentError`] of the store.
 pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let db = agent.store.read();
     let Some(mut hold) = state::meta::<Hold>(db, key::HOLD)? else {

@@ -1,6 +1,6 @@
 //! `Acknowledgement` (our group): that a large removal is meant.
 //!
-//! What comes in: the object's fields. What goes out: an [`Acknowledgement`]. Its code stands for one
+//! What comes in: the object's fields. What goes out: an [`Acknowledgement`]. Its code is of one
 //! list of assignments, so that it cannot let another removal through.
 
 use super::super::diagnostic::Diagnostic;
@@ -17,7 +17,7 @@ pub(super) fn described() -> KindSchema {
     kind(
         OUTHAUL,
         "Acknowledgement",
-        "Says that a large removal is meant: lets through one list of assignments and no other.",
+        "Confirms one large removal: permits one list of assignments and no other.",
         LABELS,
         object(vec![
             must(

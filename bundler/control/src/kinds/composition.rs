@@ -26,7 +26,7 @@ pub(super) fn described() -> KindSchema {
     let conflict = object(vec![
         may(
             "containers",
-            "The containers that may contradict each other about it.",
+            "The containers that may set it to different values.",
             containers,
         ),
         must("key", "The key.", text("LOG_LEVEL")),
@@ -41,13 +41,13 @@ pub(super) fn described() -> KindSchema {
         ),
         may(
             "arrays",
-            "What becomes of lists that two containers set.",
+            "How lists that two containers set are merged.",
             one_of(&ArrayRule::NAMES),
         ),
         may("arraysByKey", "The same for single keys.", by_key),
         may(
             "conflicts",
-            "What becomes of two containers that are equal and differ.",
+            "How a conflict between two equal containers is handled.",
             one_of(&Conflicts::NAMES),
         ),
         may(
@@ -140,7 +140,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Compo
         );
         sound = false;
     }
-    // By name the later one always wins; anything else was chosen in order to be told.
+    // By name the later one always wins; anything else was chosen in order to be reported.
     let default = match rule {
         Precedence::Name => Conflicts::LaterWins,
         Precedence::Priority | Precedence::Specificity => Conflicts::Error,
@@ -244,7 +244,7 @@ fn allowed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Vec<AllowedConf
     Some(all)
 }
 
-/// What of a policy can only be told when every container is there.
+/// What of a policy can only be known when every container is there.
 pub fn check(plane: &ControlPlane, findings: &mut Diagnostics) {
     let Some(policy) = &plane.composition else {
         return;

@@ -74,7 +74,7 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "drift",
-                "What sites do about what somebody changed by hand: `report` it, which is the default, or `correct` it as well.",
+                "How sites handle changes by hand: `report` it, which is the default, or `correct` it as well.",
                 one_of(&Drift::ALL.map(Drift::as_str)),
             ),
             may(
@@ -154,17 +154,17 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     Some(DeliveryPolicy {
         name: metadata.name,
         cluster_types: cluster_types?,
-        delivery: delivery.map(|spot| spot.value),
-        images: images.map(|spot| spot.value),
-        charts: charts.map(|spot| spot.value),
-        expires_days: expires_days.map(|spot| spot.value),
-        encryption: encryption.map(|spot| spot.value),
-        size_budget: size_budget.map(|spot| spot.value),
-        max_removal_percent: max_removal.and_then(|spot| u8::try_from(spot.value).ok()),
-        drift: drift.map(|spot| spot.value),
-        scan: scan.map(|spot| spot.value),
-        waves: waves.map(|spot| spot.value),
-        wave_seed: wave_seed.map(|spot| spot.value),
+        delivery: delivery.map(|spanned| spanned.value),
+        images: images.map(|spanned| spanned.value),
+        charts: charts.map(|spanned| spanned.value),
+        expires_days: expires_days.map(|spanned| spanned.value),
+        encryption: encryption.map(|spanned| spanned.value),
+        size_budget: size_budget.map(|spanned| spanned.value),
+        max_removal_percent: max_removal.and_then(|spanned| u8::try_from(spanned.value).ok()),
+        drift: drift.map(|spanned| spanned.value),
+        scan: scan.map(|spanned| spanned.value),
+        waves: waves.map(|spanned| spanned.value),
+        wave_seed: wave_seed.map(|spanned| spanned.value),
         places,
         location: metadata.location,
     })
@@ -228,10 +228,10 @@ fn wave_seed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Strin
 fn note<T>(
     places: &mut BTreeMap<&'static str, super::super::diagnostic::Location>,
     field: &'static str,
-    spot: Option<&Spanned<T>>,
+    spanned: Option<&Spanned<T>>,
 ) {
-    if let Some(spot) = spot {
-        places.insert(field, spot.location.clone());
+    if let Some(spanned) = spanned {
+        places.insert(field, spanned.location.clone());
     }
 }
 

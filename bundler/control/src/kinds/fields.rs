@@ -312,6 +312,6 @@ impl<'n> Fields<'n> {
 /// Values without their places.
 pub(super) fn values(map: &BTreeMap<String, Spanned<String>>) -> BTreeMap<String, String> {
     map.iter()
-        .map(|(key, spot)| (key.clone(), spot.value.clone()))
+        .map(|(key, spanned)| (key.clone(), spanned.value.clone()))
         .collect()
 }

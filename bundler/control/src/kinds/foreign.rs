@@ -3,7 +3,7 @@
 //! What comes in: a document whose `apiVersion` is missing or of no group of ours. What goes out: a
 //! finding where the group or the label of platform config is misspelt, where a field that makes it an
 //! object is missing, and where Flux or Kustomize would read the folder otherwise than it is read here.
-//! Every other object gives nothing: it is none of our business.
+//! Every other object gives nothing: it is ignored.
 
 use super::super::diagnostic::{Diagnostic, Location};
 use super::super::yaml::{Node, Value};
@@ -117,7 +117,7 @@ fn has_label(document: &Node, label: &str) -> bool {
     labels.and_then(|labels| labels.field(label)).is_some()
 }
 
-/// What has the label of platform config and is no `ConfigMap`, mostly because of one letter.
+/// What has the label of platform config and is not a `ConfigMap`, mostly because of one letter.
 fn not_a_config_map(reader: &mut Reader<'_>, document: &Node, version: &str, kind: &str) {
     let (field, label) = if version == "v1" {
         ("kind", format!("`{kind}` is not `ConfigMap`"))
@@ -272,7 +272,7 @@ fn incomplete(reader: &mut Reader<'_>, document: &Node, missing: &str) {
     );
 }
 
-/// Also a list of what looks like objects: in YAML they are documents of their own.
+/// Also a list of what looks like objects: in YAML they are their own documents.
 fn looks_like_an_object(document: &Node) -> bool {
     if let Value::Sequence(items) = &document.value {
         return items.iter().any(looks_like_an_object);

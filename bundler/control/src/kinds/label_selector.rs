@@ -58,7 +58,7 @@ pub(super) fn selector(reader: &mut Reader<'_>, parent: &Fields<'_>) -> Option<S
             sound = false;
             continue;
         };
-        // What is no list was reported, and that it is empty would be said of nothing.
+        // What is not a list was reported, and that it is empty would be said of nothing.
         let listed = expression.field("values").map(|node| &node.value);
         if listed.is_some_and(|value| !matches!(value, Value::Sequence(_))) {
             sound = false;

@@ -1,10 +1,10 @@
-//! Sites as nearly everybody writes them: read without the parser, or passed over.
+//! Sites as nearly everybody writes them: read without the parser, or skipped.
 //!
 //! What comes in: a file's text. What goes out: its documents in their order: plain sites, with where
 //! each of their texts stands, and the parts that still need the parser. A document is a plain site only
 //! when the parser and the reader of sites would certainly make one [`Site`] of it and nothing to tell:
-//! block maps, one value a line, every field known and there, texts that are beyond doubt texts.
-//! Whatever is written in another way is read in full; so a mistake is never passed over.
+//! block maps, one value a line, every field known and there, texts that are certainly texts.
+//! Whatever is written in another way is read in full; so a mistake is never skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) enum Part<'s, 't> {
     Other(Range<usize>),
 }
 
-/// One document cannot be told from the next without the parser.
+/// One document cannot be distinguished from the next without the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Uncertain;
 
@@ -121,7 +121,7 @@ pub(super) fn parts<'t>(
 }
 
 /// Whether a document is a map by its first line. The parser takes what follows a block of text that
-/// is a document of its own for more of that text, so that nothing behind one is certain.
+/// is a separate document for more of that text, so that nothing behind one is certain.
 fn is_map(document: &str) -> bool {
     let mut lines = document.lines();
     let first = lines.find(|line| !line.is_empty() && *line != "---" && !line.starts_with('#'));
@@ -341,7 +341,7 @@ fn text_of(written: &str) -> Option<&str> {
     (plain && is_text(written)).then_some(written)
 }
 
-/// Whether a label's key is beyond doubt a text.
+/// Whether a label's key is certainly a text.
 fn is_key(key: &str) -> bool {
     let first = key.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
     let sound = |b: u8| b.is_ascii_alphanumeric() || b"-_./".contains(&b);

@@ -68,7 +68,7 @@ pub(super) fn own_described() -> KindSchema {
     let preference = object(vec![
         must(
             "weight",
-            "How much it speaks for a cluster type.",
+            "Added to the score of a cluster type that matches.",
             whole(1..=MAX_WEIGHT),
         ),
         must(
@@ -125,7 +125,7 @@ pub(super) fn own_described() -> KindSchema {
         ),
         may(
             "preferred",
-            "What speaks for a cluster type, where `maxClusterTypes` or `spread` leave a choice: the weights of all that match are added, the highest are taken, names decide between equals.",
+            "Preferences among cluster types, where `maxClusterTypes` or `spread` leave a choice: the weights of all that match are added, the highest are taken, names decide between equals.",
             some(preference),
         ),
         may("maxClusterTypes", "The most cluster types that it takes.", whole(1..=MAX_COUNT)),

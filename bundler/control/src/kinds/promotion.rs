@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MAX_AGE_HOURS, MIN_SITES, PartRule,
-    QUORUM_PERCENT, SOAK_HOURS, Window,
+    PromotionWindow, QUORUM_PERCENT, SOAK_HOURS,
 };
 use outhaul_bundle::name::Name;
 
@@ -91,7 +91,7 @@ pub(super) fn described() -> KindSchema {
                 may(
                     "days",
                     "On which days; every day when left out.",
-                    some(one_of(&Day::ALL.map(Day::word))),
+                    some(one_of(&Day::ALL.map(Day::as_str))),
                 ),
                 must("from", "From when.", pattern(MINUTE, "08:00")),
                 must(
@@ -265,12 +265,12 @@ fn rules(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<GateRules> {
         let mut days = BTreeSet::new();
         let mut unknown = None;
         for word in &written {
-            match Day::ALL.into_iter().find(|day| day.word() == word.value) {
+            match Day::ALL.into_iter().find(|day| day.as_str() == word.value) {
                 Some(day) => drop(days.insert(day)),
                 None => unknown = Some(format!("`{}` is not one of `mon` to `sun`", word.value)),
             }
         }
-        let window = Window {
+        let window = PromotionWindow {
             days,
             from: from?.value,
             until: until?.value,

@@ -24,7 +24,7 @@ pub(super) fn environment_described() -> KindSchema {
         LABELS,
         object(vec![must(
             "controlPlane",
-            "Where what is the environment's own lies.",
+            "Where the environment's own objects are.",
             object(place_fields(
                 "The repository with the environment's branch.",
             )),

@@ -1,6 +1,6 @@
 //! `Taint` (our group): keeps policies away from cluster types.
 //!
-//! What comes in: the object's fields. What goes out: a [`Taint`]. It is an object of its own because a
+//! What comes in: the object's fields. What goes out: a [`Taint`]. It is a separate object because a
 //! Kalypso cluster type has no field for it, and one taint often means several cluster types.
 
 use super::super::diagnostic::Diagnostic;

@@ -86,8 +86,8 @@ pub(super) fn own_described() -> KindSchema {
     );
     fields.push(may(
         "reconciler",
-        "What makes its result real on site: one that Outhaul knows, or the name of a hook program; told from \
-         its text when left out.",
+        "What makes its result real on site: one that Outhaul knows, or the name of a hook program; inferred \
+         from its text when left out.",
         reconciler_shape(),
     ));
     kind(
@@ -190,7 +190,9 @@ fn is_ending(reader: &mut Reader<'_>, written: &Spanned<String>) -> bool {
         reader.report(
             Diagnostic::warning(
                 "unknown-content-type",
-                format!("the files of this template end in `.{ending}`, which is no usual ending"),
+                format!(
+                    "the files of this template end in `.{ending}`, which is not a usual ending"
+                ),
             )
             .at(&written.location)
             .help(format!("did you mean `{near}`?")),

@@ -1,4 +1,4 @@
-//! Kinds: what is read, what is refused, and what people are told.
+//! Kinds: what is read, what is refused, and what is reported to people.
 
 use super::super::model::{Language, TemplateType};
 use super::*;

@@ -27,14 +27,14 @@ pub struct Workload {
     /// Its labels, which every target gets.
     pub labels: BTreeMap<String, String>,
     /// The ways to run it.
-    pub targets: Vec<Target>,
+    pub targets: Vec<WorkloadTarget>,
     /// Where it is written.
     pub location: Location,
 }
 
 /// One way to run a workload in one environment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
+pub struct WorkloadTarget {
     /// Its name, without the workload's.
     pub name: String,
     /// Its own labels.
@@ -103,7 +103,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workl
     let spec = reader.section(object, "spec")?;
     let schemas = reader.texts(&spec, "configSchemas");
     let metadata = metadata?;
-    let mut targets: Vec<Target> = Vec::new();
+    let mut targets: Vec<WorkloadTarget> = Vec::new();
     let listed = reader.list(&spec, "deploymentTargets");
     if let Some(beyond) = listed.get(MAX_TARGETS) {
         let message = format!(
@@ -152,7 +152,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Workl
 }
 
 /// One name may stand in several environments: each of them sees only its own.
-fn same(a: &Target, b: &Target) -> bool {
+fn same(a: &WorkloadTarget, b: &WorkloadTarget) -> bool {
     (&a.name, &a.environment) == (&b.name, &b.environment)
 }
 
@@ -181,7 +181,7 @@ fn misspelt(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     }
 }
 
-fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Option<Target> {
+fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Option<WorkloadTarget> {
     let name = reader.text(fields, "name");
     let environment = reader.text(fields, "environment");
     let labels = reader.text_map(fields, "labels").unwrap_or_default();
@@ -196,13 +196,14 @@ fn target(reader: &mut Reader<'_>, fields: &Fields<'_>, workload: &str) -> Optio
     )
     .then_some(())?;
     let environment = environment?;
-    Some(Target {
+    Some(WorkloadTarget {
         name: name.value,
         labels: values(&labels),
         environment: environment.value,
         environment_at: environment.location,
         manifests: manifests.as_ref().map(values),
-        storage_at: manifests.and_then(|mut all| all.remove("storage").map(|spot| spot.location)),
+        storage_at: manifests
+            .and_then(|mut all| all.remove("storage").map(|spanned| spanned.location)),
         config_schemas,
         location: name.location,
     })

@@ -21,7 +21,7 @@ pub struct DeliveryPolicy {
     pub name: String,
     /// Which cluster types it means.
     pub cluster_types: Selector,
-    /// By which road.
+    /// By which transport.
     pub delivery: Option<Transport>,
     /// What becomes of images.
     pub images: Option<Images>,
@@ -49,7 +49,7 @@ pub struct DeliveryPolicy {
     pub location: Location,
 }
 
-/// By which road a platform travels.
+/// By which transport a platform travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// A git repository alone; no bundle is written.
@@ -61,7 +61,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Every road.
+    /// Every transport.
     pub const ALL: [Self; 3] = [Self::Both, Self::Bundle, Self::Git];
 
     /// As it is written.

@@ -171,7 +171,7 @@ fn both_refuse_what_is_missing_and_take_what_is_optional() {
                 let part = less.pointer_mut(&at).unwrap().as_object_mut().unwrap();
                 part.remove(name);
                 let place = format!("{} without {at}/{name}", kind.id());
-                // Without these the object is none of ours.
+                // Without these the object is ignored.
                 if matches!((at.as_str(), name.as_str()), ("", "apiVersion" | "kind"))
                     || (kind.name == "ConfigMap" && (at == "/metadata" || name == "metadata"))
                 {

@@ -180,7 +180,7 @@ mod tests {
     use crate::diagnostic::SourceFile;
 
     /// Line, message and help of what is wrong with `text`.
-    fn told(text: &str) -> (usize, String, String) {
+    fn reported(text: &str) -> (usize, String, String) {
         let file = Arc::new(SourceFile {
             name: "x.yaml".into(),
             text: text.into(),
@@ -213,14 +213,14 @@ mod tests {
             ("a: {b: c\nd: e\n", 1, "this `{` is not closed"),
             ("a: [b, c\n\nd:\n  e: f\n", 1, "this `[` is not closed"),
         ] {
-            let (found, said, _) = told(text);
+            let (found, said, _) = reported(text);
             assert_eq!((found, said.as_str()), (line, message), "{text}");
         }
     }
 
     #[test]
     fn other_mistakes_are_reported_in_the_parser_s_words() {
-        let (line, message, help) = told("a: b\nc: @d\n");
+        let (line, message, help) = reported("a: b\nc: @d\n");
         assert_eq!(line, 2, "{message}");
         assert!(help.contains("brackets"), "{help}");
         // Any byte of any text has a line.

@@ -1,4 +1,4 @@
-//! YAML: types, places, limits and what a person is told.
+//! YAML: types, places, limits and what is reported to a person.
 
 use proptest::prelude::*;
 

@@ -17,7 +17,7 @@ impl AllowedHosts {
     /// A list from texts of the form `HOST` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`AddressError::NotAUrl`] for the first that is none.
+    /// [`AddressError::NotAUrl`] for the first that is not one.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, AddressError> {
         let mut hosts = BTreeSet::new();
         for text in texts {

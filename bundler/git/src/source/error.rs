@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::Reference;
+use super::GitReference;
 use crate::address::AddressError;
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
@@ -49,10 +49,10 @@ pub enum SourceError {
         /// What the system said.
         error: std::io::Error,
     },
-    /// A URL that is none, or that may not be opened.
+    /// A URL that is not one, or that may not be opened.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The server, or what stands for it, cannot be reached.
+    /// The server, or what it is mapped to, cannot be reached.
     #[error("cannot reach repository `{url}`: {message}")]
     Unreachable {
         /// The URL.
@@ -66,7 +66,7 @@ pub enum SourceError {
         /// The URL.
         url: String,
         /// What was asked for.
-        reference: Reference,
+        reference: GitReference,
         /// The branches that there are, when one was asked for and they can be listed here.
         known: Vec<String>,
     },
@@ -108,7 +108,7 @@ pub enum SourceError {
         /// Its unit.
         unit: &'static str,
     },
-    /// A file or folder of a commit that is no file or folder, or not there.
+    /// A file or folder of a commit that is not a file or folder, or not there.
     #[error("`{what}` cannot be read from its repository: {message}")]
     Damaged {
         /// Which.
@@ -158,12 +158,12 @@ impl SourceError {
                 "check the network and your credentials, or map a local copy: `--source {url}=DIR`"
             ),
             Self::NoSuchReference {
-                reference: Reference::Branch(name),
+                reference: GitReference::Branch(name),
                 known,
                 ..
             } if !known.is_empty() => did_you_mean(name, known),
             Self::NoSuchReference {
-                reference: Reference::Head,
+                reference: GitReference::Head,
                 ..
             } => "commit something there, or name a branch that has commits".into(),
             Self::NoSuchReference { .. } => {
@@ -194,9 +194,9 @@ fn dubious(message: &str) -> &str {
     named.map_or("DIR", |(_, path)| path.trim())
 }
 
-fn lacks(url: &str, reference: &Reference) -> String {
+fn lacks(url: &str, reference: &GitReference) -> String {
     match reference {
-        Reference::Head => format!("repository `{url}` has no commit on its default branch"),
+        GitReference::Head => format!("repository `{url}` has no commit on its default branch"),
         reference => format!("repository `{url}` has no {reference}"),
     }
 }

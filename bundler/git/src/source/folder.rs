@@ -45,7 +45,7 @@ struct Content {
 }
 
 /// Hands the files below `dir/path` that `wanted` accepts to `take`, and says which links there are;
-/// `None` when that is no folder, or one only through a link. `opened` is what [`open`] gave; without it
+/// `None` when that is not a folder, or one only through a link. `opened` is what [`open`] gave; without it
 /// the folder is listed now.
 pub(super) fn each<E: From<SourceError>>(
     dir: &Path,
@@ -123,7 +123,7 @@ pub(super) fn each<E: From<SourceError>>(
 /// One digest over the paths, modes and contents of all files below `dir`, and what was read for it.
 ///
 /// # Errors
-/// [`SourceError`] when it is no folder or cannot be read.
+/// [`SourceError`] when it is not a folder or cannot be read.
 pub(super) fn open(dir: &Path) -> Result<(Digest, Listing), SourceError> {
     if !dir.is_dir() {
         return Err(SourceError::NotAFolder {

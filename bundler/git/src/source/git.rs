@@ -1,6 +1,6 @@
 //! The `git` program, typed: fetch one commit, list its tree, read its files.
 //!
-//! What comes in: a [`Remote`] or a local repository, and a [`Reference`]. What goes out: a commit id,
+//! What comes in: a [`Remote`] or a local repository, and a [`GitReference`]. What goes out: a commit id,
 //! and trees of files read from git's own store. Nothing is ever checked out, so no hook, filter or
 //! attribute of a foreign repository takes effect; git asks no questions; what a repository holds is
 //! counted while git lists it, and git is ended when it is too much.
@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Reference, SourceError};
+use super::{GitReference, SourceError};
 
 mod packed;
 mod program;
@@ -50,7 +50,7 @@ fn is_ref_name(name: &str) -> bool {
         && parts.clone().all(sound)
 }
 
-impl Reference {
+impl GitReference {
     /// Nothing, or that `url` has no such branch or tag, because none can be called so.
     fn checked(&self, url: &str) -> Result<(), SourceError> {
         match self {
@@ -78,13 +78,13 @@ pub fn is_commit_id(text: &str) -> bool {
 /// commit that is there already needs no network.
 pub(super) fn fetch(
     remote: &Remote,
-    reference: &Reference,
+    reference: &GitReference,
     folder: &Path,
 ) -> Result<(Repository, String), SourceError> {
     let url = remote.shown();
     reference.checked(&url)?;
     let repository = Repository::at(folder);
-    if let Reference::Commit { id, .. } = reference
+    if let GitReference::Commit { id, .. } = reference
         && is_repository(folder)
         && repository.has_commit(id)?
     {
@@ -92,11 +92,11 @@ pub(super) fn fetch(
     }
     repository.init()?;
     let attempts: Vec<(String, bool)> = match reference {
-        Reference::Head => vec![("HEAD".into(), true)],
-        Reference::Branch(name) => vec![(format!("refs/heads/{name}"), true)],
-        Reference::Tag(name) => vec![(format!("refs/tags/{name}"), true)],
+        GitReference::Head => vec![("HEAD".into(), true)],
+        GitReference::Branch(name) => vec![(format!("refs/heads/{name}"), true)],
+        GitReference::Tag(name) => vec![(format!("refs/tags/{name}"), true)],
         // Not every server gives out a bare commit; then the branch it lies on is fetched whole.
-        Reference::Commit { id, near } => std::iter::once((id.clone(), true))
+        GitReference::Commit { id, near } => std::iter::once((id.clone(), true))
             .chain(
                 near.iter()
                     .map(|branch| (format!("refs/heads/{branch}"), false)),
@@ -129,7 +129,7 @@ pub(super) fn fetch(
             }
         }
         match reference {
-            Reference::Commit { id, .. } => {
+            GitReference::Commit { id, .. } => {
                 if repository.has_commit(id)? {
                     return Ok((repository, id.clone()));
                 }
@@ -183,18 +183,18 @@ impl Repository {
     ///
     /// # Errors
     /// [`SourceError::NoSuchReference`], named after `url`, when there is none.
-    pub fn resolve(&self, url: &str, reference: &Reference) -> Result<String, SourceError> {
+    pub fn resolve(&self, url: &str, reference: &GitReference) -> Result<String, SourceError> {
         reference.checked(url)?;
         let candidates = match reference {
-            Reference::Head => vec!["HEAD".to_owned()],
-            Reference::Branch(name) => {
+            GitReference::Head => vec!["HEAD".to_owned()],
+            GitReference::Branch(name) => {
                 vec![
                     format!("refs/heads/{name}"),
                     format!("refs/remotes/origin/{name}"),
                 ]
             }
-            Reference::Tag(name) => vec![format!("refs/tags/{name}")],
-            Reference::Commit { id, .. } => vec![id.clone()],
+            GitReference::Tag(name) => vec![format!("refs/tags/{name}")],
+            GitReference::Commit { id, .. } => vec![id.clone()],
         };
         for candidate in candidates {
             let wanted = format!("{candidate}^{{commit}}");
@@ -210,7 +210,7 @@ impl Repository {
             }
         }
         let heads = match reference {
-            Reference::Branch(_) => {
+            GitReference::Branch(_) => {
                 self.try_run(&["for-each-ref", "refs/heads", "refs/remotes/origin"])?
             }
             _ => Ok(Vec::new()),
@@ -230,14 +230,14 @@ impl Repository {
     pub fn revision(&self, url: &str, revision: &str) -> Result<String, SourceError> {
         // In a clone there is a branch of this name on the other side, which is not meant.
         if revision != "HEAD" {
-            let branch = Reference::Branch(revision.to_owned());
+            let branch = GitReference::Branch(revision.to_owned());
             match self.resolve(url, &branch) {
                 Err(SourceError::NoSuchReference { .. }) => {}
                 found => return found,
             }
         }
         let id = revision.to_owned();
-        self.resolve(url, &Reference::Commit { id, near: None })
+        self.resolve(url, &GitReference::Commit { id, near: None })
     }
 
     /// Whether `ancestor` is `commit` or one of those that it follows.

@@ -39,7 +39,7 @@ impl Default for Ignore {
 }
 
 impl Ignore {
-    /// The rules of `text`, and the lines that are none.
+    /// The rules of `text`, and the lines that are not.
     pub fn parse(text: &str) -> (Self, Vec<BadLine>) {
         let mut builder = GitignoreBuilder::new("");
         let mut bad = Vec::new();

@@ -1,7 +1,7 @@
 //! Git LFS: files of which a repository holds a pointer only.
 //!
 //! What comes in: the content of a file. What goes out: whether it is such a pointer, by the grammar of Git LFS. It
-//! fetches nothing: the content lies on a server of its own, and is not part of any commit.
+//! fetches nothing: the content lies on a separate server, and is not part of any commit.
 
 /// Largest pointer in bytes, as Git LFS has it.
 const MAX_POINTER_BYTES: usize = 1024;

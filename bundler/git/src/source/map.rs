@@ -1,17 +1,17 @@
 //! Which repositories stand here as folders, and which hosts are open to what teams write.
 //!
 //! What comes in: what was typed or configured by who runs outhaul, and the commits of a snapshot to
-//! read again. What goes out: for a URL the folder that stands for it, the commit that it is pinned to,
+//! read again. What goes out: for a URL the folder that it is mapped to, the commit that it is pinned to,
 //! or the server that it may be fetched from. Nothing of a control plane or a workload adds a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Reference, SourceError, git, normal_url};
+use super::{GitReference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
 use outhaul_kit::suggest::nearest;
 
-/// Which URLs stand for local folders, working copies or mirrors.
+/// Which URLs are mapped to local folders, working copies or mirrors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap {
     entries: BTreeMap<(String, Option<String>), PathBuf>,
@@ -61,14 +61,14 @@ impl SourceMap {
     /// are spoken to in clear: texts of the form `HOST` or `HOST:PORT`.
     ///
     /// # Errors
-    /// [`SourceError::Address`] for a text that is no host.
+    /// [`SourceError::Address`] for a text that is not a host.
     pub fn allow_hosts<S: AsRef<str>>(&mut self, hosts: &[S]) -> Result<(), SourceError> {
         self.allowed = AllowedHosts::parse(hosts)?;
         Ok(())
     }
 
     /// Says that `url` was typed by who runs outhaul: where a control plane names it again, it may be
-    /// on this machine. That a folder stands for it is not said with it.
+    /// on this machine. That it is mapped to a folder is not said with it.
     pub fn insert_given(&mut self, url: &str) {
         self.given.insert(normal_url(url));
     }
@@ -95,17 +95,17 @@ impl SourceMap {
     }
 
     /// `reference`, or the commit that `name` is pinned to.
-    pub fn pinned(&self, name: &str, url: &str, reference: Reference) -> Reference {
+    pub fn pinned(&self, name: &str, url: &str, reference: GitReference) -> GitReference {
         let Some(id) = self.pins.get(&(name.to_owned(), normal_url(url))) else {
             return reference;
         };
         let near = match reference {
-            Reference::Branch(branch) => Some(branch),
-            Reference::Commit { near, .. } => near,
-            Reference::Head | Reference::Tag(_) => None,
+            GitReference::Branch(branch) => Some(branch),
+            GitReference::Commit { near, .. } => near,
+            GitReference::Head | GitReference::Tag(_) => None,
         };
         let id = id.clone();
-        Reference::Commit { id, near }
+        GitReference::Commit { id, near }
     }
 
     /// The URL with a folder here that `url`, which has none, was most likely to be.
@@ -117,18 +117,18 @@ impl SourceMap {
         })
     }
 
-    /// Every folder that stands for a repository.
+    /// Every folder that a repository is mapped to.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.entries.values().map(PathBuf::as_path)
     }
 
-    /// The folder that stands for `url` at `reference`.
-    pub fn resolve(&self, url: &str, reference: &Reference) -> Option<&Path> {
+    /// The folder that `url` is mapped to at `reference`.
+    pub fn resolve(&self, url: &str, reference: &GitReference) -> Option<&Path> {
         let url = normal_url(url);
         let branch = match reference {
-            Reference::Branch(name) | Reference::Tag(name) => Some(name.clone()),
-            Reference::Commit { near, .. } => near.clone(),
-            Reference::Head => None,
+            GitReference::Branch(name) | GitReference::Tag(name) => Some(name.clone()),
+            GitReference::Commit { near, .. } => near.clone(),
+            GitReference::Head => None,
         };
         let exact = self.entries.get(&(url.clone(), branch));
         exact

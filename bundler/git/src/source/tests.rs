@@ -77,7 +77,7 @@ fn a_working_copy_gives_its_commits_and_never_its_files() {
     let cache = Cache::at(dir.path().join("no-cache"));
     let open = |reference| open("https://example.org/app.git", &reference, &map, &cache).unwrap();
 
-    let main = open(Reference::Branch("main".into()));
+    let main = open(GitReference::Branch("main".into()));
     assert_eq!(main.commit, first);
     let tree = main.tree("./", &all, &TreeLimits::YAML).unwrap();
     let seen: Vec<_> = tree
@@ -96,13 +96,13 @@ fn a_working_copy_gives_its_commits_and_never_its_files() {
         "b.sh"
     );
 
-    let dev = open(Reference::Branch("dev".into()));
+    let dev = open(GitReference::Branch("dev".into()));
     assert_eq!(dev.commit, second);
     assert_eq!(
         dev.tree("", &all, &TreeLimits::YAML).unwrap().files[0].bytes,
         b"two\n"
     );
-    let pinned = open(Reference::Commit {
+    let pinned = open(GitReference::Commit {
         id: first.clone(),
         near: None,
     });
@@ -120,21 +120,22 @@ fn what_is_not_there_is_named() {
     let nowhere = SourceMap::default();
     let cache = Cache::at(dir.path().join("cache"));
     let url = dir.path().to_str().unwrap();
-    let error = open_given(url, &Reference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
+    let error =
+        open_given(url, &GitReference::Branch("prod".into()), &nowhere, &cache).unwrap_err();
     assert!(
         matches!(error, SourceError::NoSuchReference { .. }),
         "{error}"
     );
-    let main = open_given(url, &Reference::Branch("main".into()), &nowhere, &cache).unwrap();
+    let main = open_given(url, &GitReference::Branch("main".into()), &nowhere, &cache).unwrap();
     let error = main.tree("missing", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::NoSuchPath { .. }), "{error}");
     let error = main.tree("../..", &all, &TreeLimits::YAML).unwrap_err();
     assert!(matches!(error, SourceError::EscapingPath { .. }), "{error}");
     for url in ["--upload-pack=touch x", "ext::sh -c id"] {
-        let error = open_given(url, &Reference::Head, &nowhere, &cache).unwrap_err();
+        let error = open_given(url, &GitReference::Head, &nowhere, &cache).unwrap_err();
         assert!(matches!(error, SourceError::Address(_)), "{error}");
     }
-    let error = open_given("/no/such/folder", &Reference::Head, &nowhere, &cache).unwrap_err();
+    let error = open_given("/no/such/folder", &GitReference::Head, &nowhere, &cache).unwrap_err();
     assert!(matches!(error, SourceError::Missing { .. }), "{error}");
     assert!(error.is_input());
 }
@@ -153,12 +154,12 @@ fn what_a_team_writes_opens_no_folder_of_this_machine_and_no_git_of_it() {
             format!("file://{}", folder.display()),
             format!("FILE://localhost{}", folder.display()),
         ] {
-            let error = open(&url, &Reference::Head, &map, &cache).unwrap_err();
+            let error = open(&url, &GitReference::Head, &map, &cache).unwrap_err();
             assert!(matches!(error, SourceError::Address(_)), "{url}: {error}");
             assert!(error.is_input());
             // That it was typed as the control plane's opens it there, and not for a workload.
             map.insert_given(&url);
-            let error = open(&url, &Reference::Head, &map, &cache).unwrap_err();
+            let error = open(&url, &GitReference::Head, &map, &cache).unwrap_err();
             assert!(matches!(error, SourceError::Address(_)), "{url}: {error}");
         }
     }
@@ -166,7 +167,7 @@ fn what_a_team_writes_opens_no_folder_of_this_machine_and_no_git_of_it() {
     // A typed `--source` does.
     let url = plain.path().display().to_string();
     let map = SourceMap::parse(&[format!("{url}={url}")]).unwrap();
-    assert!(open(&url, &Reference::Head, &map, &cache).is_ok());
+    assert!(open(&url, &GitReference::Head, &map, &cache).is_ok());
 }
 
 #[test]
@@ -206,7 +207,7 @@ fn a_repository_whose_settings_start_a_program_starts_none() {
     let (folder, file) = blob.split_at(2);
     fs::remove_file(dir.path().join(".git/objects").join(folder).join(file)).unwrap();
     let id = first;
-    let opened = open_folder(dir.path(), "x", &Reference::Commit { id, near: None }).unwrap();
+    let opened = open_folder(dir.path(), "x", &GitReference::Commit { id, near: None }).unwrap();
     opened.tree("", &all, &TreeLimits::YAML).unwrap_err();
     assert!(!mark.exists(), "a program was started");
 }
@@ -256,7 +257,7 @@ fn tree_bomb(dir: &Path, width: usize, depth: usize) -> String {
 fn a_tree_of_a_hundred_million_files_is_refused_while_it_is_listed() {
     let dir = tempfile::tempdir().unwrap();
     let id = tree_bomb(dir.path(), 10, 8);
-    let opened = open_folder(dir.path(), "x", &Reference::Commit { id, near: None }).unwrap();
+    let opened = open_folder(dir.path(), "x", &GitReference::Commit { id, near: None }).unwrap();
     let limits = TreeLimits {
         max_files: 1000,
         ..TreeLimits::YAML
@@ -277,7 +278,8 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
     let folder = dir.path().join("cache").join("x.git");
 
     let remote = git::Remote::given(Address::parse(&url).unwrap());
-    let (fetched, commit) = git::fetch(&remote, &Reference::Branch("dev".into()), &folder).unwrap();
+    let (fetched, commit) =
+        git::fetch(&remote, &GitReference::Branch("dev".into()), &folder).unwrap();
     assert_eq!(commit, second);
     let mut files = 0;
     let mut count = |_| {
@@ -296,7 +298,7 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
 
     // An older commit that the server may not give out by id is found on its branch.
     let near = Some("dev".to_owned());
-    let pinned = Reference::Commit {
+    let pinned = GitReference::Commit {
         id: first.clone(),
         near,
     };
@@ -308,7 +310,7 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
         first,
         "it is in the cache"
     );
-    let error = git::fetch(&remote, &Reference::Branch("dev".into()), &folder).unwrap_err();
+    let error = git::fetch(&remote, &GitReference::Branch("dev".into()), &folder).unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error}");
     assert!(!error.is_input());
 }
@@ -322,7 +324,7 @@ fn a_plain_folder_is_known_by_its_content() {
     let open = || {
         open_given(
             url,
-            &Reference::Branch("any".into()),
+            &GitReference::Branch("any".into()),
             &SourceMap::default(),
             &cache,
         )
@@ -384,7 +386,7 @@ fn attack_a_branch_that_is_an_expression_of_git_is_no_branch() {
     let (first, second) = repository(dir.path());
     git(dir.path(), &["checkout", "--quiet", "--force", "dev"]);
     let url = "https://example.org/app";
-    let open = |name: &str| open_folder(dir.path(), url, &Reference::Branch(name.into()));
+    let open = |name: &str| open_folder(dir.path(), url, &GitReference::Branch(name.into()));
     assert_eq!(open("dev").unwrap().commit, second);
     assert_eq!(open("main").unwrap().commit, first);
     for name in [

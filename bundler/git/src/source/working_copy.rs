@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::git::{Repository, text};
-use super::{Opened, Reference, SourceError, SourceMap, Storage, folder, open_folder};
+use super::{GitReference, Opened, SourceError, SourceMap, Storage, folder, open_folder};
 
 /// Opens a local folder, or the working copy in it where that is asked for.
 pub(super) fn open_here(
     dir: &Path,
     url: &str,
-    reference: &Reference,
+    reference: &GitReference,
     map: &SourceMap,
 ) -> Result<Opened, SourceError> {
     let opened = open_folder(dir, url, reference)?;
@@ -36,7 +36,11 @@ pub(super) fn open_here(
 impl Opened {
     /// The files of the working copy that this was opened from whose content is not in its commit, when
     /// `reference` is what it has checked out; at most `max`, each with how many there are.
-    pub fn uncommitted(&self, reference: &Reference, max: usize) -> Option<(Vec<String>, usize)> {
+    pub fn uncommitted(
+        &self,
+        reference: &GitReference,
+        max: usize,
+    ) -> Option<(Vec<String>, usize)> {
         match &self.at {
             Storage::Git(repository) if self.remote.is_none() => {
                 repository.uncommitted(reference, max)
@@ -75,15 +79,19 @@ impl Repository {
 
     /// The files of this working copy that differ from the commit that it has checked out, at most `max`,
     /// and how many they are; `None` when there are none, or `reference` is not what it has checked out.
-    pub fn uncommitted(&self, reference: &Reference, max: usize) -> Option<(Vec<String>, usize)> {
+    pub fn uncommitted(
+        &self,
+        reference: &GitReference,
+        max: usize,
+    ) -> Option<(Vec<String>, usize)> {
         if !self.folder().join(".git").exists() {
             return None;
         }
         let branch = || self.try_run(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
         let checked_out = match reference {
-            Reference::Head => true,
-            Reference::Branch(name) => branch().ok()?.is_ok_and(|out| text(&out) == *name),
-            Reference::Tag(_) | Reference::Commit { .. } => false,
+            GitReference::Head => true,
+            GitReference::Branch(name) => branch().ok()?.is_ok_and(|out| text(&out) == *name),
+            GitReference::Tag(_) | GitReference::Commit { .. } => false,
         };
         if !checked_out {
             return None;

@@ -81,7 +81,7 @@ pub(super) fn equal(env: &Env<'_>, args: &[Value]) -> RuntimeResult<bool> {
     Ok(false)
 }
 
-/// Two values that are no scalars.
+/// Two values that are not scalars.
 fn same_kind(env: &Env<'_>, a: &Value, b: &Value) -> RuntimeResult<bool> {
     if a.kind_name() != b.kind_name() && !a.is_nil() && !b.is_nil() {
         return Fault::go(format!(

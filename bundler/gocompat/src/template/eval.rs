@@ -122,7 +122,7 @@ impl State<'_> {
                 if self.env.compat {
                     return Ok(Value::Invalid);
                 }
-                let message = format!("there is no value to take the key {:?} from", name());
+                let message = format!("no value to take the key {:?} from", name());
                 return located(at, Err(Fault::Undefined(message)));
             }
             Value::Nil => {

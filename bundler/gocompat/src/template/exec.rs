@@ -108,7 +108,7 @@ impl State<'_> {
                 self.out.extend_from_slice(b"<no value>");
             }
             Value::Invalid | Value::Nil => {
-                let message = "there is no value to print (Kalypso would write <no value>)";
+                let message = "no value to print (Kalypso would write <no value>)";
                 return located(at, Err(Fault::Undefined(message.to_owned())));
             }
             Value::Str(text) => {

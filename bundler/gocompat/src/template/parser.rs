@@ -190,7 +190,7 @@ impl Parser<'_> {
         self.body(name, context, at)
     }
 
-    /// The body of `define` and `block`: a scope of its own.
+    /// The body of `define` and `block`: a separate scope.
     fn body(&mut self, name: Text, context: &str, at: usize) -> Parsed<()> {
         let variables = std::mem::replace(&mut self.variables, vec![Arc::from(&b"$"[..])]);
         let ranges = std::mem::take(&mut self.ranges);

@@ -1,6 +1,6 @@
 //! YAML text to tokens: libyaml's scanner, on demand.
 //!
-//! In: text. Out: one token at a time, with block structure as tokens of its own.
+//! In: text. Out: one token at a time, with block structure as its own tokens.
 //! On demand matters: an error behind the first document is not an error of it.
 //! What counts as an implicit key, and how far one may reach (one line, 1024 characters),
 //! is libyaml's, for it decides what Kalypso takes for text.
@@ -95,7 +95,7 @@ pub(super) const MAX_DEPTH: usize = 150;
 /// Nesting of blocks or of brackets.
 const MAX_NESTING: usize = MAX_DEPTH * 2;
 
-/// What stands behind the end of the text.
+/// What comes after the end of the text.
 const END: char = '\0';
 
 fn is_break(c: char) -> bool {

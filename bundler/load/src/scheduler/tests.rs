@@ -29,7 +29,7 @@ struct Program {
     schedulers: Schedulers,
 }
 
-/// A shell script that stands for a scheduler. `$0.in` is where it may keep its question.
+/// A shell script in the place of a scheduler. `$0.in` is where it may keep its question.
 fn program(script: &str) -> Program {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cost");

@@ -33,7 +33,7 @@ const HARMLESS: [&str; 12] = [
 pub(super) struct Patch {
     file: Arc<SourceFile>,
     documents: Vec<Node>,
-    /// Where the text is written, when it is no file of its own.
+    /// Where the text is written, when it is not a separate file.
     at: Option<Location>,
     /// Whether it says what it patches, so that its own name is not it.
     is_targeted: bool,
@@ -264,7 +264,7 @@ impl Walk<'_> {
         match kind {
             _ if !is_builtin => {
                 let message = format!(
-                    "`{kind}` is a program of its own, and what images it writes is not known here"
+                    "`{kind}` is a separate program, and the images that it writes are not known here"
                 );
                 let help = "commit what it makes, and name that in `resources:`: a site may not have the program, \
                             and its images do not travel";

@@ -20,7 +20,7 @@ impl Walk<'_> {
             Means::Broken,
             at.clone(),
             message,
-            "mend it, so that `kustomize build` builds it",
+            "fix it, so that `kustomize build` builds it",
         );
     }
 
@@ -60,7 +60,7 @@ impl Walk<'_> {
                     Means::Broken,
                     at,
                     message,
-                    "mend it, so that `kustomize build` builds it",
+                    "fix it, so that `kustomize build` builds it",
                 );
             }
             Vec::new()

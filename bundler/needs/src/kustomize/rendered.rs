@@ -13,7 +13,7 @@ use outhaul_git::source::normal_url;
 use super::{list, strings, text};
 use crate::manifest::{Substitution, parts, substitution};
 
-/// What a reconciler is told to build.
+/// What a reconciler is asked to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     /// The repository, where the rendered files say which.
@@ -164,7 +164,7 @@ fn bare(url: Option<String>, path: Option<&str>, at: Location) -> Build {
     }
 }
 
-/// `None` for what is no git repository.
+/// `None` for what is not a git repository.
 fn flux(
     file: &Arc<SourceFile>,
     spec: &Node,
@@ -295,7 +295,7 @@ fn extend(file: &Arc<SourceFile>, node: &Node, build: &mut Build) {
     }
 }
 
-/// A part of a file as a file of its own: its first line is as far in as the others.
+/// A part of a file as a separate file: its first line is as far in as the others.
 fn dedented(file: &SourceFile, node: &Node, text: &str) -> String {
     let before = file.text.get(..node.span.start).unwrap_or_default();
     let column = before

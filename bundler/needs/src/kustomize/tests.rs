@@ -2,7 +2,6 @@
 //!
 //! The files below `cases` hold a tree, and after it what `kustomize build` of version 5.7.1 wrote for its path.
 //! The other trees are of a kind that Kustomize refuses, fetches for, or builds with what a reconciler adds.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use outhaul_control::diagnostic::Diagnostic;
-use outhaul_git::source::{Reference, open_folder};
+use outhaul_git::source::{GitReference, open_folder};
 
 use super::*;
 
@@ -50,7 +49,7 @@ fn followed_in(path: &str, files: &[(&str, &str)], builds: &[Build]) -> Followed
     for (name, _) in files {
         fs::remove_file(dir.path().join(name)).unwrap();
     }
-    let opened = open_folder(dir.path(), URL, &Reference::Branch("main".into())).unwrap();
+    let opened = open_folder(dir.path(), URL, &GitReference::Branch("main".into())).unwrap();
     follow(&opened, path, builds).unwrap()
 }
 

@@ -75,7 +75,7 @@ fn one(
     let relevant: Vec<(&str, &Spanned<String>)> = labels
         .iter()
         .filter(|(key, _)| !layers::is_ignored(key))
-        .map(|(key, spot)| (key.as_str(), spot))
+        .map(|(key, spanned)| (key.as_str(), spanned))
         .collect();
     let pairs: Vec<(&str, &str)> = relevant
         .iter()
@@ -88,9 +88,9 @@ fn one(
     // The label that nothing has is the mistake; or all are there, but never together.
     let guilty = relevant.iter().zip(&pairs).find(|(_, pair)| !alone(pair));
     let (finding, help) = match guilty {
-        Some(((key, spot), _)) => {
+        Some(((key, spanned), _)) => {
             let known = index.values(key, with_sites);
-            let help = match nearest(&spot.value, &known) {
+            let help = match nearest(&spanned.value, &known) {
                 Some(near) => format!("did you mean `{key}: {near}`?"),
                 None if known.is_empty() => format!(
                     "nothing has a label `{key}`: {}",
@@ -98,20 +98,20 @@ fn one(
                 ),
                 None => format!(
                     "nothing has `{key}: {}`; {}",
-                    spot.value,
-                    did_you_mean(&spot.value, &known)
+                    spanned.value,
+                    did_you_mean(&spanned.value, &known)
                 ),
             };
-            let finding = at(kind, name, &spot.location).label("nothing has this label");
+            let finding = at(kind, name, &spanned.location).label("nothing has this label");
             (finding, help)
         }
         None => {
-            let Some((_, spot)) = relevant.first() else {
+            let Some((_, spanned)) = relevant.first() else {
                 return;
             };
             let help =
                 "each of its labels is there, but no target on a cluster type has all of them";
-            (at(kind, name, &spot.location), help.to_owned())
+            (at(kind, name, &spanned.location), help.to_owned())
         }
     };
     findings.push(finding.help(help));

@@ -3,7 +3,7 @@
 //! What comes in: composed configs with where each value came from. What goes out: a warning where maps
 //! without a `name` are in both of two lists that are put together, which Kalypso takes for one item (its
 //! defect 5), and where one value is in both. What a composition policy declares for the key's lists, to
-//! append or to replace, is no doubt. It changes nothing.
+//! append or to replace, is not reported. It changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,9 @@ use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 /// Most repeated values that are named in one finding.
 const MAX_NAMED: usize = 3;
 
-/// What is doubtful about two lists at one path.
+/// A lint about two lists at one path.
 #[derive(Debug, Default, PartialEq)]
-struct Doubt {
+struct ListLint {
     path: String,
     /// Maps without a name are in both.
     unnamed: bool,
@@ -27,8 +27,8 @@ struct Doubt {
     repeated: Vec<String>,
 }
 
-/// Adds what is doubtful, once for each key and two containers.
-pub(super) fn doubtful(
+/// Adds the lints, once for each key and two containers.
+pub(super) fn lints(
     composition: &Composition,
     plane: &ControlPlane,
     mode: Mode,
@@ -45,23 +45,29 @@ pub(super) fn doubtful(
                 }
                 let arrays = compose::arrays(plane, key, mode);
                 let values = [first, second].map(|layer| typing::typed(&layer.text, mode));
-                let mut doubts = Vec::new();
-                compare(&values[0], &values[1], arrays, key, &mut doubts);
-                for doubt in doubts {
-                    add_finding(&doubt, first, second, arrays, findings);
+                let mut found = Vec::new();
+                compare(&values[0], &values[1], arrays, key, &mut found);
+                for lint in found {
+                    add_finding(&lint, first, second, arrays, findings);
                 }
             }
         }
     }
 }
 
-fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, doubts: &mut Vec<Doubt>) {
+fn compare(
+    first: &GoValue,
+    second: &GoValue,
+    arrays: Arrays,
+    path: &str,
+    found: &mut Vec<ListLint>,
+) {
     match (first, second) {
         (GoValue::Map(first), GoValue::Map(second)) => {
             for (key, value) in first.iter() {
                 if let Some(other) = second.entries.get(key) {
                     let path = format!("{path}.{}", value_text(key));
-                    compare(value, other, arrays, &path, doubts);
+                    compare(value, other, arrays, &path, found);
                 }
             }
         }
@@ -79,18 +85,18 @@ fn compare(first: &GoValue, second: &GoValue, arrays: Arrays, path: &str, doubts
                 .iter()
                 .filter(|item| !item.is_container() && first.contains(item))
                 .map(value_text);
-            let doubt = Doubt {
+            let lint = ListLint {
                 path: path.to_owned(),
                 unnamed: unnamed(first) && unnamed(second),
                 repeated: repeated.collect(),
             };
-            if doubt.unnamed || !doubt.repeated.is_empty() {
-                doubts.push(doubt);
+            if lint.unnamed || !lint.repeated.is_empty() {
+                found.push(lint);
             }
             for (at, item) in first.iter().enumerate() {
                 let same = |other: &&GoValue| merge::same_item(item, other, Arrays::ByName);
                 for other in second.iter().filter(same) {
-                    compare(item, other, arrays, &format!("{path}[{at}]"), doubts);
+                    compare(item, other, arrays, &format!("{path}[{at}]"), found);
                 }
             }
         }
@@ -110,13 +116,13 @@ fn value_text(value: &GoValue) -> String {
 }
 
 fn add_finding(
-    doubt: &Doubt,
+    lint: &ListLint,
     first: &Layer,
     second: &Layer,
     arrays: Arrays,
     findings: &mut Diagnostics,
 ) {
-    let (path, one, other) = (&doubt.path, &first.container, &second.container);
+    let (path, one, other) = (&lint.path, &first.container, &second.container);
     let add = |code, message: String, help: &str, findings: &mut Diagnostics| {
         findings.push(
             Diagnostic::warning(code, message)
@@ -126,7 +132,7 @@ fn add_finding(
                 .help(help),
         );
     };
-    if doubt.unnamed {
+    if lint.unnamed {
         let what = format!("`{path}` has items without a `name` in `{one}` and in `{other}`");
         let (then, help) = match arrays {
             Arrays::AsKalypso => (
@@ -141,15 +147,15 @@ fn add_finding(
         };
         add("unnamed-items", format!("{what}: {then}"), help, findings);
     }
-    if !doubt.repeated.is_empty() {
-        let mut named: Vec<_> = doubt
+    if !lint.repeated.is_empty() {
+        let mut named: Vec<_> = lint
             .repeated
             .iter()
             .take(MAX_NAMED)
             .map(|v| format!("`{v}`"))
             .collect();
-        if doubt.repeated.len() > MAX_NAMED {
-            named.push(format!("{} more", doubt.repeated.len() - MAX_NAMED));
+        if lint.repeated.len() > MAX_NAMED {
+            named.push(format!("{} more", lint.repeated.len() - MAX_NAMED));
         }
         let message = format!(
             "`{path}` has {} twice: from `{one}` and from `{other}`",

@@ -15,7 +15,7 @@ use outhaul_kit::counted::counted;
 
 const HELP: &str = "give one of them a further label, or one key to one container";
 
-pub(super) fn doubtful(
+pub(super) fn lints(
     composition: &Composition,
     plane: &ControlPlane,
     mode: Mode,
@@ -177,7 +177,7 @@ fn labels(count: usize) -> String {
 fn labels_of(container: &ConfigContainer) -> Vec<(&str, &str)> {
     let all = container.labels.iter();
     all.filter(|(label, _)| !layers::is_ignored(label))
-        .map(|(label, spot)| (label.as_str(), spot.value.as_str()))
+        .map(|(label, spanned)| (label.as_str(), spanned.value.as_str()))
         .collect()
 }
 

@@ -100,7 +100,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The path in its repository: what stands behind `<repository>@<commit>:`.
+/// The path in its repository: what comes after `<repository>@<commit>:`.
 fn path(at: &Location) -> &str {
     let name = at.file.name.as_str();
     let is_commit = |text: &str| {

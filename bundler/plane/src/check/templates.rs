@@ -2,7 +2,7 @@
 //!
 //! What comes in: a control plane and what was composed of it. What goes out: an error for each template
 //! that cannot be parsed, and a warning for each value that reaches no template it could reach. Where a
-//! template takes the whole config, or that cannot be told from its text, every key counts as used.
+//! template takes the whole config, or that cannot be known from its text, every key counts as used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! and a target the positions of the layers that match, in the order in which later ones win. Labels,
 //! keys and values are prepared once, and layers are found by their rarest label, because thousands of
 //! assignments ask. Order is by rank, which is 0 for all unless a policy says otherwise, then by
-//! container name; keys of Azure's containers, which carry labels of their own, come after all others
+//! container name; keys of Azure's containers, which carry their own labels, come after all others
 //! of their rank, the shorter ones first.
 
 use std::cell::OnceCell;
@@ -274,7 +274,7 @@ fn rank(policy: &CompositionPolicy, plane: Inputs<'_>, layer: &Layer<'_>) -> i64
             };
             match listed {
                 Some(at) => i64::try_from(at).map_or(i64::MAX, |at| at + 1),
-                // What is no number was reported when the control plane was loaded.
+                // What is not a number was reported when the control plane was loaded.
                 None => label().unwrap_or(0),
             }
         }

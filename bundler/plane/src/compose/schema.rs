@@ -21,7 +21,7 @@ mod budget;
 mod coerce;
 pub mod compat;
 mod keywords;
-mod words;
+mod unknown_keywords;
 
 /// The schemas of a control plane, each parsed once.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Schemas<'a> {
     mode: Mode,
 }
 
-/// A schema, ready to be used, or why it is none.
+/// A schema, ready to be used, or why it is not one.
 #[derive(Debug, Clone)]
 struct Parsed(Arc<Result<(Value, jsonschema::Validator), String>>);
 
@@ -79,30 +79,34 @@ impl<'a> Schemas<'a> {
         matching
             .map(|schema| &schema.schema)
             .chain(&target.config_schemas)
-            .map(|spot| Applied {
-                text: &spot.value,
-                location: &spot.location,
+            .map(|spanned| Applied {
+                text: &spanned.value,
+                location: &spanned.location,
             })
             .collect()
     }
 
-    /// Every schema that is none, and every word in one that checks nothing; used or not.
+    /// Every schema that is not one, and every word in one that checks nothing; used or not.
     pub fn lints(&self, control_plane: Inputs<'_>, findings: &mut Diagnostics) {
         let own = control_plane.targets.values();
         let own = own.flat_map(|target| &target.config_schemas);
-        for spot in self.labelled.iter().map(|schema| &schema.schema).chain(own) {
+        for spanned in self.labelled.iter().map(|schema| &schema.schema).chain(own) {
             match self
                 .parsed
-                .get(spot.value.as_str())
+                .get(spanned.value.as_str())
                 .map(|parsed| &*parsed.0)
             {
                 Some(Err(problem)) => findings.push(
                     Diagnostic::error("bad-schema", format!("not a JSON schema: {problem}"))
-                        .at(&spot.location),
+                        .at(&spanned.location),
                 ),
                 Some(Ok((document, _))) => {
-                    let idle = words::idle(document);
-                    findings.extend(idle.into_iter().map(|idle| doubt(idle, &spot.location)));
+                    let unknown = unknown_keywords::find(document);
+                    findings.extend(
+                        unknown
+                            .into_iter()
+                            .map(|unknown| lint(unknown, &spanned.location)),
+                    );
                 }
                 None => {}
             }
@@ -112,7 +116,7 @@ impl<'a> Schemas<'a> {
     /// Checks a config.
     ///
     /// # Errors
-    /// Every violation, and every schema that is none.
+    /// Every violation, and every schema that is not one.
     pub fn check(&self, applied: &[Applied<'_>], composed: &Composed) -> Result<(), Diagnostics> {
         let mut findings = Diagnostics::new();
         if self.mode.compat {
@@ -187,8 +191,8 @@ impl<'a> Schemas<'a> {
     }
 }
 
-fn doubt(idle: words::Idle, location: &Location) -> Diagnostic {
-    let words::Idle { word, within, help } = idle;
+fn lint(unknown: unknown_keywords::UnknownKeyword, location: &Location) -> Diagnostic {
+    let unknown_keywords::UnknownKeyword { word, within, help } = unknown;
     let place = if within.is_empty() {
         String::new()
     } else {

@@ -70,7 +70,7 @@ fn problem(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{config, load, told};
+    use super::super::tests::{config, load, printed};
     use crate::compose::{Mode, compose};
     use crate::schedule::{SchedulerAnswers, schedule};
 
@@ -82,7 +82,7 @@ mod tests {
             &schedule(&plane, &SchedulerAnswers::default()),
             Mode::default(),
         );
-        let all: Vec<_> = composition.failures.values().map(told).collect();
+        let all: Vec<_> = composition.failures.values().map(printed).collect();
         all.join("\n")
     }
 

@@ -30,7 +30,7 @@ spec:
   - {name: bench, environment: test, manifests: {repo: r}}
 ";
 
-/// A config container as a document of its own.
+/// A config container as a separate document.
 pub(super) fn config(name: &str, labels: &str, data: &str) -> String {
     let labels = if labels.is_empty() {
         String::new()
@@ -43,7 +43,7 @@ pub(super) fn config(name: &str, labels: &str, data: &str) -> String {
     )
 }
 
-/// A site of the cluster type `press` as a document of its own.
+/// A site of the cluster type `press` as a separate document.
 pub(super) fn site(name: &str, spec: &str, labels: &str) -> String {
     format!(
         "---\napiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: {name}\n  \
@@ -63,7 +63,7 @@ pub(super) fn load(text: &str) -> Result<ControlPlane, Diagnostics> {
 }
 
 /// Findings as people read them, without the folder of this test.
-pub(super) fn told(findings: &Diagnostics) -> String {
+pub(super) fn printed(findings: &Diagnostics) -> String {
     let mut text = findings.render(false);
     while let Some(end) = text.find("/env/more.yaml") {
         let start = text[..end].rfind(' ').map_or(0, |space| space + 1);

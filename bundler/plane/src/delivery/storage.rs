@@ -35,7 +35,7 @@ pub fn uncarried(
     let name = &target.name;
     if storage != OCI {
         let message =
-            format!("no bundle carries the manifests of `{name}`: they are in `{storage}`");
+            format!("no bundle contains the manifests of `{name}`: they are in `{storage}`");
         return Some(Diagnostic::error("not-carried", message).at(at).help(format!(
             "write `storage: git` or `storage: oci`, or `delivery: git` in a delivery policy of cluster type \
              `{cluster_type}`, of which no bundles are made then"
@@ -44,9 +44,9 @@ pub fn uncarried(
     let images = delivery.images.as_ref();
     if images.is_none_or(|images| images.value != Images::Reference) {
         let message =
-            format!("no bundle carries the manifests of `{name}`: they are an OCI artifact");
+            format!("no bundle contains the manifests of `{name}`: they are an OCI artifact");
         return Some(Diagnostic::error("not-carried", message).at(at).help(format!(
-            "where the sites have a registry of their own, say `images: reference` in a delivery policy of \
+            "where the sites have their own registry, set `images: reference` in a delivery policy of \
              cluster type `{cluster_type}`: the bundle then names the artifact by its digest; otherwise keep \
              the manifests in git (`storage: git`)"
         )));

@@ -105,7 +105,7 @@ impl Counts {
     }
 
     /// In words, those that are not zero.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(super) fn phrases(&self) -> Vec<String> {
         let assignments = &self.assignments;
         let mut words: Vec<String> = [
             (

@@ -69,7 +69,7 @@ pub(super) fn between(
         .collect()
 }
 
-/// Files that only some sites have, or have otherwise. Sites that change alike are told together.
+/// Files that only some sites have, or have otherwise. Sites that change alike are reported together.
 pub(super) fn of_sites(
     target: &str,
     before: &RenderedAssignment,

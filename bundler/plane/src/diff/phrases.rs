@@ -28,7 +28,7 @@ pub fn summary(change: &ClusterTypeChange) -> String {
         Presence::Removed => parts.push("cluster type gone".to_owned()),
         Presence::Kept => {}
     }
-    parts.extend(counted::of(change).words());
+    parts.extend(counted::of(change).phrases());
     if !change.reasons.is_empty() {
         parts.push(count(
             change.reasons.len(),
@@ -48,7 +48,7 @@ pub fn headline(difference: &Difference) -> String {
         grouped(changed),
         count(all, "cluster type", "cluster types")
     );
-    let parts = difference.counts.words();
+    let parts = difference.counts.phrases();
     if parts.is_empty() {
         of
     } else {

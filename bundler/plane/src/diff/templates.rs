@@ -57,7 +57,7 @@ pub(super) fn between(
                 let ending = template
                     .content_type
                     .as_ref()
-                    .map(|spot| spot.value.clone());
+                    .map(|spanned| spanned.value.clone());
                 Some((template.language, texts.collect::<Vec<_>>(), ending))
             };
             let name = |found: Option<(&Spanned<String>, Option<&Template>)>| {

@@ -207,7 +207,7 @@ fn a_changed_value_is_reported_once_for_all_that_share_it() {
     let after = fixture(ALL, &[("PORT", "'2'"), ("tls", "'{a: 1, b: 3}'")]);
     let difference = between(&before, &after);
     let values = &difference.cluster_types["drone"].values;
-    let told: Vec<_> = values
+    let reported: Vec<_> = values
         .iter()
         .map(|v| {
             let value = |at: &Option<ValueAt>| at.as_ref().map(|at| at.value.clone());
@@ -221,7 +221,7 @@ fn a_changed_value_is_reported_once_for_all_that_share_it() {
         .collect();
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
-        told,
+        reported,
         [
             ("PORT", some("\"1\""), some("\"2\""), 2),
             ("tls.b", some("2"), some("3"), 2)

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the composed config of an assignment on both sides. What goes out: a [`ValueChange`]
 //! for each value that differs, down to the key inside a map, with the container and line that decides
-//! on each side. Assignments that change alike are told once: thousands of them share one config.
+//! on each side. Assignments that change alike are reported once: thousands of them share one config.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl ValueCache {
     }
 }
 
-/// The sites on which the assignment `id` has values of its own that change, and how.
+/// The sites on which the assignment `id` has its own values that change, and how.
 pub(super) fn own_of_sites(
     (before, base_before): (&Composition, &Arc<Composed>),
     (after, base_after): (&Composition, &Arc<Composed>),

@@ -124,7 +124,7 @@ pub fn requested(
     all
 }
 
-/// Every key that a schema requires or describes, or that a template names, assigned or not: what is no
+/// Every key that a schema requires or describes, or that a template names, assigned or not: what is not a
 /// slip of the pen.
 pub fn known_keys(plane: &ControlPlane) -> BTreeSet<String> {
     let mut asked = BTreeMap::new();
@@ -133,8 +133,8 @@ pub fn known_keys(plane: &ControlPlane) -> BTreeSet<String> {
         .values()
         .flat_map(|target| &target.config_schemas);
     let schemas = plane.schemas.values().map(|schema| &schema.schema);
-    for spot in schemas.chain(own) {
-        let (text, location) = (spot.value.as_str(), &spot.location);
+    for spanned in schemas.chain(own) {
+        let (text, location) = (spanned.value.as_str(), &spanned.location);
         of_schema(plane, &schema::Applied { text, location }, &mut asked);
     }
     for cluster_type in plane.cluster_types.values() {
@@ -204,7 +204,7 @@ pub(crate) fn candidates(
     let labels = |container: &ConfigContainer| -> Vec<(String, String)> {
         let all = container.labels.iter();
         all.filter(|(key, _)| !layers::is_ignored(key))
-            .map(|(key, spot)| (key.clone(), spot.value.clone()))
+            .map(|(key, spanned)| (key.clone(), spanned.value.clone()))
             .collect()
     };
     let mut found: Vec<(usize, ContainerCandidate)> = plane

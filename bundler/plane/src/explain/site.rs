@@ -19,7 +19,7 @@ use outhaul_control::model::Site;
 
 /// What a site gets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SiteStory {
+pub struct SiteExplanation {
     /// The site.
     pub site: String,
     /// Where it is written.
@@ -92,7 +92,7 @@ pub fn explanation(
     schedule: &Schedule,
     composition: &Composition,
     site: &Site,
-) -> SiteStory {
+) -> SiteExplanation {
     let cluster_type = &site.cluster_type.value;
     let is_for = |assignment: &Assignment| {
         let sites = assignment.sites.as_ref();
@@ -122,7 +122,7 @@ pub fn explanation(
         .sites
         .values()
         .filter(|other| other.cluster_type.value == *cluster_type);
-    SiteStory {
+    SiteExplanation {
         site: site.name.clone(),
         at: site.location.file_line(),
         cluster_type: cluster_type.clone(),

@@ -1,9 +1,9 @@
 //! A `ConfigMap` holds text and nothing else: Kalypso's defect 7.
 //!
 //! What comes in: the text that a config template gave, or a composed config. What goes out: which keys
-//! of a `ConfigMap` in it are no text, and the config with those keys as the text they were written as.
+//! of a `ConfigMap` in it are not text, and the config with those keys as the text they were written as.
 //! A value that reads as YAML is parsed so that containers can be merged; where nothing but text may
-//! stand, it is text again. It never changes what is no `ConfigMap`.
+//! stand, it is text again. It never changes what is not a `ConfigMap`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn has_structure(composed: &Composed) -> bool {
     }
 }
 
-/// Keys below `data` of every `ConfigMap` in `text` that are lists or maps. What is no YAML has none.
+/// Keys below `data` of every `ConfigMap` in `text` that are lists or maps. What is not YAML has none.
 pub(super) fn structured_keys(text: &str) -> BTreeSet<String> {
     let file = Arc::new(SourceFile {
         name: String::new(),

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::incremental::assigned::reasons;
+use super::incremental::plan::{Before, Change, RenderPlan};
+use super::incremental::work::compose_and_render;
 use super::keys::Keys;
-use super::memory::assigned::reasons;
-use super::memory::plan::{Before, Change, RenderPlan};
-use super::memory::work::compose_and_render;
 use super::{Job, Rendered, rendering};
 use crate::inputs::Inputs;
 

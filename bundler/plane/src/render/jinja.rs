@@ -90,7 +90,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// One template on its own, for a process of its own.
+/// One template on its own, for a separate process.
 pub(super) struct One(Result<minijinja::Environment<'static>, Problem>);
 
 impl One {

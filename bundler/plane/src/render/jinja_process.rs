@@ -1,4 +1,4 @@
-//! Jinja templates that could fill the memory, rendered in a process of their own.
+//! Jinja templates that could fill the memory, rendered in a separate process.
 //!
 //! What comes in: a template's text and the data of one assignment. What goes out: its text, or what is
 //! wrong with it. The engine counts steps, and no bytes: a few of them double a text until the memory is

@@ -1,7 +1,7 @@
 //! Keys: what of a control plane an assignment's files depend on, as digests.
 //!
 //! What comes in: a control plane. What goes out: [`Keys`]: one digest for what every assignment
-//! depends on, and one for each container, cluster type and target. Where something is written is no
+//! depends on, and one for each container, cluster type and target. Where something is written is not a
 //! part of them: only what it says. Every type is taken apart whole, without `..`: a field that a stage could
 //! newly read does not compile before it is named here.
 
@@ -35,7 +35,7 @@ pub(super) struct Keys {
 pub(super) struct Container {
     pub digest: Digest,
     pub labels: Vec<(String, String)>,
-    /// Whether its keys hold labels of their own.
+    /// Whether its keys hold their own labels.
     pub azure: bool,
 }
 
@@ -73,7 +73,7 @@ impl Parts {
     }
 
     fn spots(&mut self, map: &BTreeMap<String, Spanned<String>>) {
-        self.map(map.iter().map(|(key, spot)| (key, &spot.value)));
+        self.map(map.iter().map(|(key, spanned)| (key, &spanned.value)));
     }
 
     fn end(self) -> Digest {

@@ -3,7 +3,7 @@
 //! What comes in: a pair with its composed config, and a key. What goes out: the template lines that
 //! name the key, that take the whole config, or whose output was seen to change when the value was
 //! altered. For the last, every template line is marked and the pair is rendered twice; what cannot
-//! be rendered with another value is told by its text alone. Nothing of it reaches a rendered file.
+//! be rendered with another value is reported by its text alone. Nothing of it reaches a rendered file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -266,7 +266,7 @@ fn altered(value: &GoValue, text: &str) -> GoValue {
             "false" => "true".to_owned(),
             now if now.parse::<f64>().is_ok() && text != "8" => format!("1{now}"),
             now if now.parse::<f64>().is_ok() => "8".into(),
-            // Text that is no number is most likely taken as text.
+            // Text that is not a number is most likely taken as text.
             _ => "x-other-x".to_owned(),
         }),
         other => other.clone(),

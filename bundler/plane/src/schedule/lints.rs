@@ -12,7 +12,7 @@ use outhaul_control::model::{Labels, SchedulingPolicy, Site};
 use outhaul_control::selector::Selector;
 use outhaul_kit::suggest::did_you_mean;
 
-/// Every doubt.
+/// Every lint.
 pub fn lints(plane: &ControlPlane) -> Diagnostics {
     let mut findings = Diagnostics::new();
     for policy in plane.policies.values() {

@@ -8,11 +8,11 @@
 use std::io::Read;
 use std::time::Duration;
 
-use outhaul_http::{Answer, BaseUrl, HttpError, Method};
+use outhaul_http::{BaseUrl, HttpError, Method, Response};
 
 use super::{Hosts, MAX_ARCHIVE};
 use crate::challenge::Challenge;
-use crate::client::{Client, RegistryError};
+use crate::client::{RegistryClient, RegistryError};
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -21,7 +21,7 @@ const BODY: Duration = Duration::from_secs(600);
 
 /// A repository that is asked.
 pub(super) struct Fetch<'a> {
-    client: &'a Client,
+    client: &'a RegistryClient,
     /// Without a slash at its end.
     base: BaseUrl,
     text: String,
@@ -31,7 +31,7 @@ pub(super) struct Fetch<'a> {
 
 impl<'a> Fetch<'a> {
     pub(super) fn of(
-        client: &'a Client,
+        client: &'a RegistryClient,
         repository: &str,
         hosts: &'a Hosts<'a>,
     ) -> Result<Self, RegistryError> {
@@ -127,7 +127,7 @@ impl<'a> Fetch<'a> {
         Ok(bytes)
     }
 
-    fn get(&self, url: &str, what: &str, may_leave: bool) -> Result<Answer, RegistryError> {
+    fn get(&self, url: &str, what: &str, may_leave: bool) -> Result<Response, RegistryError> {
         let mut at = url.to_owned();
         for _ in 0..=MAX_REDIRECTS {
             let host = host_of(&at).unwrap_or_default().to_owned();
@@ -187,13 +187,13 @@ impl<'a> Fetch<'a> {
                 "is redirected to another host, `{to}`, which is not asked unless it is named: `--allow-host {to}`"
             ),
             false => format!(
-                "is redirected to another host, `{to}`, which is not asked: nothing here vouches for what it would give"
+                "is redirected to another host, `{to}`, which is not asked: no digest or signature here would verify the answer"
             ),
         };
         self.wrong(&format!("`{what}`"), problem)
     }
 
-    fn ask(&self, url: &str, host: &str, what: &str) -> Result<Answer, RegistryError> {
+    fn ask(&self, url: &str, host: &str, what: &str) -> Result<Response, RegistryError> {
         let answer = self.send(url, None)?;
         if answer.status() != 401 || host != self.host {
             return Ok(answer);
@@ -210,7 +210,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    fn send(&self, url: &str, given: Option<&str>) -> Result<Answer, RegistryError> {
+    fn send(&self, url: &str, given: Option<&str>) -> Result<Response, RegistryError> {
         let request = self.client.http().request(Method::GET, url);
         let mut request = request.body_limit(BODY);
         if let Some(given) = given {
@@ -236,7 +236,7 @@ fn host_of(url: &str) -> Option<&str> {
 }
 
 /// Where an answer leads.
-fn next(answer: &Answer, from: &str) -> Option<String> {
+fn next(answer: &Response, from: &str) -> Option<String> {
     let to = answer.header("location")?;
     let (scheme, rest) = from.split_once("://")?;
     let host = rest.split('/').next()?;

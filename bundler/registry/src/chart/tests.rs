@@ -141,7 +141,7 @@ impl Repository {
             _ => Credentials::default(),
         };
         // No certificate is looked at here.
-        let client = Client::new(credentials, None).unwrap();
+        let client = RegistryClient::new(credentials, None).unwrap();
         let (url, own) = (self.url(), self.address.clone());
         let chart = ChartReference {
             repository: &url,

@@ -31,7 +31,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 impl Registry {
     /// Starts it; ends with the test.
-    fn start(lie: Lie) -> (Arc<Self>, Reference) {
+    fn start(lie: Lie) -> (Arc<Self>, ImageReference) {
         let layer: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         let descriptor = |bytes: &[u8]| serde_json::json!({ "digest": Digest::of(bytes).to_string(), "size": bytes.len() });
         let manifest = serde_json::json!({
@@ -135,7 +135,7 @@ fn pulled(lie: Lie) -> (Arc<Registry>, tempfile::TempDir, Result<Pulled, String>
     let pem = folder.path().join("none.pem");
     // No authority is needed for this machine, and none may be here.
     std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
-    let client = Client::new(Credentials::default(), Some(&pem)).unwrap();
+    let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
     let cache = ImageCache::at(folder.path());
     let pulled = pull(&client, &cache, &image, None).map_err(|error| error.to_string());
     (registry, folder, pulled)
@@ -208,8 +208,8 @@ fn a_tag_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let pem = folder.path().join("none.pem");
     std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
-    let client = Client::new(Credentials::default(), Some(&pem)).unwrap();
-    let missing = Reference {
+    let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
+    let missing = ImageReference {
         tag: Some("9".into()),
         ..image
     };

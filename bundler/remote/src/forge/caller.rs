@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{Draft, ForgeError, ForgeKind, PullRequest};
-use crate::http::{Client, Method};
+use crate::http::{Method, RemoteClient};
 
 /// One API with its token.
 pub(super) struct Caller {
     pub kind: ForgeKind,
-    pub client: Client,
+    pub client: RemoteClient,
     pub api: String,
     pub token: Zeroizing<String>,
 }

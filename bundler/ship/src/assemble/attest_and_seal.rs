@@ -3,7 +3,7 @@
 //! What comes in: an [`UnsignedBundle`]. What goes out: the same one with attestations beside its
 //! content, or with every blob encrypted for those who are to read it. Attested first, sealed last:
 //! the attestations are sealed, too. Attesting keeps the promise that the same input gives the same
-//! bytes; sealing cannot, because every seal has a key of its own.
+//! bytes; sealing cannot, because every seal has a separate key.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,7 +36,7 @@ pub enum AttestSealError {
     /// The result would not be readable on site.
     #[error("the bundle would contradict itself")]
     Inconsistent(#[from] IndexError),
-    /// A key's id is no name.
+    /// A key's id is not a name.
     #[error("the id of a key")]
     Name(#[from] NameError),
     /// A blob could not be sealed.

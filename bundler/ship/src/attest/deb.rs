@@ -29,7 +29,7 @@ pub struct Package {
     pub version: String,
     /// `amd64`, `arm64`, `all` …
     pub architecture: String,
-    /// `debian`, `ubuntu` or whose it says it is; `None` when it cannot be told.
+    /// `debian`, `ubuntu` or whose it says it is; `None` when it cannot be known.
     pub vendor: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum DebError {
     #[error("its control archive cannot be read: {0}")]
     Io(#[from] io::Error),
     /// Not a package.
-    #[error("it is no Debian package: {problem}")]
+    #[error("it is not a Debian package: {problem}")]
     Malformed {
         /// What is wrong.
         problem: &'static str,
@@ -68,7 +68,7 @@ fn malformed<T>(problem: &'static str) -> Result<T, DebError> {
 /// Reads what the package in `from` says of itself.
 ///
 /// # Errors
-/// [`DebError`] when it is no package or larger than any real one in a part that must be read.
+/// [`DebError`] when it is not a package or larger than any real one in a part that must be read.
 pub fn read(mut from: impl Read) -> Result<Package, DebError> {
     let mut magic = [0; 8];
     from.read_exact(&mut magic)?;
@@ -292,11 +292,11 @@ pub(super) mod tests {
             ),
             (deb("Version: 1\nArchitecture: all\n"), "lacks"),
         ] {
-            let told = read(&*bytes).unwrap_err().to_string();
-            assert!(told.contains(problem), "{told}");
+            let reported = read(&*bytes).unwrap_err().to_string();
+            assert!(reported.contains(problem), "{reported}");
         }
-        let told = with("control.tar.lz", b"").unwrap_err().to_string();
-        assert!(told.contains("unknown way"), "{told}");
+        let reported = with("control.tar.lz", b"").unwrap_err().to_string();
+        assert!(reported.contains("unknown way"), "{reported}");
         assert!(with("control.tar", &tar("other", b"")).is_err());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the text of a manifest. What goes out: image references, each once, with their parts.
 //! It reads lines, not YAML: a manifest with a fault still tells its images. A value that a template
-//! has yet to fill in, or a map below `image:` as in Helm's values, is no reference and is left out.
+//! has yet to fill in, or a map below `image:` as in Helm's values, is not a reference and is left out.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const MAX_REFERENCE_BYTES: usize = 1024;
 
 /// An image by its name, and the tag or digest asked for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Image {
+pub struct AttestedImage {
     /// With the registry, as the runtime would ask it: `docker.io/library/nginx`.
     pub repository: String,
     /// The tag; `latest` when neither tag nor digest is given, empty when only a digest is.
@@ -20,7 +20,7 @@ pub struct Image {
     pub digest: String,
 }
 
-impl Image {
+impl AttestedImage {
     /// An image from a reference.
     pub fn parse(reference: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-/:@".contains(&b);
@@ -96,7 +96,7 @@ impl Image {
 }
 
 /// Every image that `manifest` asks for.
-pub fn images(manifest: &str) -> BTreeSet<Image> {
+pub fn images(manifest: &str) -> BTreeSet<AttestedImage> {
     let mut found = BTreeSet::new();
     for line in manifest.lines() {
         let line = line.trim_start_matches([' ', '-']);
@@ -108,7 +108,7 @@ pub fn images(manifest: &str) -> BTreeSet<Image> {
         };
         let value = value.split(" #").next().unwrap_or_default();
         let value = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
-        found.extend(Image::parse(value));
+        found.extend(AttestedImage::parse(value));
     }
     found
 }
@@ -140,7 +140,7 @@ mod tests {
                 digest.as_str(),
             ),
         ] {
-            let image = Image::parse(reference).unwrap();
+            let image = AttestedImage::parse(reference).unwrap();
             assert_eq!(
                 (
                     image.repository.as_str(),
@@ -161,7 +161,7 @@ mod tests {
             "a/",
             "-a",
         ] {
-            assert_eq!(Image::parse(bad), None, "{bad}");
+            assert_eq!(AttestedImage::parse(bad), None, "{bad}");
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let manifest = "spec:\n  containers:\n  - image: nginx:1.27 # pinned\n    name: a\n  \
             - name: b\n    image: \"nginx:1.27\"\n  - {}\n    image: '{{ tag }}'\n  image:\n    \
             repository: x\n\"image\": \"ghcr.io/a/b:1\",\n# image: commented:1\n";
-        let found: Vec<_> = images(manifest).iter().map(Image::purl).collect();
+        let found: Vec<_> = images(manifest).iter().map(AttestedImage::purl).collect();
         assert_eq!(
             found,
             [

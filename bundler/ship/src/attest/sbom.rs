@@ -14,7 +14,7 @@ use outhaul_bundle::index::{Content, File};
 use outhaul_bundle::{Digest, Index};
 use serde_json::{Value, json};
 
-use super::image::{self, Image};
+use super::image::{self, AttestedImage};
 use super::{AttestError, deb};
 
 /// Largest manifest that is searched for images, in bytes.
@@ -25,7 +25,7 @@ enum Inside {
     Nothing,
     Package(deb::Package),
     Unreadable(String),
-    Images(Vec<Image>),
+    Images(Vec<AttestedImage>),
 }
 
 /// The document's bytes.
@@ -37,7 +37,7 @@ pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, 
     let mut files = Vec::new();
     let mut packages = Vec::new();
     // By image, the assignments that ask for it.
-    let mut images: BTreeMap<Image, Vec<String>> = BTreeMap::new();
+    let mut images: BTreeMap<AttestedImage, Vec<String>> = BTreeMap::new();
     for assignment in &index.assignments {
         let name = assignment.name.as_str();
         let mut all = vec![
@@ -178,7 +178,7 @@ fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
     component
 }
 
-fn image_component(image: &Image, users: &[String]) -> Value {
+fn image_component(image: &AttestedImage, users: &[String]) -> Value {
     let purl = image.purl();
     let asked = users
         .iter()

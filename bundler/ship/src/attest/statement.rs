@@ -21,7 +21,7 @@ pub const BUILD_TYPE: &str = "https://outhaul.dev/render/v1";
 /// What the statement is about, in the form of `sha256sum`: a digest, two spaces, a name. The first
 /// line is the snapshot; then, sorted, for each assignment its config's version and every file:
 /// `<assignment>/config`, `<assignment>/files/<path>`, `<assignment>/payload/<path>`; and the same
-/// below `<assignment>/sites/<site>` for each site that has values of its own. `<assignment>/sites` is
+/// below `<assignment>/sites/<site>` for each site that has its own values. `<assignment>/sites` is
 /// the digest of the names, one a line, where an assignment is for some sites only.
 pub fn contents_list(index: &Index) -> String {
     let mut lines = Vec::new();

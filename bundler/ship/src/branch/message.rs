@@ -68,7 +68,7 @@ pub fn title(desired: &Desired<'_>, plan: &CommitChanges) -> String {
 }
 
 /// A pull request's text, in Markdown: what changes with its provenance where `change` knows, or a table
-/// of the files and why that is all; and the commits. At most [`MAX_BYTES`]; what is left out is told.
+/// of the files and why that is all; and the commits. At most [`MAX_BYTES`]; what is left out is reported.
 pub fn body(
     desired: &Desired<'_>,
     plan: &CommitChanges,
@@ -89,8 +89,8 @@ pub fn body(
     }
     if let Some(given) = desired.overridden {
         // Nothing in it is markup.
-        let told = given.to_string().replace('`', "\"").replace('<', "&lt;");
-        let _ = writeln!(end, "\n**The {told}**");
+        let reported = given.to_string().replace('`', "\"").replace('<', "&lt;");
+        let _ = writeln!(end, "\n**The {reported}**");
     }
     commits(&mut end, desired.snapshot);
     let mut text = format!("What `{}` renders to now.\n", desired.environment);
@@ -98,8 +98,8 @@ pub fn body(
         Ok(difference) => {
             text.push('\n');
             let room = MAX_BYTES.saturating_sub(text.len() + end.len());
-            let told = markdown_within(std::slice::from_ref(difference), room);
-            text.push_str(told.trim_end());
+            let reported = markdown_within(std::slice::from_ref(difference), room);
+            text.push_str(reported.trim_end());
             text.push('\n');
         }
         Err(why) => {

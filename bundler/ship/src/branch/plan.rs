@@ -141,7 +141,7 @@ pub struct OnRecord {
     owned: BTreeMap<String, Option<Digest>>,
     /// The assignments of which a file is there, whoever changed it last; not looked for where all is sound.
     present: BTreeSet<AssignmentId>,
-    /// The digest of the snapshot that what is taken over now is from.
+    /// The digest of the snapshot that what is adopted now is from.
     now: Digest,
 }
 

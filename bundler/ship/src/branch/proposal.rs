@@ -1,4 +1,4 @@
-//! A pull request instead of a push: the same commit, on a branch of its own.
+//! A pull request instead of a push: the same commit, on a separate branch.
 //!
 //! What comes in: what is desired, and a [`Forge`]. What goes out: one branch per environment and base,
 //! always under the same name, and one open pull request from it, updated at every run. A branch to
@@ -12,7 +12,7 @@ use outhaul_bundle::index::Snapshot;
 use super::forge::{Draft, Forge, PullRequest};
 use super::message::{self, ENVIRONMENT_TRAILER};
 use super::plan::{self, CommitChanges, OnRecord, PlanError};
-use super::{ATTEMPTS, Desired, PublishError, Repository};
+use super::{ATTEMPTS, Desired, PlatformRepository, PublishError};
 use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
 use crate::plan::{DesiredContent, Plan};
@@ -98,9 +98,9 @@ impl<E: Error + 'static> From<StoreError> for ProposeError<E> {
     }
 }
 
-impl Repository {
+impl PlatformRepository {
     /// Proposes `desired` for the target's branch. `since` tells what it changes of what an older
-    /// snapshot gave, or why that cannot be told; see `outhaul_load::since`.
+    /// snapshot gave, or why that cannot be known; see `outhaul_load::since`.
     ///
     /// # Errors
     /// [`ProposeError`]; the target's branch is never changed.
@@ -239,9 +239,9 @@ impl Repository {
     }
 }
 
-/// A pull request from a branch of our own.
+/// A pull request from our own branch.
 struct Proposal<'a, E> {
-    repository: &'a Repository,
+    repository: &'a PlatformRepository,
     desired: &'a Desired<'a>,
     forge: &'a dyn Forge<Error = E>,
     since: &'a dyn Fn(&Snapshot) -> Result<Difference, String>,
@@ -262,7 +262,7 @@ impl<E: Error + 'static> Destination for Proposal<'_, E> {
     }
 
     fn read(&mut self) -> Result<OnRecord, ProposeError<E>> {
-        let Repository { target, store } = self.repository;
+        let PlatformRepository { target, store } = self.repository;
         let Some(tip) = store.fetch(&target.branch)? else {
             return Err(ProposeError::NoBase {
                 url: target.url.clone(),
@@ -290,7 +290,7 @@ impl<E: Error + 'static> Destination for Proposal<'_, E> {
             branch,
             tip,
         } = self;
-        let Repository { target, store } = repository;
+        let PlatformRepository { target, store } = repository;
         let plan = plan::changes(&target.path, &on_record, desired, plan.isolation)
             .map_err(PublishError::from)?;
         let branch = branch.clone();

@@ -99,14 +99,14 @@ impl BranchFixture {
         self.folder.path().join("platform.git")
     }
 
-    fn repository(&self, path: &str) -> Repository {
-        let target = Target {
+    fn repository(&self, path: &str) -> PlatformRepository {
+        let target = BranchTarget {
             url: self.url().to_str().unwrap().to_owned(),
             branch: "dev".to_owned(),
             path: path.to_owned(),
         };
         let cache = Cache::at(self.folder.path().join("cache"));
-        Repository::open(target, &cache, None).unwrap()
+        PlatformRepository::open(target, &cache, None).unwrap()
     }
 
     fn publish(&self, run: &Run) -> Result<PublishedBranch, PublishError> {
@@ -394,13 +394,13 @@ fn a_checked_out_branch_and_a_server_that_says_no_are_explained() {
             "copy",
         ])
         .unwrap();
-    let target = Target {
+    let target = BranchTarget {
         url: copy.to_str().unwrap().to_owned(),
         branch: "dev".into(),
         path: String::new(),
     };
     let cache = Cache::at(fixture.folder.path().join("cache"));
-    let repository = Repository::open(target, &cache, None).unwrap();
+    let repository = PlatformRepository::open(target, &cache, None).unwrap();
     let error = repository.publish(&run(&more).desired()).unwrap_err();
     assert!(
         matches!(error, PublishError::CheckedOut { .. }),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use outhaul_git::source::{self, SourceError, TreeLimits};
-use outhaul_git::store::Store;
+use outhaul_git::store::BranchStore;
 
 use super::plan::{self, BranchFiles};
 use super::{Desired, PublishError, RECORD_PATH};
@@ -15,7 +15,7 @@ use crate::record::Record;
 
 /// What `commit` holds below `root`, as far as it matters for `desired`.
 pub(super) fn read(
-    store: &Store,
+    store: &BranchStore,
     commit: &str,
     root: &str,
     desired: &Desired<'_>,
@@ -28,7 +28,7 @@ pub(super) fn read(
     let mut there = BranchFiles::default();
     let record = only(&|path| path == RECORD_PATH)?.files.pop();
     let owned: BTreeSet<String> = match &record {
-        // Its content is judged where the plan is made.
+        // Its content is verified where the plan is made.
         Some(file) => Record::parse(&file.bytes)
             .map(|record| record.files.into_keys().collect())
             .unwrap_or_default(),

@@ -123,7 +123,7 @@ impl Collector<'_> {
             let brought = source.bring_chart(asked, sources, known);
             brought.map_err(|mut error| {
                 if !is_exact(asked.version) && !error.is_environment {
-                    let help = "write one of them in `spec.chart.spec.version` (`targetRevision`): a bundle carries one version";
+                    let help = "write one of them in `spec.chart.spec.version` (`targetRevision`): a bundle contains one version";
                     error.help = Some(help.to_owned());
                 }
                 error
@@ -206,7 +206,7 @@ pub fn unnamed(asked: ChartAsked<'_>) -> Option<ImageError> {
             "write the chart's name in `spec.chart.spec.chart`",
         ),
         (_, "") => wrong(
-            "no version is named, and a bundle carries one",
+            "no version is named, and a bundle contains one",
             "write one version in `spec.chart.spec.version`, such as `1.2.3`",
         ),
         _ => None,

@@ -48,7 +48,7 @@ pub enum CollectError {
     },
     /// The storage is of a kind that cannot be carried yet.
     #[error(
-        "`{assignment}`: its manifests are in `{storage}` storage, which cannot be carried yet\n\
+        "`{assignment}`: its manifests are in `{storage}` storage, which bundles do not support yet\n\
          help: use `storage: git`, or leave `repo` out when there is no payload"
     )]
     Storage {
@@ -121,7 +121,7 @@ pub enum CollectError {
     },
     /// A commit that a ref of another repository is pinned to cannot be had.
     #[error(
-        "`{assignment}`: `{reference}` of `{url}`, as it is pinned in `outhaul.lock`, cannot be had"
+        "`{assignment}`: `{reference}` of `{url}`, as it is pinned in `outhaul.lock`, is not available"
     )]
     Pinned {
         /// The assignment.
@@ -136,7 +136,7 @@ pub enum CollectError {
     /// Another repository has files that are not in it.
     #[error(
         "`{assignment}`: `{path}` of `{url}` is {what}, whose content is not in that repository\n\
-         help: put the file itself there, or leave the repository to the sites; once it is mended, `--update` takes \
+         help: put the file itself there, or leave the repository to the sites; once it is fixed, `--update` takes \
          its newest commit"
     )]
     Foreign {
@@ -149,9 +149,9 @@ pub enum CollectError {
         /// What it is.
         what: &'static str,
     },
-    /// A plain folder stands for a repository that is to be fetched.
+    /// A repository is mapped to a plain folder that is to be fetched.
     #[error(
-        "`{assignment}`: a plain folder stands for `{url}` here, which has no commit that a site could fetch\n\
+        "`{assignment}`: `{url}` is mapped to a plain folder, which has no commit that a site could fetch\n\
          help: map the repository to a clone: `--source {url}=DIR`"
     )]
     Commitless {
@@ -160,9 +160,9 @@ pub enum CollectError {
         /// The repository.
         url: String,
     },
-    /// What a rendered file asks of a repository is no single commit.
+    /// What a rendered file asks of a repository is not a single commit.
     #[error(
-        "`{assignment}`: `{revision}` of `{url}` is not a branch, tag or commit, and a bundle carries one commit\n\
+        "`{assignment}`: `{revision}` of `{url}` is not a branch, tag or commit, and a bundle contains one commit\n\
          help: name a branch, a tag or a commit"
     )]
     Revision {
@@ -247,7 +247,7 @@ pub fn finding(error: &CollectError) -> Diagnostic {
                 false => "",
             };
             let help = error.help.clone().unwrap_or_else(|| {
-                "see that the name is right, that the registry has it, and that it lets you in \
+                "see that the name is right, that the registry has it, and that it accepts your credentials \
                  (`docker login`, `REGISTRY_AUTH_FILE`); `images: reference` in a delivery policy \
                  leaves images to the sites"
                     .to_owned()

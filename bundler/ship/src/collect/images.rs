@@ -13,7 +13,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::Location;
 use outhaul_git::source::{
-    self, Opened, Reference, SourceError, SourceMap, TreeLimits, normal_url,
+    self, GitReference, Opened, SourceError, SourceMap, TreeLimits, normal_url,
 };
 use outhaul_plane::render::RenderedAssignment;
 
@@ -49,7 +49,7 @@ pub trait ImageSource: std::fmt::Debug {
         known: Option<Digest>,
     ) -> Result<Brought, ImageError>;
 
-    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is no chart.
+    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is not a chart.
     ///
     /// # Errors
     /// [`ImageError`] when it is one and cannot be read.
@@ -225,18 +225,18 @@ impl Collector<'_> {
             }
             let locked = self.lock.commit(&asked.url, &called).map(str::to_owned);
             let reference = match (pinned == reference, locked, reference) {
-                (true, Some(id), Reference::Branch(near)) => Reference::Commit {
+                (true, Some(id), GitReference::Branch(near)) => GitReference::Commit {
                     id,
                     near: Some(near),
                 },
-                (true, Some(id), Reference::Head | Reference::Tag(_)) => {
-                    Reference::Commit { id, near: None }
+                (true, Some(id), GitReference::Head | GitReference::Tag(_)) => {
+                    GitReference::Commit { id, near: None }
                 }
                 _ => pinned,
             };
             let opened = source::open(&asked.url, &reference, self.sources, self.cache);
             let opened = opened.or_else(|error| match &reference {
-                Reference::Commit { id, .. } => self.as_shipped(&asked.url, id).ok_or(error),
+                GitReference::Commit { id, .. } => self.as_shipped(&asked.url, id).ok_or(error),
                 _ => Err(error),
             });
             match opened {
@@ -254,7 +254,7 @@ impl Collector<'_> {
         let source = last.unwrap_or_else(|| {
             Arc::new(source::SourceError::NoSuchReference {
                 url: asked.url.clone(),
-                reference: Reference::Head,
+                reference: GitReference::Head,
                 known: Vec::new(),
             })
         });
@@ -288,7 +288,7 @@ impl Collector<'_> {
     /// A commit as it was shipped last.
     fn as_shipped(&self, url: &str, commit: &str) -> Option<Opened> {
         let folder = self.earlier?.repository(url, commit)?;
-        let reference = Reference::Commit {
+        let reference = GitReference::Commit {
             id: commit.to_owned(),
             near: None,
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Repository;
 use outhaul_git::source::git::{Packed, Repository as Local};
-use outhaul_git::source::{Opened, Reference, SourceError, TreeLimits, normal_url};
+use outhaul_git::source::{GitReference, Opened, SourceError, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::CollectError;
@@ -63,17 +63,17 @@ impl RepositoryReference {
 
     /// The ways in which it can be opened, each with the ref that it is then; none where it is a range of
     /// versions.
-    pub(super) fn references(&self) -> Vec<(Reference, Ref)> {
+    pub(super) fn references(&self) -> Vec<(GitReference, Ref)> {
         let branch = |name: &String| {
             let named = Ref::Named(format!("refs/heads/{name}"));
-            (Reference::Branch(name.clone()), named)
+            (GitReference::Branch(name.clone()), named)
         };
         let tag = |name: &String| {
             let named = Ref::Named(format!("refs/tags/{name}"));
-            (Reference::Tag(name.clone()), named)
+            (GitReference::Tag(name.clone()), named)
         };
         match &self.revision {
-            Revision::Head => vec![(Reference::Head, Ref::Default)],
+            Revision::Head => vec![(GitReference::Head, Ref::Default)],
             Revision::Branch(name) => vec![branch(name)],
             Revision::Tag(name) => vec![tag(name)],
             Revision::Named(name) => vec![branch(name), tag(name)],
@@ -81,7 +81,7 @@ impl RepositoryReference {
                 let (id, near) = (id.clone(), near.clone());
                 let branch = near.as_ref().map(|name| format!("refs/heads/{name}"));
                 let at = Ref::Commit(id.clone(), branch);
-                vec![(Reference::Commit { id, near }, at)]
+                vec![(GitReference::Commit { id, near }, at)]
             }
             Revision::Other(_) => Vec::new(),
         }
@@ -143,7 +143,7 @@ impl Serving {
             Ref::Named(name) => {
                 wanted.refs.entry(name).or_insert_with(|| opened.clone());
             }
-            // Several commits of one repository may be asked for: each is there, under a name of its own where the
+            // Several commits of one repository may be asked for: each is there, under a separate name where the
             // branch is another one.
             Ref::Commit(id, branch) => {
                 let is_free = |name: &String| {

@@ -90,15 +90,15 @@ pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> 
         && Some(file.record) == digest
     {
         let mut cache = file.cache;
-        let doubtful = doubtful(folder, record, &remembered.there, &file.files, &cache);
-        cache.forget(&doubtful);
+        let unverified = unverified(folder, record, &remembered.there, &file.files, &cache);
+        cache.forget(&unverified);
         remembered.cache = cache;
     }
     Ok(remembered)
 }
 
 /// Assignments of which not every file is what the record says.
-fn doubtful(
+fn unverified(
     folder: &Path,
     record: &Record,
     there: &FilesFound,
@@ -106,7 +106,7 @@ fn doubtful(
     cache: &DiskCache,
 ) -> BTreeSet<String> {
     // Until a file of it was found.
-    let mut doubtful = cache.assignments();
+    let mut unverified = cache.assignments();
     let mut touched = BTreeSet::new();
     for (path, digest) in &record.files {
         let Some(of) = assignment_of(path) else {
@@ -122,16 +122,16 @@ fn doubtful(
             _ => false,
         };
         match is_as_it_was {
-            true => drop(doubtful.remove(of)),
+            true => drop(unverified.remove(of)),
             false => drop(touched.insert(of.to_owned())),
         }
     }
-    doubtful.append(&mut touched);
-    doubtful
+    unverified.append(&mut touched);
+    unverified
 }
 
 impl Remembered {
-    /// Writes the memory for the next run, when it is another one. That it cannot be is no error: the
+    /// Writes the memory for the next run, when it is another one. That it cannot be is not an error: the
     /// next run then renders everything.
     pub(super) fn replace(
         &self,

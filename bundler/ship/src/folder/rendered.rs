@@ -2,7 +2,7 @@
 //!
 //! What comes in: a folder as `outhaul render` or Kalypso wrote it. What goes out: a [`Platform`] that
 //! knows its files and, where a record lies beside the folder, its commits; it knows no policies and no
-//! values. Files that are no part of the platform are left out.
+//! values. Files that are not part of the platform are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -46,7 +46,7 @@ fn is_rendered(dir: &Path) -> bool {
     entries.flatten().any(|entry| readme(entry.path()))
 }
 
-/// `<cluster type>/<target>/<file>` of a folder; other files are no part of the platform.
+/// `<cluster type>/<target>/<file>` of a folder; other files are not part of the platform.
 fn read(dir: &Path) -> Result<Platform, OutputError> {
     let snapshot = super::record(dir)?.map(|record| record.snapshot);
     let mut cluster_types: BTreeMap<String, RenderedClusterType> = BTreeMap::new();

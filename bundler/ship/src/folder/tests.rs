@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use outhaul_bundle::index::{Snapshot, Source};
 
-use super::write::Content;
+use super::write::TreeContent;
 use super::*;
 use crate::isolation::Kept;
 
@@ -19,7 +19,7 @@ fn write(
     kept: BTreeMap<String, Kept>,
 ) -> Result<FolderChanges, OutputError> {
     let before = remembered(out, true)?;
-    let content = |bytes: &Vec<u8>| Content::Bytes(Cow::Owned(bytes.clone()));
+    let content = |bytes: &Vec<u8>| TreeContent::Bytes(Cow::Owned(bytes.clone()));
     let tree = tree
         .iter()
         .map(|(path, bytes)| (path.clone(), content(bytes)));
@@ -127,7 +127,7 @@ fn the_record_names_the_commits_and_every_file() {
     );
 }
 
-/// What a program wrote that had a format of its own for a folder's record.
+/// What a program wrote that had a separate format for a folder's record.
 #[test]
 fn a_folder_with_a_record_of_before_goes_on() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record/golden");

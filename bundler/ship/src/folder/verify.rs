@@ -53,7 +53,7 @@ impl Comparison {
 
     /// One line for each difference, for people.
     pub fn lines(&self) -> Vec<String> {
-        let told = [
+        let reported = [
             (&self.differs, "differs"),
             (&self.missing, "is missing"),
             (&self.extra, "is not rendered"),
@@ -63,7 +63,7 @@ impl Comparison {
                 "was kept, but its snapshot renders it",
             ),
         ];
-        let lines = told
+        let lines = reported
             .into_iter()
             .flat_map(|(names, what)| names.iter().map(move |name| format!("`{name}` {what}")));
         lines.collect()

@@ -28,7 +28,7 @@ const SEVERAL_SHARE: usize = 4;
 
 /// What a file of a tree is to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content<'a> {
+pub enum TreeContent<'a> {
     /// These bytes.
     Bytes(Cow<'a, [u8]>),
     /// What lies there, with this digest: it was found untouched.
@@ -36,11 +36,11 @@ pub enum Content<'a> {
 }
 
 /// Files by path.
-pub type Tree<'a> = BTreeMap<String, Content<'a>>;
+pub type Tree<'a> = BTreeMap<String, TreeContent<'a>>;
 
 /// What writing did.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenFolder {
     /// What is different now.
     pub changes: FolderChanges,
     /// The record's digest.
@@ -58,7 +58,7 @@ pub fn write(
     tree: &Tree<'_>,
     mut record: Record,
     before: &Remembered,
-) -> Result<Written, OutputError> {
+) -> Result<WrittenFolder, OutputError> {
     let folder = &absolute(folder)?;
     let old = before.record.as_ref().map(|record| &record.files);
     let is_ours = |path: &String| old.is_some_and(|old| old.contains_key(path));
@@ -66,7 +66,7 @@ pub fn write(
     let mut touched = BTreeSet::new();
     let mut foreign = Vec::new();
     for (path, content) in tree {
-        let Content::Bytes(bytes) = content else {
+        let TreeContent::Bytes(bytes) = content else {
             changes.unchanged += 1;
             continue;
         };
@@ -119,14 +119,14 @@ pub fn write(
             swap.run(record, &mut seen)?
         }
     };
-    Ok(Written {
+    Ok(WrittenFolder {
         changes,
         record: digest,
         seen,
     })
 }
 
-impl Content<'_> {
+impl TreeContent<'_> {
     fn digest(&self) -> Digest {
         match self {
             Self::Bytes(bytes) => Digest::of(bytes),
@@ -232,7 +232,7 @@ fn tops(folder: &Path, touched: &BTreeSet<&str>) -> Result<Vec<String>, OutputEr
 fn within<'t, 'a>(
     tree: &'t Tree<'a>,
     below: &str,
-) -> impl Iterator<Item = (&'t String, &'t Content<'a>)> {
+) -> impl Iterator<Item = (&'t String, &'t TreeContent<'a>)> {
     let prefix = prefix(below);
     let from = tree.range(prefix.clone()..);
     from.take_while(move |(path, _)| path.starts_with(&prefix))
@@ -335,7 +335,7 @@ impl Swap<'_> {
         made.folder(fresh)?;
         for (path, content) in within(self.tree, below) {
             let seen = match content {
-                Content::Bytes(bytes) if self.touched.contains(path.as_str()) => {
+                TreeContent::Bytes(bytes) if self.touched.contains(path.as_str()) => {
                     made.file(&to(path), bytes)?
                 }
                 _ => {

@@ -13,7 +13,7 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 
 use super::remembered::Remembered;
-use super::write::{Content, Tree, write};
+use super::write::{Tree, TreeContent, write};
 use super::{FolderChanges, OutputError, absolute};
 use crate::destination::{self, Committed, Destination};
 use crate::guard;
@@ -121,18 +121,18 @@ impl<'a> Destination for Folder<'a> {
         let mut tree: Tree<'_> = self
             .rendering
             .files()
-            .map(|(path, bytes)| (path, Content::Bytes(Cow::Borrowed(bytes))))
+            .map(|(path, bytes)| (path, TreeContent::Bytes(Cow::Borrowed(bytes))))
             .collect();
         let files = shipped.record.iter().flat_map(|record| &record.files);
         let is_taken = |path: &str| assignment_of(path).is_some_and(|of| reused.contains(of));
         tree.extend(
             files
                 .filter(|(path, _)| is_taken(path))
-                .map(|(path, digest)| (path.clone(), Content::Taken(*digest))),
+                .map(|(path, digest)| (path.clone(), TreeContent::Taken(*digest))),
         );
         for (_, files) in plan.isolation.kept.values() {
             for (path, bytes) in files {
-                tree.insert(path.clone(), Content::Bytes(Cow::Borrowed(bytes)));
+                tree.insert(path.clone(), TreeContent::Bytes(Cow::Borrowed(bytes)));
             }
         }
         let kept = plan.isolation.kept.iter();

@@ -1,4 +1,4 @@
-//! What comes home about sites: requests that a person approves, and reports of orders carried out.
+//! What comes back about sites: requests that a person approves, and reports of orders carried out.
 //!
 //! What comes in: envelopes of unknown origin. What goes out: changed records. A request is signed by
 //! the key that it is about, and by the key of the kit that the centre wrote or, by order, the key that it
@@ -13,7 +13,7 @@ use outhaul_bundle::{Digest, Instruction};
 use outhaul_signer::enrol::proven_kit;
 use outhaul_signer::{Envelope, PublicKey};
 
-use super::{Site, SiteError, Sites};
+use super::{SiteError, SiteRecord, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
 #[derive(Debug)]
 pub struct EnrolmentCandidate {
     /// The site's record as it is.
-    pub site: Site,
+    pub site: SiteRecord,
     /// The key that the request is about.
     pub key: PublicKey,
     /// What would be sealed for it (`age1…`); empty for nothing.
@@ -148,7 +148,7 @@ impl Sites<'_> {
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
-    pub fn approve(&self, candidate: EnrolmentCandidate) -> Result<Site, SiteError> {
+    pub fn approve(&self, candidate: EnrolmentCandidate) -> Result<SiteRecord, SiteError> {
         let EnrolmentCandidate {
             mut site,
             key,
@@ -173,7 +173,7 @@ impl Sites<'_> {
     }
 
     /// A site that was enrolled before there were records: the kit that it proves is its kit.
-    fn unrecorded(&self, request: &EnrolmentRequest, kit: Digest) -> Result<Site, SiteError> {
+    fn unrecorded(&self, request: &EnrolmentRequest, kit: Digest) -> Result<SiteRecord, SiteError> {
         let Stream {
             role,
             environment,
@@ -227,16 +227,16 @@ impl Sites<'_> {
         let Some(at) = at.filter(|_| ours) else {
             return Ok(SettleLine::Other);
         };
-        let told = SettledRequest {
+        let reported = SettledRequest {
             site: site.site.to_string(),
             number,
             what,
             refused,
         };
         if envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
-            return Ok(SettleLine::UnknownKey(told));
+            return Ok(SettleLine::UnknownKey(reported));
         }
-        let refused = &told.refused;
+        let refused = &reported.refused;
         // A revocation stands for as long as the site's enrolment: each bundle repeats it, so that it holds
         // beyond the key that first signed it.
         let order = if site.orders[at].what == Instruction::Revoke && refused.is_none() {
@@ -255,14 +255,14 @@ impl Sites<'_> {
             }
         }
         self.write(&site)?;
-        Ok(SettleLine::Settled(told))
+        Ok(SettleLine::Settled(reported))
     }
 }
 
 /// Whether the kit was used for this very key already; an error when it was for another one, or for
 /// another key to seal for.
 fn unused_or_same(
-    site: &Site,
+    site: &SiteRecord,
     key: &PublicKey,
     request: &EnrolmentRequest,
 ) -> Result<bool, SiteError> {

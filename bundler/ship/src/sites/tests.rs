@@ -54,7 +54,7 @@ impl SitesFixture {
         Digest::from_hex(&key.public().id()).unwrap()
     }
 
-    fn approve(&self, request: &Envelope) -> Result<(Site, PublicKey), SiteError> {
+    fn approve(&self, request: &Envelope) -> Result<(SiteRecord, PublicKey), SiteError> {
         let candidate = self.sites().candidate(&request.to_json())?;
         let key = candidate.key.clone();
         candidate.named(&key.id()).unwrap();
@@ -85,7 +85,7 @@ impl SitesFixture {
     }
 
     fn done(&self, number: u64, key: &SigningKey) -> Vec<u8> {
-        self.told(
+        self.signed_report(
             key,
             ReportEvent::OrderDone {
                 number,
@@ -96,7 +96,7 @@ impl SitesFixture {
         )
     }
 
-    fn told(&self, key: &SigningKey, event: ReportEvent) -> Vec<u8> {
+    fn signed_report(&self, key: &SigningKey, event: ReportEvent) -> Vec<u8> {
         let report = Report {
             format: REPORT.to_owned(),
             fleet: self.fleet.id().parse().unwrap(),
@@ -117,7 +117,7 @@ impl SitesFixture {
     fn kinds(&self, cluster_type: &str) -> Vec<(u64, &'static str)> {
         let role = self.stream(cluster_type).role;
         let orders = self.sites().orders_for(role.as_str()).unwrap();
-        orders.iter().map(|o| (o.number, o.what.word())).collect()
+        orders.iter().map(|o| (o.number, o.what.as_str())).collect()
     }
 }
 
@@ -152,7 +152,7 @@ fn a_request_that_proves_another_kit_or_none_is_refused() {
     };
     let other = fixture.request(&fixture.key, "stolen", None);
     refused(&other, "proves another kit");
-    // The id of the kit is no secret: naming it proves nothing.
+    // The id of the kit is not secret: naming it proves nothing.
     let kit = kit_key(fixture.fleet.id(), "drone-7", "token");
     let mut request: EnrolmentRequest = serde_json::from_slice(other.unverified_payload()).unwrap();
     request.kit = kit.public().to_hex();
@@ -286,7 +286,7 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
             message: "too low".to_owned(),
             enrolment: fixture.kit(token),
         };
-        fixture.told(&fixture.key, event)
+        fixture.signed_report(&fixture.key, event)
     };
     let earlier = fixture.sites().settle(&refused("an earlier kit")).unwrap();
     assert_eq!(earlier, SettleLine::Other);

@@ -69,7 +69,7 @@ impl LastPayloads {
         };
         let mut wanted: BTreeSet<Digest> =
             assignment.payload.iter().map(|file| file.content).collect();
-        // What it needs besides cannot be told now: all that was served goes with it.
+        // What it needs besides cannot be known now: all that was served goes with it.
         wanted.extend(self.index.served.contents().map(|one| one.digest));
         let contents = |blob: &Blob| {
             blob.contents
@@ -165,7 +165,7 @@ impl LastPayloads {
         all.find(|one| one.name.as_str() == name)
     }
 
-    /// Some of its contents, each in a file of its own.
+    /// Some of its contents, each in a separate file.
     pub(super) fn extract(&self, wanted: BTreeSet<Digest>) -> io::Result<BTreeMap<Digest, File>> {
         let mut sink = Extracting {
             wanted,

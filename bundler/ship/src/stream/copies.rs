@@ -125,7 +125,7 @@ pub enum CopyError {
         /// Those of the file.
         found: String,
     },
-    /// The file that was given as an earlier bundle is not to be believed.
+    /// The file that was given as an earlier bundle is not to be accepted.
     #[error("`{}`, given as an earlier bundle, cannot be used", path.display())]
     BaseFile {
         /// The file.

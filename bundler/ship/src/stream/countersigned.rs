@@ -13,7 +13,7 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
 use super::shipped::ShippedStream;
-use super::{AwaitedSignature, Built, ProduceError, Produced, Request, StreamContents};
+use super::{AwaitedSignature, Built, BundleRequest, ProduceError, Produced, StreamContents};
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 
@@ -36,7 +36,7 @@ pub(super) struct CountersignedBundle {
 pub(super) fn pending(
     fleet: &Fleet,
     role: &str,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
 ) -> Result<Option<Pending>, ProduceError> {
     let found = fleet.pending(role)?;
     Ok(found.filter(|pending| pending.expires > request.issued))

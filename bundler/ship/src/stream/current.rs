@@ -1,7 +1,7 @@
 //! What a run does when the content is the one that was signed last: the same bundle for another stick.
 //!
 //! What comes in: the bundle as it would be built now, the fleet's record of the last one, and where it is
-//! wanted. What goes out: the same bytes once more, or that they cannot be had any more: a bundle cannot
+//! wanted. What goes out: the same bytes once more, or that they are not available any more: a bundle cannot
 //! be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
 
 use std::fs::File;
@@ -15,7 +15,9 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::shelf::{self, StoredBundle};
-use super::{Built, ProduceError, Produced, Request, StreamContents, file_of, publish, remember};
+use super::{
+    Built, BundleRequest, ProduceError, Produced, StreamContents, file_of, publish, remember,
+};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.
@@ -34,7 +36,7 @@ pub(super) enum Current {
 /// has another one each time, so that its digest before is on record.
 pub(super) fn again(
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     environment: &str,
     latest: &Latest,

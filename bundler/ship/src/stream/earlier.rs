@@ -1,4 +1,4 @@
-//! What cannot be had any more, out of the bundles that the streams of an environment shipped last.
+//! What is not available any more, out of the bundles that the streams of an environment shipped last.
 //!
 //! What comes in: the fleet's kept bundles. What goes out: what images and refs were in them, the contents of such an
 //! image, and a repository with such a commit, in a temporary folder. Of a sealed bundle nothing can be read here; then

@@ -63,7 +63,7 @@ pub enum ProduceError {
         /// One for each stream that would lose too much.
         removals: Vec<Removal>,
     },
-    /// A recipient that is no site of the streams that are made.
+    /// A recipient that is not a site of the streams that are made.
     #[error("`{site}` is not a site of {streams}")]
     UnknownRecipient {
         /// The name.

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::carried::LastPayloads;
 use super::earlier::EarlierBundles;
 use super::plan::{Sound, StreamContents};
-use super::{ProduceError, Request, delivery_rules};
+use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
 use crate::collect::{Collector, Payloads};
 use crate::isolation::Isolation;
@@ -112,7 +112,7 @@ pub struct RepositoryShare {
 pub fn estimate(
     platform: &Platform,
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
 ) -> Result<Estimates, ProduceError> {
     let rendering = &platform.rendering;
     super::known(platform, request)?;
@@ -130,7 +130,7 @@ pub fn estimate(
         let sound = Sound::of(platform, fleet, name, &collector)?;
         let mut last = sound.last()?;
         let mut plan = plan::plan(&sound.wanted(), &mut last);
-        last.told()?;
+        last.take_error()?;
         if let Err(removal) = std::mem::replace(&mut plan.removal, Ok(())) {
             return Err(removal.into());
         }

@@ -13,7 +13,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{ProduceError, Produced, Request, delivery_rules, stream};
+use super::{BundleRequest, ProduceError, Produced, delivery_rules, stream};
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
@@ -23,7 +23,7 @@ use crate::plan::{DesiredContent, Plan, Shipped};
 pub(super) struct ToStream<'a> {
     pub(super) sound: Sound<'a>,
     pub(super) secret: &'a Secret,
-    pub(super) request: &'a Request<'a>,
+    pub(super) request: &'a BundleRequest<'a>,
     pub(super) recipients: BTreeSet<Name>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Destination for ToStream<'a> {
         mut last: LastBundle<'a>,
         plan: Plan<()>,
     ) -> Result<Committed<Self::Done, ProduceError>, ProduceError> {
-        last.told()?;
+        last.take_error()?;
         let Self {
             sound,
             secret,
@@ -108,7 +108,7 @@ impl From<Removal> for ProduceError {
     }
 }
 
-/// What a stream loses, and why; what is broken is told as that.
+/// What a stream loses, and why; what is broken is reported as that.
 pub(super) fn removed(
     platform: &Platform,
     last: &impl Shipped,

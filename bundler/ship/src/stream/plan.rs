@@ -279,7 +279,7 @@ pub(super) struct LastBundle<'a> {
 
 impl LastBundle<'_> {
     /// What kept the last good content of one from being looked for.
-    pub(super) fn told(&mut self) -> Result<(), ProduceError> {
+    pub(super) fn take_error(&mut self) -> Result<(), ProduceError> {
         self.trouble.take().map_or(Ok(()), Err)
     }
 
@@ -331,8 +331,8 @@ impl Shipped for LastBundle<'_> {
                 }
                 self.stalled = true;
                 Last::None(format!(
-                    "its sites keep it, and so no bundle of this stream is made: what its last good output needs \
-                     cannot be had now, and no bundle here has it ({why})"
+                    "its sites keep it, and so no bundle of this stream is made: what its last good output needs is \
+                     not available now, and no bundle here has it ({why})"
                 ))
             }
             Err(error) => {
@@ -347,7 +347,7 @@ impl Shipped for LastBundle<'_> {
     }
 
     fn is_stalled(&self) -> bool {
-        // What cannot be told stops everything, before anything is removed.
+        // What cannot be known stops everything, before anything is removed.
         self.stalled || self.trouble.is_some()
     }
 }
@@ -372,7 +372,7 @@ fn unfit(
         let at = target.storage_at.as_ref().unwrap_or(&target.location);
         let finding = delivery::storage::uncarried(delivery, cluster_type, target).or_else(|| {
             if let Some(error) = untravelled(name, rendered) {
-                let message = format!("no bundle carries `{name}`: {error}");
+                let message = format!("no bundle can contain `{name}`: {error}");
                 return Some(
                     Diagnostic::error("not-carried", message)
                         .at(at)
@@ -463,7 +463,7 @@ fn still_there(
             Ok(PayloadState::Unreached(source.to_string()))
         }
         Err(CollectError::Source { source, .. }) if source.is_input() => Ok(PayloadState::No(
-            format!("the payload of its last good output cannot be had any more: {source}"),
+            format!("the payload of its last good output is not available any more: {source}"),
         )),
         Err(CollectError::Source { source, .. }) => Ok(PayloadState::Unreached(source.to_string())),
         Err(CollectError::Gone { .. }) => Ok(PayloadState::No(

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
-use super::{ProduceError, Request};
+use super::{BundleRequest, ProduceError};
 use crate::sites::Sites;
 use outhaul_load::pipeline::Platform;
 
@@ -21,7 +21,7 @@ use outhaul_load::pipeline::Platform;
 pub(super) fn of(
     platform: &Platform,
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     wanted: impl Fn(&&String) -> bool,
 ) -> Result<BTreeMap<String, BTreeSet<Name>>, ProduceError> {
     let mut found: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();

@@ -16,7 +16,7 @@ use outhaul_plane::delivery::Delivery;
 use outhaul_signer::fleet::Fleet;
 
 use super::plan::StreamContents;
-use super::{Built, PolicyViolation, ProduceError, Request, delivery_rules};
+use super::{Built, BundleRequest, PolicyViolation, ProduceError, delivery_rules};
 
 /// How long a scanner may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -26,7 +26,7 @@ const SCANS: &str = "scans";
 /// Refuses a bundle that its delivery policy forbids.
 pub(super) fn permitted(
     fleet: &Fleet,
-    request: &Request<'_>,
+    request: &BundleRequest<'_>,
     plan: &StreamContents<'_>,
     built: &Built,
 ) -> Result<(), ProduceError> {

@@ -12,7 +12,7 @@ use crate::collect::Listed;
 
 /// Bytes of an index that a file takes besides its path: its entry, and that of its content.
 const FILE_BYTES: u64 = 210;
-/// Bytes that what is no file of an assignment may take: orders, the snapshot, attestations.
+/// Bytes that what is not a file of an assignment may take: orders, the snapshot, attestations.
 const REST_BYTES: u64 = 1 << 20;
 /// Files that are none of an assignment.
 const REST_FILES: u64 = 100;

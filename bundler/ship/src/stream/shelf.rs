@@ -100,7 +100,7 @@ impl StoredBundle {
         role: &str,
         to: &Path,
     ) -> Result<Option<bool>, DeliverError> {
-        // Read from the medium: whoever is told that it is there pulls the stick out.
+        // Read from the medium: whoever is informed that it is there pulls the stick out.
         if medium::found(to).is_some_and(|(digest, _)| digest == self.file) {
             return Ok(Some(false));
         }

@@ -88,7 +88,7 @@ struct ShippedOverlay {
 }
 
 impl ShippedAssignment {
-    /// `None` for files that are no text: no template renders to such.
+    /// `None` for files that are not text: no template renders to such.
     pub(super) fn of(
         rendered: &RenderedAssignment,
         from: Digest,

@@ -151,7 +151,7 @@ fn record(fleet: &Path, role: &str, number: u64) -> PathBuf {
     bundle.with_file_name(format!("{role}.{number}{ENDING}"))
 }
 
-/// What each of `earlier` has of `bundle`'s stream. The file of one is judged by `trust`: the fleet's root metadata and
+/// What each of `earlier` has of `bundle`'s stream. The file of one is verified by `trust`: the fleet's root metadata and
 /// the time.
 ///
 /// # Errors
@@ -258,7 +258,7 @@ fn find(
     })
 }
 
-/// What the bundle in a file has, once the fleet's own keys vouch for it.
+/// What the bundle in a file has, once the fleet's own keys verify it.
 fn of_file(
     (root, now): (&[u8], Timestamp),
     bundle: &KeptBundle,

@@ -1,7 +1,7 @@
 //! A kept bundle as several files, for sticks that do not hold it whole.
 //!
 //! What comes in: a bundle that the fleet keeps, how large a file may be, and a folder. What goes out: its parts in it,
-//! the same bytes for the same bundle and size, each read back. A part is a bundle of its own for whoever verifies it
+//! the same bytes for the same bundle and size, each read back. A part is a separate bundle for whoever verifies it
 //! ([`outhaul_bundle::volume`]): nothing is signed here, and no key is needed.
 
 use std::collections::BTreeMap;

@@ -27,7 +27,7 @@ fn rendered() -> BTreeMap<String, Arc<RenderedAssignment>> {
     BTreeMap::from([("hello-world-test".to_owned(), Arc::new(one))])
 }
 
-fn told(rendered: &BTreeMap<String, Arc<RenderedAssignment>>) -> Vec<String> {
+fn paths(rendered: &BTreeMap<String, Arc<RenderedAssignment>>) -> Vec<String> {
     let found = differences(&fake().index, rendered, &Payloads::default());
     found
         .iter()
@@ -37,7 +37,7 @@ fn told(rendered: &BTreeMap<String, Arc<RenderedAssignment>>) -> Vec<String> {
 
 #[test]
 fn the_same_commits_give_no_difference() {
-    assert!(told(&rendered()).is_empty());
+    assert!(paths(&rendered()).is_empty());
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn every_difference_is_named() {
     let copy = one.clone();
     now.insert("new-one".into(), Arc::new(copy));
     assert_eq!(
-        told(&now),
+        paths(&now),
         [
             "hello-world-test/config changed",
             "hello-world-test/files/a.yaml changed",
@@ -61,7 +61,7 @@ fn every_difference_is_named() {
         ]
     );
     assert_eq!(
-        told(&BTreeMap::new()),
+        paths(&BTreeMap::new()),
         ["hello-world-test only in the bundle"]
     );
 }
@@ -81,7 +81,7 @@ fn what_single_sites_have_is_compared_site_by_site() {
         config_version: Digest::of(b"own"),
         files: vec![file],
     }];
-    let told = |overlays: Vec<_>, index: &Index| -> Vec<String> {
+    let paths = |overlays: Vec<_>, index: &Index| -> Vec<String> {
         let mut now = rendered();
         Arc::make_mut(now.get_mut("hello-world-test").unwrap()).overlays = overlays;
         let found = differences(index, &now, &Payloads::default());
@@ -91,9 +91,9 @@ fn what_single_sites_have_is_compared_site_by_site() {
             .collect()
     };
     let same = overlay(&["p-1", "p-2", "p-3"], b"x");
-    assert!(told(vec![same.clone()], &index).is_empty());
+    assert!(paths(vec![same.clone()], &index).is_empty());
     assert_eq!(
-        told(
+        paths(
             vec![overlay(&["p-1"], b"x"), overlay(&["p-2", "p-4"], b"y")],
             &index
         ),
@@ -108,7 +108,7 @@ fn what_single_sites_have_is_compared_site_by_site() {
         .sites
         .retain(|site| site.as_str() == "p-1");
     index.recipients.insert("p-1".parse().unwrap());
-    assert!(told(vec![same], &index).is_empty());
+    assert!(paths(vec![same], &index).is_empty());
 }
 
 #[test]

@@ -6,8 +6,8 @@ use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
 use outhaul_plane::explain::key::SetBy;
 use outhaul_plane::explain::requested::{ContainerCandidate, Requested};
-use outhaul_plane::explain::site::SiteStory;
-use outhaul_plane::explain::{ConfigExplanation, Explanation, KeyStory, LayerAt, LayerRole};
+use outhaul_plane::explain::site::SiteExplanation;
+use outhaul_plane::explain::{ConfigExplanation, Explanation, KeyExplanation, LayerAt, LayerRole};
 use outhaul_plane::render::trace::How;
 use outhaul_plane::schedule::explain::PolicyVerdict;
 
@@ -15,14 +15,14 @@ use outhaul_plane::schedule::explain::PolicyVerdict;
 const MAX_LINES: usize = 3;
 
 pub(super) fn explanation(
-    story: &Explanation,
+    explanation: &Explanation,
     target: &str,
     site: Option<&Site>,
     plane: &ControlPlane,
     about_a_key: bool,
 ) -> String {
     let mut out = String::new();
-    let by: Vec<&PolicyVerdict> = story
+    let by: Vec<&PolicyVerdict> = explanation
         .verdicts
         .iter()
         .filter(|v| v.misses.is_empty())
@@ -30,20 +30,20 @@ pub(super) fn explanation(
     let pair = match site {
         Some(site) => format!(
             "`{target}` on site `{}` of `{}`",
-            site.name, story.cluster_type
+            site.name, explanation.cluster_type
         ),
-        None => format!("`{target}` on `{}`", story.cluster_type),
+        None => format!("`{target}` on `{}`", explanation.cluster_type),
     };
     if by.is_empty() {
         let _ = writeln!(out, "{pair}: not assigned, no policy selects it");
-        if story.verdicts.is_empty() {
+        if explanation.verdicts.is_empty() {
             let name = &plane.environment;
             let _ = writeln!(out, "  environment `{name}` has no scheduling policy");
         }
     } else {
         let _ = writeln!(out, "{pair}: assigned");
     }
-    for verdict in story
+    for verdict in explanation
         .verdicts
         .iter()
         .filter(|v| by.is_empty() || v.misses.is_empty())
@@ -63,11 +63,11 @@ pub(super) fn explanation(
             let _ = writeln!(out, "    {}", miss.sentence());
         }
     }
-    let Some(config) = &story.config else {
+    let Some(config) = &explanation.config else {
         return out;
     };
     if !about_a_key {
-        for template in &story.templates {
+        for template in &explanation.templates {
             let place = match &template.at {
                 Some(at) => format!("{}, {at}", template.kind),
                 None => "missing".into(),
@@ -75,7 +75,7 @@ pub(super) fn explanation(
             let (name, named_at) = (&template.template, &template.named_at);
             let _ = writeln!(out, "  template `{name}` ({place}), named at {named_at}");
         }
-        for schema in &story.schemas {
+        for schema in &explanation.schemas {
             let name = of_schema(schema.name.as_deref());
             let _ = writeln!(out, "  config schema {name} ({})", schema.at);
         }
@@ -96,7 +96,7 @@ fn values(config: &ConfigExplanation, about_a_key: bool, out: &mut String) {
     }
 }
 
-fn one_key(key: &KeyStory, asked: bool, out: &mut String) {
+fn one_key(key: &KeyExplanation, asked: bool, out: &mut String) {
     match &key.value {
         Some(value) => drop(writeln!(out, "    {} = {value}", key.key)),
         None => drop(writeln!(
@@ -233,15 +233,15 @@ pub(super) fn set_on_site(values: &[super::SetOnSite]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
+pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "site `{}` ({})", story.site, story.at);
+    let _ = writeln!(out, "site `{}` ({})", explanation.site, explanation.at);
     let _ = writeln!(
         out,
         "  cluster type `{}` ({}){}",
-        story.cluster_type,
-        story.cluster_type_at,
-        if story.known {
+        explanation.cluster_type,
+        explanation.cluster_type_at,
+        if explanation.known {
             String::new()
         } else {
             format!(", which does not exist: {nearest}")
@@ -258,23 +258,23 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
     if let Some(ring) = &site.ring {
         let _ = writeln!(out, "  ring {ring}");
     }
-    let others = match story.sites.saturating_sub(1) {
+    let others = match explanation.sites.saturating_sub(1) {
         0 => "not shared with other sites".to_owned(),
         1 => "shared with 1 other site".to_owned(),
         others => format!("shared with {others} other sites"),
     };
-    let _ = writeln!(out, "  stream `{}`: {others}", story.stream);
-    if let Some(place) = &story.wave {
+    let _ = writeln!(out, "  stream `{}`: {others}", explanation.stream);
+    if let Some(place) = &explanation.wave {
         let _ = writeln!(
             out,
             "  wave {} of {}: takes a bundle {} hours after it was issued",
             place.wave, place.of, place.after_hours
         );
     }
-    if story.assignments.is_empty() {
+    if explanation.assignments.is_empty() {
         let _ = writeln!(out, "  nothing is assigned to it");
     }
-    for assignment in &story.assignments {
+    for assignment in &explanation.assignments {
         let policies: Vec<String> = assignment
             .policies
             .iter()
@@ -285,7 +285,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
             let _ = writeln!(out, "    broken: {problem}");
         }
         for own in &assignment.own {
-            let told = |value: &Option<serde_json::Value>| {
+            let reported = |value: &Option<serde_json::Value>| {
                 value
                     .as_ref()
                     .map_or("not set".to_owned(), ToString::to_string)
@@ -295,7 +295,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
                 1 => ", as on one other site".into(),
                 others => format!(", as on {others} other sites"),
             };
-            let (here, there) = (told(&own.value), told(&own.elsewhere));
+            let (here, there) = (reported(&own.value), reported(&own.elsewhere));
             let _ = writeln!(out, "    {} = {here}{shared}; elsewhere {there}", own.key);
             layers(&own.layers, "      ", &mut out);
         }
@@ -313,7 +313,7 @@ pub(super) fn site(story: &SiteStory, site: &Site, nearest: &str) -> String {
             let _ = writeln!(out, "    with the values of its cluster type");
         }
     }
-    for other in &story.for_others {
+    for other in &explanation.for_others {
         let policies: Vec<String> = other.policies.iter().map(|p| format!("`{p}`")).collect();
         let _ = writeln!(
             out,

@@ -19,7 +19,7 @@ use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Format, print_json, say};
 use outhaul_kit::counted::counted;
-use outhaul_ship::sites::{Site, Sites};
+use outhaul_ship::sites::{SiteRecord, Sites};
 
 /// Largest file of certificates, in bytes.
 const MAX_CA_BYTES: u64 = 256 * 1024;
@@ -185,10 +185,10 @@ impl Enrolment {
 }
 
 /// What a second kit would make void.
-fn enrolled_before(site: &Site) -> Failure {
+fn enrolled_before(site: &SiteRecord) -> Failure {
     let stream = format!("{}/{}", site.stream.environment, site.stream.cluster_type);
     let mut void = vec![format!(
-        "its kit of before ({}), on whatever stick that is",
+        "its previous kit ({}), on whatever stick that is",
         site.enrolment.short()
     )];
     if !site.public_keys.is_empty() {
@@ -198,7 +198,7 @@ fn enrolled_before(site: &Site) -> Failure {
         void.push(counted(site.orders.len(), "order to it", "orders to it"));
     }
     let message = format!(
-        "`{}` has a kit already, for {stream}; another one makes void: {}",
+        "`{}` has a kit already, for {stream}; another one invalidates: {}",
         site.site,
         void.join("; ")
     );

@@ -173,7 +173,7 @@ impl Args {
             let bytes =
                 durable::read(path, MAX_KIT_BYTES).map_err(|error| Failure::file(&error))?;
             let kit = Kit::from_bytes(&bytes).map_err(|error| {
-                let message = format!("`{}` is no kit that can be used: {error}", path.display());
+                let message = format!("`{}` is not a usable kit: {error}", path.display());
                 Failure::say(failure::USAGE, message)
                     .help("give the file that `outhaul site enrol` wrote")
             })?;

@@ -12,7 +12,7 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Format, data, print_json, say};
-use outhaul_ship::sites::{Site, SiteError, Sites};
+use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
 
 /// Order a site by name
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ impl Args {
     pub(super) fn run(
         self,
         word: &str,
-        give: impl FnOnce(&Sites<'_>, &Name) -> Result<Site, SiteError>,
+        give: impl FnOnce(&Sites<'_>, &Name) -> Result<SiteRecord, SiteError>,
     ) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let before = Sites::of(&fleet)

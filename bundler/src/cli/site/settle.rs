@@ -75,7 +75,7 @@ impl Args {
         }
         for one in &settled {
             let (word, why) = match &one.refused {
-                None if one.what == Instruction::Revoke.word() => (
+                None if one.what == Instruction::Revoke.as_str() => (
                     "done",
                     "; every bundle repeats it until the site is enrolled again".to_owned(),
                 ),

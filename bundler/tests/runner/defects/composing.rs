@@ -202,8 +202,12 @@ fn defect_27_two_containers_of_one_name_are_an_error() {
     // Under another name the order of names decides, and `explain` says what lost.
     fixture.edit("main/config.yaml", "name: east", "name: base");
     assert_eq!(fixture.rendered_data(), "  REGION: East US\n");
-    let told = fixture
+    let message = fixture
         .run(&["explain", "hello-test", "drone", "--key", "REGION"])
         .ok();
-    assert!(told.stdout.contains("from the base"), "{}", told.stdout);
+    assert!(
+        message.stdout.contains("from the base"),
+        "{}",
+        message.stdout
+    );
 }

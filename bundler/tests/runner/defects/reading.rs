@@ -23,9 +23,9 @@ fn defect_01_two_policies_may_select_the_same_pair() {
             .path(&format!("out/{ASSIGNMENT}/reconciler.yaml"))
             .exists()
     );
-    let told = fixture.run(&["schedule", "--output", "json"]).ok().stdout;
-    let told = outhaul_tests::result(&told);
-    let text = told.to_string();
+    let message = fixture.run(&["schedule", "--output", "json"]).ok().stdout;
+    let message = outhaul_tests::result(&message);
+    let text = message.to_string();
     assert_eq!(
         text.matches("\"hello-test\"").count(),
         1,
@@ -134,10 +134,10 @@ fn defect_21_a_removed_environment_is_reported_and_nothing_is_claimed() {
     fixture.change("main", |folder| {
         fs::remove_file(folder.join(".environments/dev.yaml")).unwrap();
     });
-    let told = fixture
+    let message = fixture
         .run_repositories(&["render", "--out", "out"])
         .refused(2, "there is no environment `dev`");
-    assert!(!told.stderr.contains("deleted"), "{}", told.stderr);
+    assert!(!message.stderr.contains("deleted"), "{}", message.stderr);
     assert_eq!(
         files(&fixture.path("out")),
         before,

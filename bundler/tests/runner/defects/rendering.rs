@@ -151,14 +151,14 @@ fn defect_26_a_long_namespace_is_reported_early_and_shortened_the_same_way_each_
     let long = "a-name-that-goes-on-and-on-until-no-cluster-takes-it";
     fixture.edit("dev/types.yaml", "name: drone", &format!("name: {long}"));
     let whole = format!("dev-{long}-hello-test");
-    let told = fixture.run(&["check"]);
+    let message = fixture.run(&["check"]);
     assert!(
-        told.stdout.contains(&format!(
+        message.stdout.contains(&format!(
             "namespace `{whole}` has {} characters",
             whole.len()
         )),
         "{}",
-        told.stdout
+        message.stdout
     );
     fixture.render().ok();
     fixture.render_compat().ok();
@@ -177,9 +177,9 @@ fn defect_26_a_long_namespace_is_reported_early_and_shortened_the_same_way_each_
         .unwrap();
     assert!(name.starts_with(short) && name.len() <= 63, "{name}");
     assert!(
-        told.stdout.contains(name),
+        message.stdout.contains(name),
         "`check` says which name is used: {}",
-        told.stdout
+        message.stdout
     );
 }
 

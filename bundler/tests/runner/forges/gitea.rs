@@ -104,7 +104,7 @@ pub fn place(program: &Path) -> (ForgeFixture, Server) {
     // Not empty: of an empty one it learns only some time after the first push that it no longer is.
     let body = serde_json::json!({"name": "platform", "default_branch": "main", "auto_init": true,
         "private": true});
-    let client = outhaul_remote::http::Client::new(None).unwrap();
+    let client = outhaul_remote::http::RemoteClient::new(None).unwrap();
     let authorization = format!("token {token}");
     let headers = [
         ("Authorization", authorization.as_str()),

@@ -38,7 +38,7 @@ fn an_older_commit_an_unknown_one_and_none_confirm_nothing() {
             "{decision:?}"
         );
     }
-    // What a thief's key signed stands for nothing.
+    // What a thief's key signed counts for nothing.
     let mut world = World::new().with([follows("b", NEW, "active")]);
     for bundle in world.bundles.iter_mut().filter(|one| one.number > 1) {
         bundle.taken_back = true;
@@ -62,8 +62,8 @@ fn nothing_but_synced_and_complete_confirms() {
                 .with([follows("b", commit, state)])
                 .ask(NEW, 100);
             assert_eq!(decision.verdict, Closed, "{state} {commit}");
-            let told = decision.reasons.join(" ");
-            assert!(told.contains(state), "{told}");
+            let reported = decision.reasons.join(" ");
+            assert!(reported.contains(state), "{reported}");
         }
     }
     let lacks = edit(follows("b", NEW, "active"), |_, running| {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_bundle::hub_api::{ApprovalRule, ClosedTime, Day, PartRule, RuleVerdict, Window};
+use outhaul_bundle::hub_api::{
+    ApprovalRule, ClosedTime, Day, PartRule, PromotionWindow, RuleVerdict,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -137,7 +139,7 @@ fn closed_times_and_windows_close_and_say_when_they_open() {
     );
     // 1,000 hours after 1970 began it was a Wednesday, 16:00.
     let window = |days: &[Day], from: &str, until: &str| GateRules {
-        windows: vec![Window {
+        windows: vec![PromotionWindow {
             days: days.iter().copied().collect::<BTreeSet<_>>(),
             from: from.into(),
             until: until.into(),
@@ -156,7 +158,7 @@ fn closed_times_and_windows_close_and_say_when_they_open() {
         "windows",
     );
     assert!(!found.met && found.opens.unwrap().contains(&day(NOW + 16 * HOUR_MS)));
-    // What cannot be read is no open time.
+    // What cannot be read is not an open time.
     let unreadable = two().ask_with(NEW, window(&[], "8", "9"));
     assert_eq!(unreadable.verdict, GateVerdict::Closed);
 }
@@ -389,7 +391,7 @@ fn any_rules() -> impl Strategy<Value = GateRules> {
                 needed,
                 by: ["alice"].map(str::to_owned).into(),
             }),
-            windows: Vec::from_iter(window.then(|| Window {
+            windows: Vec::from_iter(window.then(|| PromotionWindow {
                 days: BTreeSet::new(),
                 from: "00:00".into(),
                 until: "12:00".into(),

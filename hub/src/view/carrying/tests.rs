@@ -103,7 +103,7 @@ fn a_site_that_is_behind_is_brought_the_newest_bundle_and_others_are_left_out_wi
             ),
             (
                 "current",
-                "runs the newest bundle, and no report of it is missing; last heard of 60 min ago"
+                "runs the newest bundle, and no report of it is missing; last contact 60 min ago"
             ),
         ]
     );

@@ -1,7 +1,7 @@
 //! Where a marker stands in YAML or JSON, and how its value is spelled there.
 //!
 //! What comes in: the lines of a file in order, and what stands before and after a marker on its line.
-//! What goes out: a [`Spot`], and the spelling of a value for it. It is no YAML parser: it tells
+//! What goes out: a [`MarkerContext`], and the spelling of a value for it. It is not a YAML parser: it tells
 //! comments, block scalars, quotes and whole plain values apart. Wherever it cannot be sure, it takes
 //! only values that mean nothing to YAML.
 
@@ -78,7 +78,7 @@ fn block_parent(inside: &str, indent: usize) -> Option<usize> {
 
 /// Where on its line a marker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(super) enum MarkerContext {
     /// Inside a plain scalar, or where it is unknown.
     Bare,
     /// Inside double quotes.
@@ -94,10 +94,10 @@ pub(super) enum Spot {
 }
 
 /// Where a marker between `before` and `after` stands.
-pub(super) fn spot(before: &str, after: &str) -> Spot {
+pub(super) fn context(before: &str, after: &str) -> MarkerContext {
     match open_quote(before) {
-        Some('"') => return Spot::Double,
-        Some(_) => return Spot::Single,
+        Some('"') => return MarkerContext::Double,
+        Some(_) => return MarkerContext::Single,
         None => {}
     }
     let lead = before.trim_end_matches(' ');
@@ -106,16 +106,16 @@ pub(super) fn spot(before: &str, after: &str) -> Spot {
     let rest = after.trim_end();
     let ends = rest.is_empty() || rest.trim_start().starts_with('#') && rest.starts_with(' ');
     if begins && ends {
-        Spot::Whole
+        MarkerContext::Whole
     } else {
-        Spot::Bare
+        MarkerContext::Bare
     }
 }
 
 /// Where a marker stands in a text of another syntax, such as a shell's: only quotes are looked for.
-pub(super) fn verbatim(before: &str, after: &str) -> Spot {
+pub(super) fn verbatim(before: &str, after: &str) -> MarkerContext {
     let between = |quote: &char| before.matches(*quote).count() % 2 == 1 && after.contains(*quote);
-    Spot::Verbatim(['"', '\''].into_iter().find(between))
+    MarkerContext::Verbatim(['"', '\''].into_iter().find(between))
 }
 
 /// The quote that is open at the end of `before`.
@@ -156,7 +156,7 @@ fn open_quote(before: &str) -> Option<char> {
     open
 }
 
-impl Spot {
+impl MarkerContext {
     /// `value` as it is spelled here.
     pub(super) fn write(self, value: &str) -> Result<Zeroizing<String>, MarkerProblem> {
         let one_line = !value.contains(['\n', '\r']);

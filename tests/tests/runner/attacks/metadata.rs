@@ -197,7 +197,7 @@ pub fn replay_after_the_store_was_torn() -> Play {
 
 pub fn freeze() -> Play {
     let mut stage = Stage::new();
-    // Signed in time for a site that had not heard of anything later.
+    // Signed in time for a site that does not know anything later.
     let withheld = stage.next("withheld");
     stage.centre.timestamp.issued = at("2027-05-01T00:00:00Z");
     let later = stage.next("later");
@@ -365,7 +365,7 @@ pub fn fast_forward_beyond_the_bound() -> Play {
         .collect();
     let centre = &mut stage.centre;
     (centre.snapshot.version, centre.timestamp.version) = honest;
-    // Nothing of it was believed, so that no key has to be changed for the site to go on.
+    // Nothing of it was trusted, so that no key has to be changed for the site to go on.
     let next = stage.next("honest");
     stage.refuses_bytes(&[&first], &driven).then_takes(&next)
 }

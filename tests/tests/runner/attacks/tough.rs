@@ -28,7 +28,7 @@ pub fn terminating_delegation_passed_over() -> Play {
     let next = stage.next("evil");
     let (targets, stolen) = (&mut stage.centre.targets, keys(1).remove(0));
     let delegations = targets.delegations.as_mut().unwrap();
-    // A role of higher priority claims the stream's names and ends the search; it vouches for nothing.
+    // A role of higher priority claims the stream's names and ends the search; it lists nothing.
     let claims = DelegatedRole {
         name: "s-ffffffffffffffff".into(),
         keyids: vec![stolen.public().id()],

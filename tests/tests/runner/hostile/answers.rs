@@ -95,7 +95,7 @@ fn heard(stream: &TcpStream) -> io::Result<String> {
     reader.read_line(&mut first)?;
     loop {
         let mut line = String::new();
-        // What is no HTTP, a TLS greeting for example, has no such end.
+        // What is not HTTP, a TLS greeting for example, has no such end.
         if reader.read_line(&mut line).is_err() || line.trim().is_empty() {
             break;
         }

@@ -2,7 +2,7 @@
 //! asks a hub, and to the hub that answers.
 //!
 //! What comes in: `tests/fixtures/hostile/peers`. What must come out: an error in bounded time and memory, and
-//! nothing that a peer said without a right signature is believed. Every command has a copy of the scene, and
+//! nothing that a peer said without a right signature is trusted. Every command has a copy of the scene, and
 //! they run side by side, those that wait for the peer first: some are there to be waited for.
 
 use std::io::Read as _;
@@ -155,7 +155,7 @@ fn from_a_peer(fixture: &SystemFixture, turn: &Turn, step: &Step, count: &mut Co
     }
 }
 
-/// Says the script to a hub that serves, and judges its answer; whatever was said, the hub goes on answering.
+/// Says the script to a hub that serves, and verifies its answer; whatever was said, the hub goes on answering.
 fn to_the_hub(fixture: &SystemFixture, case: &Case, script: &str, count: &mut Count) {
     let hub = fixture.serve_with(serving(fixture, "outhaul-hub"));
     let address = hub.url.trim_start_matches("http://");

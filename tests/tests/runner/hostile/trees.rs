@@ -1,7 +1,7 @@
 //! A stick as its `tree.txt` describes it, with entries that no repository could hold.
 //!
 //! What comes in: lines of a kind, a name and more; `%XX` in a name is a byte. What goes out: the tree, below
-//! one folder. It makes what it is told and judges nothing.
+//! one folder. It makes what it is asked for and verifies nothing.
 
 use std::ffi::OsString;
 use std::fs;

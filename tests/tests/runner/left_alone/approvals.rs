@@ -1,4 +1,4 @@
-//! Requests that the centre does not believe, and orders that it cannot give.
+//! Requests that the centre does not accept, and orders that it cannot give.
 
 use std::fs;
 

@@ -41,7 +41,7 @@ fn file_server(folder: PathBuf) -> String {
             let head = format!(
                 "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
             );
-            // A client that left is none of its business.
+            // A client that left is ignored.
             drop(
                 stream
                     .write_all(head.as_bytes())
@@ -321,7 +321,7 @@ fn what_only_helm_fills_in_is_named_and_travels_where_a_policy_asks_that_charts_
         without.everything()
     );
     assert!(
-        without.stderr.contains("there is no `helm` here"),
+        without.stderr.contains("`helm` was not found"),
         "{}",
         without.everything()
     );
@@ -362,7 +362,7 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
             "1.2.3",
             "chart `other` is not in the index, which lists app",
         ),
-        ("app", "", "no version is named, and a bundle carries one"),
+        ("app", "", "no version is named, and a bundle contains one"),
         ("''", "1.2.3", "no chart is named"),
     ] {
         release(&fixture, &url, chart, version, "unused");

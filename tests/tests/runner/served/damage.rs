@@ -80,8 +80,8 @@ impl Site {
     /// What `status` says of stored files.
     #[track_caller]
     fn attention(&self) -> Vec<Value> {
-        let told = self.scene.agent(SITE, 0, &["status", "--output", "json"]);
-        let status = outhaul_tests::result(&told.stdout);
+        let reported = self.scene.agent(SITE, 0, &["status", "--output", "json"]);
+        let status = outhaul_tests::result(&reported.stdout);
         let all = status["attention"].as_array().cloned().unwrap_or_default();
         let of_content = |one: &Value| one["what"] == "content";
         all.into_iter().filter(of_content).collect()
@@ -90,9 +90,9 @@ impl Site {
     #[track_caller]
     fn names(&self, words: &[&str]) {
         let attention = self.attention();
-        let told = attention.first().unwrap_or(&Value::Null).to_string();
+        let reported = attention.first().unwrap_or(&Value::Null).to_string();
         for word in words {
-            assert!(told.contains(word), "{word}: {attention:?}");
+            assert!(reported.contains(word), "{word}: {attention:?}");
         }
     }
 
@@ -121,8 +121,12 @@ fn a_missing_layer_and_a_changed_payload_are_named_and_put_back() {
 
     fs::remove_file(&layer).unwrap();
     site.names(&[&name, &site.image, "missing", "`outhaul-agent apply`"]);
-    let told = site.scene.agent(SITE, 0, &["apply", "--who", "ann"]);
-    assert!(told.stdout.contains("put back"), "{}", told.everything());
+    let reported = site.scene.agent(SITE, 0, &["apply", "--who", "ann"]);
+    assert!(
+        reported.stdout.contains("put back"),
+        "{}",
+        reported.everything()
+    );
     Site::is_whole(&layer);
     assert_eq!(fs::metadata(&layer).unwrap().nlink(), 2, "one copy is kept");
     assert!(site.attention().is_empty());
@@ -148,12 +152,12 @@ fn a_missing_layer_and_a_changed_payload_are_named_and_put_back() {
     let mut reports = lines
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty());
-    let is_told = reports.any(|line| {
+    let is_reported = reports.any(|line| {
         let report = outhaul_signer::Envelope::from_json(line).unwrap();
         let text = String::from_utf8_lossy(report.unverified_payload()).into_owned();
         text.contains("observation") && text.contains("put back") && text.contains(&name)
     });
-    assert!(is_told, "no report says what was put back");
+    assert!(is_reported, "no report says what was put back");
 }
 
 #[test]
@@ -162,14 +166,22 @@ fn what_is_damaged_in_the_stored_copy_too_is_refused_and_an_import_of_the_same_b
     let layer = site.layer(1);
     damage(&layer);
     site.names(&[&site.image, "bytes were changed", "import bundle 1 again"]);
-    let told = site.scene.agent(SITE, 1, &["apply", "--who", "ann"]);
-    assert!(told.stderr.contains(&site.image), "{}", told.everything());
-    assert!(told.stderr.contains("import"), "{}", told.everything());
-    let told = site.scene.agent(SITE, 0, &["import", "stick"]);
+    let reported = site.scene.agent(SITE, 1, &["apply", "--who", "ann"]);
     assert!(
-        told.stdout.contains("brought back"),
+        reported.stderr.contains(&site.image),
         "{}",
-        told.everything()
+        reported.everything()
+    );
+    assert!(
+        reported.stderr.contains("import"),
+        "{}",
+        reported.everything()
+    );
+    let reported = site.scene.agent(SITE, 0, &["import", "stick"]);
+    assert!(
+        reported.stdout.contains("brought back"),
+        "{}",
+        reported.everything()
     );
     Site::is_whole(&layer);
     assert!(site.attention().is_empty());
@@ -181,10 +193,14 @@ fn what_is_damaged_in_the_stored_copy_too_is_refused_and_an_import_of_the_same_b
     let good = fs::read(&layer).unwrap();
     damage(&layer);
     site.names(&["bundle 1", "`rollback` to it is refused"]);
-    let told = site.scene.agent(SITE, 1, &["rollback", "--who", "ann"]);
-    assert!(told.stderr.contains(&site.image), "{}", told.everything());
+    let reported = site.scene.agent(SITE, 1, &["rollback", "--who", "ann"]);
+    assert!(
+        reported.stderr.contains(&site.image),
+        "{}",
+        reported.everything()
+    );
     let served = || fs::read_to_string(site.state("serve/active")).unwrap();
-    assert_eq!(served(), "2\n", "{}", told.everything());
+    assert_eq!(served(), "2\n", "{}", reported.everything());
 
     // Damaged in one place only: it is put back before the site goes back to it.
     fs::write(&layer, &good).unwrap();

@@ -1,4 +1,4 @@
-//! What was shipped once cannot be had any more: it is taken from the bundle that the stream shipped last.
+//! What was shipped once is not available any more: it is taken from the bundle that the stream shipped last.
 //!
 //! What comes in: a centre without its cache, its registry, a commit or its lock. What must come out: the next bundle,
 //! with what the sites have; a move only when it was asked for; and of what cannot travel its own finding.
@@ -22,8 +22,12 @@ fn an_image_that_nobody_has_any_more_comes_out_of_the_bundle_that_was_shipped_la
     push(&site.scene, &site.crane, &site.image, "second");
     fs::remove_file(site.scene.path("fleet/outhaul.lock")).unwrap();
     change_report(&site.scene);
-    let told = site.bundle(&[]);
-    assert!(!told.stderr.contains("updated:"), "{}", told.everything());
+    let reported = site.bundle(&[]);
+    assert!(
+        !reported.stderr.contains("updated:"),
+        "{}",
+        reported.everything()
+    );
     let lock = || fs::read_to_string(site.scene.path("fleet/outhaul.lock")).unwrap();
     assert_eq!(lock(), before);
 
@@ -46,18 +50,18 @@ fn an_image_that_nobody_has_any_more_comes_out_of_the_bundle_that_was_shipped_la
     fs::remove_dir_all(site.scene.path("cache")).unwrap();
     fs::remove_dir_all(site.scene.path("fleet/bundles")).unwrap();
     change_report(&site.scene);
-    let told = site.try_bundle(3, &[]);
+    let reported = site.try_bundle(3, &[]);
     for words in ["sites keep what they have", "`--update`", &site.image] {
         assert!(
-            told.stderr.contains(words),
+            reported.stderr.contains(words),
             "{words}: {}",
-            told.everything()
+            reported.everything()
         );
     }
     assert!(
-        !told.stderr.contains("nothing was before"),
+        !reported.stderr.contains("nothing was before"),
         "{}",
-        told.everything()
+        reported.everything()
     );
 }
 
@@ -122,12 +126,12 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
         "--out",
         "stick",
     ];
-    let told = scene.plane(1, "bundle", "dev", &keys);
+    let reported = scene.plane(1, "bundle", "dev", &keys);
     for words in ["`sub2`", OTHER, "submodule", "second", "not-collected"] {
         assert!(
-            told.stderr.contains(words),
+            reported.stderr.contains(words),
             "{words}: {}",
-            told.everything()
+            reported.everything()
         );
     }
     // The rest ships, and nothing is pinned that did not travel.
@@ -137,8 +141,12 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
 
     scene.git("other", &["rm", "--quiet", "--cached", "sub2"]);
     scene.git("other", &["commit", "--quiet", "-m", "without it"]);
-    let told = scene.plane(0, "bundle", "dev", &keys);
-    assert!(!told.stderr.contains("updated:"), "{}", told.everything());
+    let reported = scene.plane(0, "bundle", "dev", &keys);
+    assert!(
+        !reported.stderr.contains("updated:"),
+        "{}",
+        reported.everything()
+    );
     let commit = scene.git("other", &["rev-parse", "dev"]);
     assert!(lock().contains(&commit), "{}", lock());
 
@@ -151,24 +159,24 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
     scene.git("other", &["reflog", "expire", "--expire=now", "--all"]);
     scene.git("other", &["gc", "--quiet", "--prune=now"]);
     change_report(&scene);
-    let told = scene.plane(0, "bundle", "dev", &keys);
+    let reported = scene.plane(0, "bundle", "dev", &keys);
     let shown = scene.run("outhaul", 0, &["inspect", "stick/dev-store-3.outhaul"]);
     let line = format!("  repository  {OTHER}: refs/heads/dev at {}", &commit[..15]);
     assert!(
         shown.stdout.contains(&line),
         "{}{}",
-        told.everything(),
+        reported.everything(),
         shown.stdout
     );
     // Only an update moves it, and says so.
     let update = [&keys[..], &["--update"]].concat();
-    let told = scene.plane(0, "bundle", "dev", &update);
+    let reported = scene.plane(0, "bundle", "dev", &update);
     assert!(
-        told.stderr.contains(&format!(
+        reported.stderr.contains(&format!(
             "updated: {OTHER} refs/heads/dev from {commit} to "
         )),
         "{}",
-        told.everything()
+        reported.everything()
     );
 
     // A submodule again, in what is pinned, without the bundle that has it: the way out is named.
@@ -181,12 +189,12 @@ fn another_repository_s_submodule_is_one_assignment_s_finding_and_a_lost_commit_
     scene.git("other", &["reflog", "expire", "--expire=now", "--all"]);
     scene.git("other", &["gc", "--quiet", "--prune=now"]);
     fs::remove_dir_all(scene.path("fleet/bundles")).unwrap();
-    let told = scene.plane(1, "bundle", "dev", &keys);
+    let reported = scene.plane(1, "bundle", "dev", &keys);
     for words in ["`--update`", "sites keep what they have", OTHER] {
         assert!(
-            told.stderr.contains(words),
+            reported.stderr.contains(words),
             "{words}: {}",
-            told.everything()
+            reported.everything()
         );
     }
 }

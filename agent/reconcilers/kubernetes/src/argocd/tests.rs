@@ -1,5 +1,4 @@
 //! What Argo CD 3.2.11 wrote into its objects, and what is made of it.
-#![allow(clippy::unwrap_used)]
 use serde_json::json;
 
 use super::*;

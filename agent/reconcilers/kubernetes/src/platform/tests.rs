@@ -39,7 +39,7 @@ fn made(source: &Value, object: &Value) -> Follower {
 #[test]
 fn a_kustomization_that_is_ready_at_what_was_fetched_is_synced() {
     let seen = made(&source(ONE), &kustomization(ONE));
-    assert_eq!(seen.standing, Standing::Synced);
+    assert_eq!(seen.status, FollowerStatus::Synced);
     assert_eq!(seen.commit.as_deref(), Some(ONE));
     assert_eq!(seen.path.as_deref(), Some("store"));
     assert_eq!(seen.name, "Kustomization flux-system/platform");
@@ -48,23 +48,26 @@ fn a_kustomization_that_is_ready_at_what_was_fetched_is_synced() {
 #[test]
 fn another_revision_a_suspension_a_failure_and_an_old_verdict_have_their_own_names() {
     let seen = made(&source(TWO), &kustomization(ONE));
-    assert_eq!(seen.standing, Standing::OtherRevision);
+    assert_eq!(seen.status, FollowerStatus::OtherRevision);
     assert_eq!(seen.commit.as_deref(), Some(ONE));
     assert!(seen.message.contains(TWO), "{}", seen.message);
 
     let mut suspended = kustomization(ONE);
     suspended["spec"]["suspend"] = true.into();
-    assert_eq!(made(&source(ONE), &suspended).standing, Standing::Suspended);
+    assert_eq!(
+        made(&source(ONE), &suspended).status,
+        FollowerStatus::Suspended
+    );
 
     let mut old = kustomization(ONE);
     old["metadata"]["generation"] = 3.into();
-    assert_eq!(made(&source(ONE), &old).standing, Standing::Stale);
+    assert_eq!(made(&source(ONE), &old).status, FollowerStatus::Stale);
 
     let mut failed = kustomization(ONE);
     failed["status"]["conditions"][0]["status"] = "False".into();
     failed["status"]["conditions"][0]["message"] = "no such namespace".into();
     let seen = made(&source(ONE), &failed);
-    assert_eq!(seen.standing, Standing::Failing);
+    assert_eq!(seen.status, FollowerStatus::Failing);
     assert!(
         seen.message.contains("no such namespace"),
         "{}",
@@ -74,7 +77,7 @@ fn another_revision_a_suspension_a_failure_and_an_old_verdict_have_their_own_nam
     let mut nothing_applied = kustomization(ONE);
     nothing_applied["status"]["lastAppliedRevision"] = Value::Null;
     let seen = made(&source(ONE), &nothing_applied);
-    assert_eq!(seen.standing, Standing::OtherRevision);
+    assert_eq!(seen.status, FollowerStatus::OtherRevision);
     assert!(seen.message.contains("applied nothing"), "{}", seen.message);
 }
 
@@ -83,7 +86,10 @@ fn a_source_that_was_never_fetched_and_one_of_another_repository_show_nothing() 
     let mut unseen = source(ONE);
     unseen["status"] = json!({});
     let all = of_flux(&[unseen], &[], REPOSITORY);
-    assert_eq!((all[0].standing, &all[0].commit), (Standing::Stale, &None));
+    assert_eq!(
+        (all[0].status, &all[0].commit),
+        (FollowerStatus::Stale, &None)
+    );
     assert!(
         of_flux(
             &[source(ONE)],
@@ -103,7 +109,10 @@ fn a_release_from_the_repository_counts_and_shows_no_commit() {
     let seen = made(&source(ONE), &release);
     assert_eq!((seen.path, seen.commit), (None, None));
     release["spec"]["suspend"] = true.into();
-    assert_eq!(made(&source(ONE), &release).standing, Standing::Suspended);
+    assert_eq!(
+        made(&source(ONE), &release).status,
+        FollowerStatus::Suspended
+    );
 }
 
 fn application() -> Value {
@@ -119,25 +128,28 @@ fn application() -> Value {
 #[test]
 fn an_application_shows_the_commit_that_runs_and_not_the_one_that_is_wanted() {
     let seen = of_argocd(&[application()], REPOSITORY);
-    assert_eq!(seen[0].standing, Standing::Synced, "{seen:?}");
+    assert_eq!(seen[0].status, FollowerStatus::Synced, "{seen:?}");
     assert_eq!(seen[0].commit.as_deref(), Some(ONE));
 
     let mut out = application();
     out["status"]["sync"]["status"] = "OutOfSync".into();
     out["status"]["sync"]["revision"] = TWO.into();
     let seen = of_argocd(&[out], REPOSITORY);
-    assert_eq!(seen[0].standing, Standing::OtherRevision);
+    assert_eq!(seen[0].status, FollowerStatus::OtherRevision);
     assert_eq!(seen[0].commit.as_deref(), Some(ONE));
 
     let mut skipped = application();
     skipped["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     assert_eq!(
-        of_argocd(&[skipped], REPOSITORY)[0].standing,
-        Standing::Suspended
+        of_argocd(&[skipped], REPOSITORY)[0].status,
+        FollowerStatus::Suspended
     );
     let mut new = application();
     new["status"] = json!({});
-    assert_eq!(of_argocd(&[new], REPOSITORY)[0].standing, Standing::Stale);
+    assert_eq!(
+        of_argocd(&[new], REPOSITORY)[0].status,
+        FollowerStatus::Stale
+    );
 }
 
 #[test]

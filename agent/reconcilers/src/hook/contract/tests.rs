@@ -16,41 +16,44 @@ fn planned(items: &str) -> Result<Vec<HookItem>, String> {
 
 #[test]
 fn an_answer_that_does_not_hold_to_the_contract_is_refused_with_what_is_wrong() {
-    let told = refused(HookVerb::Ready, " \n");
-    assert!(told.contains("answered nothing to `ready`"), "{told}");
-    let told = refused(HookVerb::Plan, "I am not JSON");
+    let reported = refused(HookVerb::Ready, " \n");
     assert!(
-        told.contains("not understood") && told.contains("line 1"),
-        "{told}"
+        reported.contains("answered nothing to `ready`"),
+        "{reported}"
     );
-    let told = refused(
+    let reported = refused(HookVerb::Plan, "I am not JSON");
+    assert!(
+        reported.contains("not understood") && reported.contains("line 1"),
+        "{reported}"
+    );
+    let reported = refused(
         HookVerb::Plan,
         r#"{"protocol":"outhaul.dev/hook/v9","news":1}"#,
     );
     assert!(
-        told.contains("`outhaul.dev/hook/v9`") && told.contains(PROTOCOL),
-        "{told}"
+        reported.contains("`outhaul.dev/hook/v9`") && reported.contains(PROTOCOL),
+        "{reported}"
     );
     let with = |rest: &str| format!("{{\"protocol\":\"{PROTOCOL}\",{rest}}}");
-    let told = refused(HookVerb::Plan, &with("\"status\":\"ok\",\"news\":1"));
-    assert!(told.contains("unknown field `news`"), "{told}");
-    let told = refused(HookVerb::Apply, &with("\"status\":\"drifted\""));
+    let reported = refused(HookVerb::Plan, &with("\"status\":\"ok\",\"news\":1"));
+    assert!(reported.contains("unknown field `news`"), "{reported}");
+    let reported = refused(HookVerb::Apply, &with("\"status\":\"drifted\""));
     assert!(
-        told.contains("a status that this verb does not have"),
-        "{told}"
+        reported.contains("a status that this verb does not have"),
+        "{reported}"
     );
-    let told = refused(
+    let reported = refused(
         HookVerb::Apply,
         &with("\"status\":\"ok\",\"items\":[{\"item\":\"a\"}]"),
     );
-    assert!(told.contains("named by `plan`"), "{told}");
+    assert!(reported.contains("named by `plan`"), "{reported}");
     let step = "{\"item\":\"a\",\"status\":\"ok\"}";
     let many = vec![step; MAX_ITEMS + 1].join(",");
-    let told = refused(
+    let reported = refused(
         HookVerb::Apply,
         &with(&format!("\"status\":\"ok\",\"steps\":[{many}]")),
     );
-    assert!(told.contains("more than 1000"), "{told}");
+    assert!(reported.contains("more than 1000"), "{reported}");
 }
 
 /// As a program wrote it that did not look at what its steps came to.
@@ -63,10 +66,10 @@ fn a_verdict_that_its_steps_deny_is_refused_and_a_removal_is_reported_item_by_it
         HookAnswer::read(verb, answer.as_bytes()).unwrap()
     };
     for verb in [HookVerb::Apply, HookVerb::Observe, HookVerb::Health] {
-        let told = read(verb, "ok").agrees(verb).unwrap_err();
-        let word = verb.word();
+        let reported = read(verb, "ok").agrees(verb).unwrap_err();
+        let word = verb.as_str();
         assert_eq!(
-            told,
+            reported,
             format!("its answer to `{word}` is `ok`, but its step `b` failed (the step says no)")
         );
     }
@@ -100,13 +103,13 @@ fn an_item_has_a_name_that_leads_nowhere_else() {
         "a\\nb",
         &long,
     ] {
-        let told = planned(&format!("{{\"item\":\"{name}\"}}")).unwrap_err();
+        let reported = planned(&format!("{{\"item\":\"{name}\"}}")).unwrap_err();
         assert!(
-            told.contains("a name that no item may have"),
-            "{name}: {told}"
+            reported.contains("a name that no item may have"),
+            "{name}: {reported}"
         );
     }
-    let told = planned("{\"item\":\"a\"},{\"item\":\"b\"},{\"item\":\"a\"}").unwrap_err();
-    assert!(told.contains("`a` twice"), "{told}");
+    let reported = planned("{\"item\":\"a\"},{\"item\":\"b\"},{\"item\":\"a\"}").unwrap_err();
+    assert!(reported.contains("`a` twice"), "{reported}");
     assert!(planned("").unwrap_err().contains("names no item"));
 }

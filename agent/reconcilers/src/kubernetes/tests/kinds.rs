@@ -34,7 +34,7 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
         ["Namespace app", definition, "Press.example.org app/p"]
     );
 
-    // Its own status is believed, in its own words.
+    // Its own status is trusted, in its own words.
     let status = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "NoInk",
         "message": "the black ink is used up"}]}});
     let path = "/apis/example.org/v1/namespaces/app/presses/p";
@@ -62,12 +62,12 @@ fn a_kind_and_its_objects_come_together_and_go_in_order() {
         .create("/apis/example.org/v1/namespaces/app/presses", &theirs)
         .unwrap();
     let removed = fixture.remove();
-    let told: Vec<_> = removed
+    let reported: Vec<_> = removed
         .iter()
         .map(|(name, status, _)| (name.as_str(), status.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("Press.example.org app/p", "removed"),
             (definition, "skipped"),
@@ -129,14 +129,14 @@ fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
         .unwrap();
     let seen = fixture.observe(&files);
     assert_eq!(seen.status, ComplianceStatus::Drifted, "{seen:?}");
-    for told in [
+    for reported in [
         format!("{done:?}"),
         format!("{seen:?}"),
         format!("{:?}", fixture.memory.0),
     ] {
         assert!(
-            !told.contains("hunter2") && !told.contains("aHVudGVy"),
-            "{told}"
+            !reported.contains("hunter2") && !reported.contains("aHVudGVy"),
+            "{reported}"
         );
     }
 
@@ -146,6 +146,6 @@ fn a_sealed_value_is_in_the_clear_on_the_cluster_alone() {
         "metadata: {name: t}\nimmutable: \"yes\"",
     );
     let wrong = wrong.replace("stringData", "type: kubernetes.io/tls\nstringData");
-    let told = fixture.refused(&[("a.yaml", NAMESPACE), ("b.yaml", wrong.as_str())]);
-    assert!(!told.contains("hunter2"), "{told}");
+    let reported = fixture.refused(&[("a.yaml", NAMESPACE), ("b.yaml", wrong.as_str())]);
+    assert!(!reported.contains("hunter2"), "{reported}");
 }

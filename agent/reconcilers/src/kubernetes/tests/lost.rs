@@ -25,7 +25,7 @@ fn a_site_that_lost_its_inventory_goes_on_with_its_own_objects() {
     assert_eq!(fixture.remove()[0].1, "removed");
     assert!(fixture.map("ours").is_none());
 
-    // Who copied our annotation onto an object of their own keeps it.
+    // Who copied our annotation onto another object keeps it.
     let copied =
         json!({"metadata": {"name": "ours", "annotations": {ownership::ANNOTATION: "f/dev/one"}}});
     fixture
@@ -48,27 +48,27 @@ fn what_a_stream_may_not_ask_for_fails_its_assignment_alone() {
     let map = config_map("ours", "1");
     for seconds in ["0", "86401", "18446744073709551615"] {
         let settings = FORCE.replace("waitSeconds: 1", &format!("waitSeconds: {seconds}"));
-        let told = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
+        let reported = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
         assert!(
-            told.contains(&format!(
+            reported.contains(&format!(
                 "`spec.waitSeconds` is {seconds}; it may be 1 to 86400"
             )),
-            "{told}"
+            "{reported}"
         );
     }
     let bad = "kube-system/configmaps/victim?fieldManager=outhaul&force=true#";
     let settings = FORCE.replace("namespace: app", &format!("namespace: \"{bad}\""));
-    let told = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
-    assert!(told.contains("cannot be a name"), "{told}");
+    let reported = fixture.refused(&[("a.yaml", &settings), ("b.yaml", &map)]);
+    assert!(reported.contains("cannot be a name"), "{reported}");
     let victim = "/api/v1/namespaces/kube-system/configmaps/victim";
     assert!(fixture.server.get(victim).unwrap().is_none());
 
     let aliases = vec!["*a"; 300].join(", ");
     let bomb = format!("{map}x: &a {}\ny: [{aliases}]\n", "x".repeat(256 * 1024));
-    let told = fixture.refused(&[("b.yaml", &bomb)]);
+    let reported = fixture.refused(&[("b.yaml", &bomb)]);
     assert!(
-        told.contains("more than 64 MiB, aliases expanded"),
-        "{told}"
+        reported.contains("more than 64 MiB, aliases expanded"),
+        "{reported}"
     );
     fixture.apply(&[("a.yaml", FORCE), ("b.yaml", &map)]);
 }

@@ -18,7 +18,7 @@ fn what_the_server_refuses_is_reported_in_its_own_words_and_changes_nothing() {
     let with = |text: String| format!("{settings}---\n{text}");
     let good = config_map("good", "1");
     let files = |bad: &str| [("a.yaml", with(good.clone())), ("b.yaml", bad.to_owned())];
-    let mut told = |bad: &str| {
+    let mut reported = |bad: &str| {
         let files = files(bad);
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
         let message = fixture.refused(&files);
@@ -30,32 +30,32 @@ fn what_the_server_refuses_is_reported_in_its_own_words_and_changes_nothing() {
         message
     };
 
-    let missing = told("apiVersion: example.org/v1\nkind: Press\nmetadata: {name: p}\n");
+    let missing = reported("apiVersion: example.org/v1\nkind: Press\nmetadata: {name: p}\n");
     assert!(
         missing.contains("the cluster has no kind `Press` in `example.org/v1`"),
         "{missing}"
     );
-    let invalid = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {key: 7}\n");
+    let invalid = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {key: 7}\n");
     assert!(
         invalid.contains("ConfigMap app/x`: the API server refuses: "),
         "{invalid}"
     );
-    let typo = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndta: {key: a}\n");
+    let typo = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndta: {key: a}\n");
     assert!(
         typo.contains(".dta: field not declared in schema"),
         "{typo}"
     );
-    let nowhere = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: gone}\n");
+    let nowhere = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: gone}\n");
     assert!(
         nowhere.contains("namespaces \"gone\" not found"),
         "{nowhere}"
     );
-    let twice = told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n");
+    let twice = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n");
     assert!(
         twice.contains("`ConfigMap app/good` is there twice"),
         "{twice}"
     );
-    let text = told("hello\n");
+    let text = reported("hello\n");
     assert!(
         text.contains("`one/b.yaml`, line 1: it has no `apiVersion`"),
         "{text}"
@@ -198,21 +198,21 @@ fn a_token_that_has_expired_is_named_as_such() {
         .create(accounts, &json!({"metadata": {"name": "agent"}}))
         .unwrap();
     let uid = account["metadata"]["uid"].as_str().unwrap().to_owned();
-    let mut told = |expires| {
+    let mut reported = |expires| {
         let token = account_token(&fixture, &uid, expires);
         fixture.kubeconfig = fixture
             .server
             .kubeconfig_with("account", &format!("token: {token}"));
-        let told = fixture.blocked(&[("a.yaml", NAMESPACE)]);
-        assert!(!told.contains(&token), "{told}");
-        told
+        let reported = fixture.blocked(&[("a.yaml", NAMESPACE)]);
+        assert!(!reported.contains(&token), "{reported}");
+        reported
     };
-    let good = told(40_000_000_000);
+    let good = reported(40_000_000_000);
     assert!(
         good.contains("User \"system:serviceaccount:app:agent\" cannot get resource"),
         "{good}"
     );
-    let expired = told(1_700_000_000);
+    let expired = reported(1_700_000_000);
     assert!(
         expired.contains("the API server refuses: Unauthorized"),
         "{expired}"

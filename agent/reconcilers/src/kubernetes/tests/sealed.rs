@@ -28,17 +28,17 @@ fn a_sealed_value_in_the_name_of_an_object_is_refused_and_shown_nowhere() {
     ] {
         let text = map(&head);
         let files = [("a.yaml", FORCE), ("b.yaml", text.as_str())];
-        let told = fixture.refused(&files);
-        assert!(told.contains("a sealed value cannot be part of"), "{told}");
-        assert!(!told.contains(SECRET), "{told}");
+        let reported = fixture.refused(&files);
+        assert!(reported.contains("a sealed value cannot be part of"), "{reported}");
+        assert!(!reported.contains(SECRET), "{reported}");
         let seen = fixture.observe(&files);
         assert!(seen.message.contains("a sealed value cannot"), "{seen:?}");
         let desired = fixture.desired(&files);
         let health = fixture
             .reconciler()
             .health(&desired, &[], &Heartbeat::default());
-        let told = format!("{:?}", health.unwrap().unwrap());
-        assert!(told.contains("a sealed value cannot") && !told.contains(SECRET));
+        let reported = format!("{:?}", health.unwrap().unwrap());
+        assert!(reported.contains("a sealed value cannot") && !reported.contains(SECRET));
     }
     assert!(fixture.memory.0.is_empty());
     // Anywhere else it is opened, also where its text happens to be a part of a name.
@@ -74,10 +74,10 @@ fn what_keeps_a_site_from_applying_is_reported_without_what_was_sealed() {
     let (code, answer) = fixture.server.ask("PATCH", &by_hand, body).unwrap();
     assert_eq!(code, 200, "{answer}");
     // The server names the field by the sealed value: an error of the site, for journal and status.
-    let told = fixture.blocked(&[("a.yaml", &settings), ("b.yaml", &two)]);
-    assert!(told.contains("conflict with \"kubectl-edit\""), "{told}");
-    assert!(told.contains("[name=\"[sealed]\"].value"), "{told}");
-    assert!(!told.contains(SECRET), "{told}");
+    let reported = fixture.blocked(&[("a.yaml", &settings), ("b.yaml", &two)]);
+    assert!(reported.contains("conflict with \"kubectl-edit\""), "{reported}");
+    assert!(reported.contains("[name=\"[sealed]\"].value"), "{reported}");
+    assert!(!reported.contains(SECRET), "{reported}");
 }
 
 #[test]

@@ -21,13 +21,13 @@ fn two_sites_that_share_a_cluster_are_a_named_conflict_and_fight_for_nothing() {
     fixture.site = "store-2";
     fixture.drift = DriftPolicy::Correct;
     for settings in [&refuse, &force] {
-        let told = fixture.blocked(&[("a.yaml", settings), ("b.yaml", &two)]);
+        let reported = fixture.blocked(&[("a.yaml", settings), ("b.yaml", &two)]);
         for words in [
             "`ConfigMap app/ours` belongs to the site `store-1` (assignment `f/dev/one`): two sites share this cluster",
             "help: a cluster belongs to one site",
             SITE,
         ] {
-            assert!(told.contains(words), "{told}");
+            assert!(reported.contains(words), "{reported}");
         }
         assert_eq!(fixture.map("ours").unwrap(), before);
     }
@@ -45,10 +45,10 @@ fn two_sites_that_share_a_cluster_are_a_named_conflict_and_fight_for_nothing() {
     let files = [("a.yaml", refuse.as_str()), ("b.yaml", one.as_str())];
     let seen = fixture.observe(&files);
     assert_eq!(seen.status, ComplianceStatus::Drifted);
-    let told = &seen.steps[0].message;
+    let reported = &seen.steps[0].message;
     assert!(
-        told.contains("the site `store-2` applied it since"),
-        "{told}"
+        reported.contains("the site `store-2` applied it since"),
+        "{reported}"
     );
     assert!(fixture.blocked(&files).contains("site `store-2`"));
     let removed = fixture.remove();

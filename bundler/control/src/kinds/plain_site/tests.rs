@@ -46,7 +46,7 @@ fn file(text: &str) -> Arc<SourceFile> {
     })
 }
 
-/// The parts of `text` that need the parser; all of it, where that cannot be told.
+/// The parts of `text` that need the parser; all of it, where that cannot be known.
 fn others(text: &str) -> Vec<Range<usize>> {
     let mut others = Vec::new();
     let certain = parts(text, &mut |part| {
@@ -61,8 +61,8 @@ fn others(text: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// Reads `text` by the parser alone, by parts, and without sites: the same is found and told, but for
-/// sites that are passed over.
+/// Reads `text` by the parser alone, by parts, and without sites: the same is found and reported, but for
+/// sites that are skipped.
 fn the_same_three_times(text: &str) -> Result<(), TestCaseError> {
     let file = file(text);
     let [mut of_whole, mut of_all, mut of_others] = [(); 3].map(|()| Diagnostics::new());

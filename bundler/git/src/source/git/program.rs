@@ -198,7 +198,7 @@ pub(super) fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Reads at most `most` bytes in a thread of its own, and lets go of the pipe then.
+/// Reads at most `most` bytes in a separate thread, and lets go of the pipe then.
 fn reader(from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

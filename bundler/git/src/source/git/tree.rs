@@ -32,7 +32,7 @@ struct Entry {
 
 impl Repository {
     /// Hands the files below `path` of `commit` that `wanted` accepts to `take`, sorted by path, and says
-    /// which links and submodules there are; `None` when that is no folder.
+    /// which links and submodules there are; `None` when that is not a folder.
     pub(in super::super) fn each<E: From<SourceError>>(
         &self,
         commit: &str,
@@ -50,8 +50,8 @@ impl Repository {
         Ok(Some(listed.skipped))
     }
 
-    /// What lies below `path` of `commit`; `None` when that is no folder. Every file is read: whoever can push
-    /// may have pushed a tree whose files are no files.
+    /// What lies below `path` of `commit`; `None` when that is not a folder. Every file is read: whoever can push
+    /// may have pushed a tree whose files are not files.
     pub(in super::super) fn names(
         &self,
         commit: &str,

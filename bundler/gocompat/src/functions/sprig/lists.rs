@@ -1,7 +1,7 @@
 //! Lists: any slice goes in, `[]interface{}` comes out.
 //!
 //! In: lists and items. Out: new lists; the argument is never changed.
-//! What is no list is a panic in sprig and an error here, in sprig's words.
+//! What is not a list is a panic in sprig and an error here, in sprig's words.
 
 use crate::functions::args::{any, list_of};
 use crate::functions::{Env, Function, Ty};

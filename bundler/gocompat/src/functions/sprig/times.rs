@@ -1,7 +1,7 @@
 //! Dates of fixed instants in named zones.
 //!
 //! In: a time, or seconds since 1970, a Go layout, a zone. Out: text or a time.
-//! What is no instant means "now" in sprig; here it is refused, because there is no clock.
+//! What is not an instant means "now" in sprig; here it is refused, because there is no clock.
 
 use crate::functions::args::{any, string, time, utf8};
 use crate::functions::{Env, Function, Ty};

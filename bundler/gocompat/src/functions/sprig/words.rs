@@ -167,7 +167,7 @@ fn swap_case(whole: &str) -> String {
     out
 }
 
-/// goutils reads every byte as a character of its own.
+/// goutils reads every byte as a separate character.
 fn no_space(env: &Env<'_>, whole: &[u8]) -> RuntimeResult<Value> {
     env.budget.bytes(whole.len().saturating_mul(2))?;
     if !whole.iter().any(|byte| is_space(char::from(*byte))) {

@@ -1,6 +1,6 @@
 //! Precedence, conflicts and ambiguities, as a platform engineer meets them.
 
-use super::super::tests::{composed, config, load, plane, told};
+use super::super::tests::{composed, config, load, plane, printed};
 use super::*;
 
 fn policy(spec: &str) -> String {
@@ -170,7 +170,7 @@ fn what_could_never_mean_anything_is_refused() {
         "precedense: name",
     ]
     .iter()
-    .map(|spec| told(&load(&(container.clone() + &policy(spec))).unwrap_err()))
+    .map(|spec| printed(&load(&(container.clone() + &policy(spec))).unwrap_err()))
     .collect();
     insta::assert_snapshot!(all.join("\n"));
 }
@@ -179,7 +179,7 @@ fn what_could_never_mean_anything_is_refused() {
 fn two_policies_are_one_too_many() {
     let second = policy("precedence: name").replace("name: house", "name: other");
     let text = policy("precedence: specificity") + &second;
-    insta::assert_snapshot!(told(&load(&text).unwrap_err()));
+    insta::assert_snapshot!(printed(&load(&text).unwrap_err()));
 }
 
 #[test]
@@ -187,5 +187,5 @@ fn priorities_are_checked_when_they_count() {
     let text = config("a", "region: west, outhaul.dev/priority: high", "A: '1'")
         + &config("b", "region: west, outhaul.dev/priority: '2'", "A: '1'")
         + &policy("precedence: priority, priorities: [b]");
-    insta::assert_snapshot!(told(&load(&text).unwrap_err()));
+    insta::assert_snapshot!(printed(&load(&text).unwrap_err()));
 }

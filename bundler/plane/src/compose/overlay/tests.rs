@@ -21,7 +21,7 @@ fn composition(plane: &ControlPlane) -> Composition {
 fn overlays(plane: &ControlPlane) -> Vec<(Vec<String>, String)> {
     let made = composition(plane);
     assert!(made.failures.is_empty(), "{:?}", made.failures);
-    let told = |overlay: &super::super::Overlay| {
+    let printed = |overlay: &super::super::Overlay| {
         let level = overlay
             .composed
             .values
@@ -32,10 +32,10 @@ fn overlays(plane: &ControlPlane) -> Vec<(Vec<String>, String)> {
         let sites = overlay.sites.iter().cloned().collect();
         (sites, level.as_str().unwrap().to_owned())
     };
-    made.overlays.values().flatten().map(told).collect()
+    made.overlays.values().flatten().map(printed).collect()
 }
 
-fn told(sites: &[&str], level: &str) -> (Vec<String>, String) {
+fn printed(sites: &[&str], level: &str) -> (Vec<String>, String) {
     (
         sites.iter().map(ToString::to_string).collect(),
         level.to_owned(),
@@ -56,9 +56,9 @@ fn sites_get_what_their_name_their_ring_and_their_labels_ask_for() {
     assert_eq!(
         overlays(&plane(&text)),
         [
-            told(&["press-1"], "one"),
-            told(&["press-2"], "first"),
-            told(&["press-3", "press-4"], "north"),
+            printed(&["press-1"], "one"),
+            printed(&["press-2"], "first"),
+            printed(&["press-3", "press-4"], "north"),
         ]
     );
 }
@@ -82,7 +82,7 @@ fn precedence_is_that_of_all_containers_and_not_that_of_sites() {
     let policy = "---\napiVersion: outhaul.dev/v1alpha1\nkind: CompositionPolicy\nmetadata: {name: house}\n\
                   spec: {precedence: specificity}\n";
     let specific = by_name.replace("site: press-1", "site: press-1, region: west") + policy;
-    assert_eq!(overlays(&plane(&specific)), [told(&["press-1"], "site")]);
+    assert_eq!(overlays(&plane(&specific)), [printed(&["press-1"], "site")]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_site_is_reported_with_its_name() {
     let plane = load(&text).unwrap();
     let made = composition(&plane);
     assert!(made.assignments.is_empty());
-    let failures: Vec<String> = made.failures.values().map(tests::told).collect();
+    let failures: Vec<String> = made.failures.values().map(tests::printed).collect();
     insta::assert_snapshot!(failures.join("\n"));
 }
 

@@ -36,7 +36,7 @@ pub fn errors(values: &GoValue, schema: &str) -> Result<Vec<String>, String> {
 /// The draft of a document, if it is a schema at all to Kalypso's validator.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it is not one.
 pub(super) fn draft(document: &Value) -> Result<Draft, String> {
     document::check(document).map(|schema| schema.draft)
 }

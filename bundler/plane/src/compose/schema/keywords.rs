@@ -12,7 +12,7 @@ pub(super) enum Holds<'v> {
     One(&'v Value),
     /// One after the other.
     List(&'v [Value]),
-    /// By names that are no keywords.
+    /// By names that are not keywords.
     Named(&'v Map<String, Value>),
     /// None.
     Nothing,

@@ -67,12 +67,12 @@ fn render_with(name: &str, data: &TemplateData) -> Result<String, String> {
         name: "t".into(),
         text: name.into(),
     });
-    let spot = Spanned {
+    let spanned = Spanned {
         value: name.to_owned(),
         location: Location::new(&file, 0..name.len()),
     };
     let rendered = engines.render(
-        &spot,
+        &spanned,
         builtin::find(name).unwrap().kind,
         data.view(),
         &mut Shared::default(),
@@ -363,8 +363,8 @@ fn what_is_sealed_goes_into_the_secret_and_nowhere_else() {
     assert!(render("env-file", &config).ends_with(&format!("\nPASSWORD='{SEALED}'\n")));
     assert!(render("properties", &config).ends_with(&format!("PASSWORD={SEALED}\n")));
     for refuses in ["config-map", "symphony-catalog"] {
-        let told = render_with(refuses, &data(config.clone())).unwrap_err();
-        assert!(told.contains("`PASSWORD` is sealed"), "{told}");
+        let reported = render_with(refuses, &data(config.clone())).unwrap_err();
+        assert!(reported.contains("`PASSWORD` is sealed"), "{reported}");
     }
 }
 
@@ -372,9 +372,9 @@ fn what_is_sealed_goes_into_the_secret_and_nowhere_else() {
 fn what_is_sealed_inside_a_list_is_refused() {
     let list = GoValue::List(vec![GoValue::Str(SEALED.into())]);
     for refuses in ["secret", "env-file", "properties"] {
-        let told =
+        let reported =
             render_with(refuses, &data([("LIST".to_owned(), list.clone())].into())).unwrap_err();
-        assert!(told.contains("give it a key of its own"), "{told}");
+        assert!(reported.contains("give it a key of its own"), "{reported}");
     }
 }
 
@@ -397,8 +397,11 @@ fn a_key_that_the_format_does_not_take_is_refused_by_name() {
         ("env-file", "1X"),
         ("env-file", "A-B"),
     ] {
-        let told = render_with(name, &data(of(&[(key, "x")]))).unwrap_err();
-        assert!(told.contains(&format!("`{key}` cannot be")), "{told}");
+        let reported = render_with(name, &data(of(&[(key, "x")]))).unwrap_err();
+        assert!(
+            reported.contains(&format!("`{key}` cannot be")),
+            "{reported}"
+        );
     }
 }
 
@@ -433,10 +436,10 @@ fn long_names_are_cut_and_stay_two() {
 fn a_name_that_kubernetes_does_not_take_is_refused() {
     let mut data = data(BTreeMap::new());
     data.namespace = "dev-edge.eu-hello".into();
-    let told = render_with("namespace", &data).unwrap_err();
+    let reported = render_with("namespace", &data).unwrap_err();
     assert!(
-        told.contains("`dev-edge.eu-hello` cannot be a name in Kubernetes"),
-        "{told}"
+        reported.contains("`dev-edge.eu-hello` cannot be a name in Kubernetes"),
+        "{reported}"
     );
 }
 

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 pub enum Names {
     /// One key.
     Key(String),
-    /// All of it, or what cannot be told from the text.
+    /// All of it, or what cannot be known from the text.
     Whole,
 }
 
 /// One mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
+pub struct KeyReference {
     /// Line in the text, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -30,7 +30,7 @@ pub struct Reference {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
     /// In the order of the text.
-    pub all: Vec<Reference>,
+    pub all: Vec<KeyReference>,
     /// Lines that begin inside an action or comment.
     pub lines_inside: BTreeSet<usize>,
     /// Whether the data as a whole (`.` or `$`) is handed to a function: then any key may be used.
@@ -71,7 +71,7 @@ impl References {
             let names = names(&action[..at], &action[from..]);
             let place = start + at;
             let line_start = text[..place].rfind('\n').map_or(0, |at| at + 1);
-            self.all.push(Reference {
+            self.all.push(KeyReference {
                 line: line_of(text, place),
                 column: text[line_start..place].chars().count() + 1,
                 names,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn keys(text: &str) -> Vec<String> {
-        let name = |reference: Reference| match reference.names {
+        let name = |reference: KeyReference| match reference.names {
             Names::Key(key) => key,
             Names::Whole => "*".into(),
         };

@@ -1,4 +1,4 @@
-//! Placement: the laws of choosing, and what people are told about what was not chosen.
+//! Placement: the laws of choosing, and what is reported to people about what was not chosen.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ fn every_rejection_says_why() {
          policy: picky {{}} {{}} {{required: [{{labelSelector: {{matchLabels: {{disk: nvme}}}}}}, {{labelSelector: {{matchLabels: {{zone: west}}}}}}]}}\n"
     );
     let plane = plane(&text);
-    let mut told = String::new();
+    let mut reported = String::new();
     for cluster_type in plane.cluster_types.values() {
         for verdict in explain::explain(
             &plane,
@@ -115,20 +115,20 @@ fn every_rejection_says_why() {
             &plane.targets["t"],
             Some(cluster_type),
         ) {
-            let _ = writeln!(told, "{} {}", cluster_type.name, verdict.policy);
+            let _ = writeln!(reported, "{} {}", cluster_type.name, verdict.policy);
             if let Some(weight) = &verdict.weight {
-                let _ = writeln!(told, "    {}", weight.sentence());
+                let _ = writeln!(reported, "    {}", weight.sentence());
             }
             for miss in &verdict.misses {
-                let _ = writeln!(told, "  - {}", miss.sentence());
+                let _ = writeln!(reported, "  - {}", miss.sentence());
             }
         }
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]
-fn what_meets_nothing_is_doubted() {
+fn what_meets_nothing_is_linted() {
     let text = format!(
         "{FLEET}taint: ml-only {{gpu: 'yes'}} dedicated=ml:NoSchedule\n\
          taint: typo {{zone: noth}} a=b:NoSchedule\n\

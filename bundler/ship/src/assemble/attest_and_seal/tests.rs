@@ -183,9 +183,9 @@ fn a_sealed_bundle_gives_its_readers_everything_and_others_nothing() {
     let keys = Keys(Identities::new(vec![other.clone()]));
     let error = opened(&mut sealed, &keys).unwrap_err();
     assert_eq!(error.rule(), "recipient");
-    let told = error.to_string();
+    let reported = error.to_string();
     for part in ["`press-7`", "`stage-press`", &other.recipient().id()] {
-        assert!(told.contains(part), "{told}");
+        assert!(reported.contains(part), "{reported}");
     }
     for blob in &sealed.index.blobs {
         let bytes = std::fs::read(blob_path(&sealed.spool, blob)).unwrap();

@@ -1,4 +1,4 @@
-//! The text of a pull request: what is told without a difference, and that it fits.
+//! The text of a pull request: what is reported without a difference, and that it fits.
 
 use outhaul_bundle::index::Source;
 
@@ -100,7 +100,7 @@ fn a_text_without_an_end_is_cut_and_says_so() {
     let text = body_of(400, &plan, &Ok(difference));
     assert!(text.len() < 65_536, "{}", text.len());
     assert!(text.contains("sections were left out**"), "{text}");
-    // What was rendered from what is told all the same.
+    // What was rendered from what is reported all the same.
     assert!(text.contains("- `main`: `bbbb"), "{text}");
     assert!(text.contains("- and 352 more, all of them in"), "{text}");
 }

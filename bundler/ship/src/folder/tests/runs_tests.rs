@@ -10,7 +10,7 @@ use super::super::write_rendering::ReusedOutput;
 use super::*;
 use outhaul_control::ControlPlane;
 use outhaul_plane::compose::Mode;
-#[path = "../../../../plane/src/render/memory/edits.rs"]
+#[path = "../../../../plane/src/render/incremental/edits.rs"]
 mod edits;
 
 use edits::{Edit, add_site, add_target, apply, edit, plane, snapshot as edited};
@@ -206,7 +206,7 @@ fn what_did_not_change_is_neither_rendered_nor_written() {
     let one = fixture.plane.configs.get_mut("config-0").unwrap();
     one.data
         .values_mut()
-        .for_each(|spot| spot.value = "second".into());
+        .for_each(|spanned| spanned.value = "second".into());
     assert_eq!(fixture.run("again", false), Ok(12));
     let second = inodes(&out);
     let other: BTreeSet<&String> = first
@@ -286,7 +286,7 @@ fn changes_that_lie_far_apart_leave_the_other_folders_in_place() {
     let one = fixture.plane.configs.get_mut("config-2").unwrap();
     one.data
         .values_mut()
-        .for_each(|spot| spot.value = "second".into());
+        .for_each(|spanned| spanned.value = "second".into());
     assert_eq!(fixture.run("again", false), Ok(4 * 23));
     let after = (
         folder("line-1"),

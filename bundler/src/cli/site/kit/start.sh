@@ -148,7 +148,7 @@ main() {
         echo "bundles of $stick:"
         agent import "$stick" || worst=$?
     else
-        echo "there is no bundle in $stick: nothing is applied until one comes"
+        echo "no bundle found in $stick: nothing is applied until one comes"
     fi
     echo "reports to $stick:"
     agent export "$stick" || {

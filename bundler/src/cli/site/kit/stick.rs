@@ -80,7 +80,7 @@ pub(super) fn packages(paths: &[PathBuf]) -> Result<Vec<Package>, Failure> {
             .map_err(outhaul_kit::durable::at("read", path))
             .map_err(|error| Failure::file(&error))?;
         if head != ARCHIVE {
-            return Err(refused(path, "is no Debian package"));
+            return Err(refused(path, "is not a Debian package"));
         }
         if found.iter().any(|other| other.name == name) {
             return Err(refused(path, "is given twice"));

@@ -1,7 +1,7 @@
 //! Whether a document is a schema at all, by the rules of Kalypso's validator.
 //!
 //! What comes in: a JSON document. What goes out: its [`Schema`], or the first thing that is wrong with
-//! it. The rules are not those of JSON Schema's meta schema: some are laxer, some (`2.0` is no length,
+//! it. The rules are not those of JSON Schema's meta schema: some are laxer, some (`2.0` is not a length,
 //! `exclusiveMinimum: true` needs a `minimum`) are stricter, and each draft has its own. It fetches
 //! nothing: a reference to another document is an error.
 
@@ -47,7 +47,7 @@ impl<'d> Schema<'d> {
         }
         let pointer = texts::url(reference)?.fragment;
         let pointer = String::from_utf8(pointer).ok()?;
-        // What is no pointer is passed over, and the whole document stays.
+        // What is not a pointer is skipped, and the whole document stays.
         if pointer.starts_with('/') {
             self.root.pointer(&pointer)
         } else {
@@ -212,7 +212,7 @@ impl<'d> Walk<'d> {
                 self.list(key, list)?;
             }
         }
-        // Here a boolean is no schema, and good in every draft.
+        // Here a boolean is not a schema, and good in every draft.
         for key in ["additionalProperties", "additionalItems"] {
             if let Some(inner) = map.get(key).filter(|inner| !inner.is_boolean()) {
                 self.enter(&[key], inner)?;

@@ -1,7 +1,7 @@
 //! What came of a validation, and values as its words have them.
 //!
 //! What comes in: violations, one after another. What goes out: all of them, with the score by which the
-//! best of several alternatives is chosen. It judges nothing.
+//! best of several alternatives is chosen. It checks nothing.
 
 use std::collections::BTreeSet;
 

@@ -51,8 +51,8 @@ fn what_is_no_schema_is_refused() {
 #[test]
 fn words_that_a_draft_does_not_have_say_nothing_in_it() {
     let schema = r#"{"properties": {"a": {"const": "b"}}}"#;
-    let told = vec!["- a: a does not match: \"b\"\n".to_owned()];
-    assert_eq!(said("a: x", schema), Ok(told));
+    let printed = vec!["- a: a does not match: \"b\"\n".to_owned()];
+    assert_eq!(said("a: x", schema), Ok(printed));
     let old = schema.replacen(
         '{',
         r#"{"$schema": "http://json-schema.org/draft-04/schema", "#,
@@ -64,21 +64,21 @@ fn words_that_a_draft_does_not_have_say_nothing_in_it() {
 #[test]
 fn the_branch_that_has_most_of_what_is_required_is_reported() {
     let schema = r#"{"anyOf": [{"required": ["z"]}, {"required": ["a", "b", "y"]}]}"#;
-    let told = [
+    let printed = [
         "- (root): Must validate at least one schema (anyOf)\n",
         "- (root): y is required\n",
     ];
-    assert_eq!(said("a: x\nb: x", schema).unwrap(), told);
+    assert_eq!(said("a: x\nb: x", schema).unwrap(), printed);
 }
 
 #[test]
 fn equal_items_are_reported_with_the_last_one_before() {
     let schema = r#"{"properties": {"a": {"uniqueItems": true}}}"#;
-    let told = [
+    let printed = [
         "- a: array items[0,1] must be unique\n",
         "- a: array items[1,2] must be unique\n",
     ];
-    assert_eq!(said("a: [<, <, <]", schema).unwrap(), told);
+    assert_eq!(said("a: [<, <, <]", schema).unwrap(), printed);
 }
 
 #[test]

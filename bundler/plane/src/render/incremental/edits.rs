@@ -27,7 +27,7 @@ fn location() -> Location {
     Location::new(&file, 0..0)
 }
 
-fn spot(text: impl Into<String>) -> Spanned<String> {
+fn spanned(text: impl Into<String>) -> Spanned<String> {
     Spanned {
         value: text.into(),
         location: location(),
@@ -41,7 +41,7 @@ fn template(name: &str, kind: TemplateType, texts: &[&str]) -> Template {
         kind,
         content_type: None,
         reconciler: None,
-        manifests: texts.iter().map(|text| spot(*text)).collect(),
+        manifests: texts.iter().map(|text| spanned(*text)).collect(),
         location: location(),
     }
 }
@@ -108,9 +108,9 @@ fn add_cluster_type(plane: &mut ControlPlane, number: usize, region: usize) {
     let one = ClusterType {
         name: format!("line-{number}"),
         labels: BTreeMap::from([("region".into(), format!("r{region}"))]),
-        reconciler: spot("flux"),
-        namespace_service: spot("default"),
-        config_type: Some(spot("config")),
+        reconciler: spanned("flux"),
+        namespace_service: spanned("default"),
+        config_type: Some(spanned("config")),
         ..cluster_type()
     };
     plane.cluster_types.insert(one.name.clone(), one);
@@ -152,26 +152,29 @@ pub fn add_target(plane: &mut ControlPlane, number: usize, tier: usize) {
 /// A container with one of the labels that containers have.
 fn add_container(plane: &mut ControlPlane, number: usize, label: usize, value: &str) {
     let of = number % 4;
-    let mut labels = BTreeMap::from([("platform-config".to_owned(), spot("true"))]);
+    let mut labels = BTreeMap::from([("platform-config".to_owned(), spanned("true"))]);
     match label % 11 {
-        0 => drop(labels.insert("cluster-type".into(), spot(format!("line-{of}")))),
-        1 => drop(labels.insert("region".into(), spot(format!("r{}", of % 2)))),
-        2 => drop(labels.insert("workload".into(), spot(format!("app-{of}")))),
-        3 => drop(labels.insert("tier".into(), spot(format!("t{}", of % 2)))),
-        4 => drop(labels.insert("deployment-target".into(), spot(format!("app-{of}-live")))),
-        5 => drop(labels.insert("nobody".into(), spot("x"))),
-        6 => drop(labels.insert("site".into(), spot(format!("site-{of}")))),
-        7 => drop(labels.insert("hall".into(), spot(format!("h{}", of % 2)))),
+        0 => drop(labels.insert("cluster-type".into(), spanned(format!("line-{of}")))),
+        1 => drop(labels.insert("region".into(), spanned(format!("r{}", of % 2)))),
+        2 => drop(labels.insert("workload".into(), spanned(format!("app-{of}")))),
+        3 => drop(labels.insert("tier".into(), spanned(format!("t{}", of % 2)))),
+        4 => drop(labels.insert(
+            "deployment-target".into(),
+            spanned(format!("app-{of}-live")),
+        )),
+        5 => drop(labels.insert("nobody".into(), spanned("x"))),
+        6 => drop(labels.insert("site".into(), spanned(format!("site-{of}")))),
+        7 => drop(labels.insert("hall".into(), spanned(format!("h{}", of % 2)))),
         8 => {
-            labels.insert("ring".into(), spot(format!("g{}", of % 2)));
-            labels.insert("region".into(), spot(format!("r{}", of % 2)));
+            labels.insert("ring".into(), spanned(format!("g{}", of % 2)));
+            labels.insert("region".into(), spanned(format!("r{}", of % 2)));
         }
         _ => {}
     }
     let one = ConfigContainer {
         name: format!("config-{number}"),
         labels,
-        data: BTreeMap::from([(format!("KEY_{}", number % 3), spot(value))]),
+        data: BTreeMap::from([(format!("KEY_{}", number % 3), spanned(value))]),
         location: location(),
     };
     plane.configs.insert(one.name.clone(), one);
@@ -181,7 +184,7 @@ pub fn add_site(plane: &mut ControlPlane, number: usize, kind: usize) {
     let one = Site {
         name: format!("site-{number}"),
         labels: BTreeMap::from([("hall".into(), format!("h{}", kind % 3))]),
-        cluster_type: spot(format!("line-{}", kind % 4)),
+        cluster_type: spanned(format!("line-{}", kind % 4)),
         ring: kind.is_multiple_of(2).then(|| format!("g{}", number % 2)),
         public_key: None,
         location: location(),
@@ -240,8 +243,8 @@ pub fn apply(plane: &mut ControlPlane, edit: Edit) {
         Edit::Value(at, value) => {
             let name = nth(&plane.configs, at);
             let one = name.and_then(|name| plane.configs.get_mut(&name));
-            for spot in one.into_iter().flat_map(|one| one.data.values_mut()) {
-                spot.value = format!("value {value}");
+            for spanned in one.into_iter().flat_map(|one| one.data.values_mut()) {
+                spanned.value = format!("value {value}");
             }
         }
         Edit::Container(number, label, value) => {

@@ -110,7 +110,7 @@ fn only_what_a_change_can_reach_is_rendered() {
         let one = plane.configs.get_mut(container).unwrap();
         one.data
             .values_mut()
-            .for_each(|spot| spot.value = "second".into());
+            .for_each(|spanned| spanned.value = "second".into());
         let rendered = counted(&mut memory, &plane, mode).1;
         assert_eq!(rendered, reached, "{container}");
     }
@@ -122,17 +122,17 @@ fn only_what_a_change_can_reach_is_rendered() {
 #[test]
 fn all_that_is_rendered_is_reported() {
     let plane = plane();
-    let told = std::sync::Mutex::new((0, 0));
+    let reported = std::sync::Mutex::new((0, 0));
     let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
     let snapshot = snapshot();
     let progress = &|done, of| {
-        let mut told = told.lock().unwrap();
-        *told = (told.0 + done, of);
+        let mut reported = reported.lock().unwrap();
+        *reported = (reported.0 + done, of);
     };
     let job = Job {
         progress,
         ..job(&plane, &schedule, &snapshot, Mode::default())
     };
     render(job, RenderCache::None);
-    assert_eq!(told.into_inner().unwrap(), (16, 16));
+    assert_eq!(reported.into_inner().unwrap(), (16, 16));
 }

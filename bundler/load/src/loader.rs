@@ -1,4 +1,4 @@
-//! Gather: opens every source that an environment depends on, and reads the objects in it.
+//! Loader: opens every source that an environment depends on, and reads the objects in it.
 //!
 //! What comes in: a [`LoadRequest`]. What goes out: objects, each with who brought it, and the commits
 //! that were read. Base repositories and workload registrations lead to further sources; each
@@ -23,7 +23,8 @@ use outhaul_control::model::{
 use outhaul_control::snapshot::snapshot;
 use outhaul_control::{FoundObject, ObjectOrigin, RawObjects};
 use outhaul_git::source::{
-    self, Opened, Reference, SourceError, SourceMap, TreeFile, TreeLimits, normal_path, normal_url,
+    self, GitReference, Opened, SourceError, SourceMap, TreeFile, TreeLimits, normal_path,
+    normal_url,
 };
 
 mod files;
@@ -50,9 +51,9 @@ pub(super) struct Loader<'a> {
     sources: SourceMap,
     everything: RawObjects,
     findings: Diagnostics,
-    opened: BTreeMap<(String, Reference), Opened>,
+    opened: BTreeMap<(String, GitReference), Opened>,
     /// Where the environments are listed.
-    listed: Option<(Reference, Opened)>,
+    listed: Option<(GitReference, Opened)>,
     queue: VecDeque<Next>,
     seen: BTreeSet<(&'static str, String)>,
     /// Files of environments and bases that were read: one may be reached in several ways.
@@ -81,7 +82,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The same, but plain sites are passed over.
+    /// The same, but plain sites are skipped.
     pub fn without_sites(request: &'a LoadRequest) -> Self {
         Self {
             read_file: kinds::read_file_without_sites,
@@ -136,7 +137,7 @@ impl<'a> Loader<'a> {
         self.environment = Some(source_of("", &opened));
         self.read(&opened, ".", &ObjectOrigin::Environment, None);
         let Some(dir) = base else { return };
-        // The folder stands for the base repository `main`, which still says where in it to look.
+        // The folder takes the place of the base repository `main`, which still says where in it to look.
         let declared = self
             .queue
             .iter()
@@ -179,11 +180,11 @@ impl<'a> Loader<'a> {
             return;
         };
         let at = &environment.control_plane;
-        // A local control plane stands for the URL that its environments name.
+        // A local control plane takes the place of the URL that its environments name.
         if let Some(dir) = source::local_folder(url) {
             self.sources.insert_default(&at.repo.value, dir);
         }
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let name = &self.request.environment;
         let reference = self.sources.pinned(name, &at.repo.value, reference);
         let Some(opened) = self.open(at, reference, &at.branch_at) else {
@@ -200,15 +201,15 @@ impl<'a> Loader<'a> {
 
     fn open_environments(&mut self, url: &str, branch: Option<&str>) -> Option<Opened> {
         self.sources.insert_given(url);
-        let open = |reference: &Reference| {
+        let open = |reference: &GitReference| {
             source::open_given(url, reference, &self.sources, &self.request.cache)
         };
-        let reference = Reference::Branch(branch.unwrap_or(MAIN).into());
+        let reference = GitReference::Branch(branch.unwrap_or(MAIN).into());
         let mut reference = self.sources.pinned(ENVIRONMENTS, "", reference);
         let mut opened = open(&reference);
         // Not every repository calls it `main`.
         if branch.is_none() && matches!(opened, Err(SourceError::NoSuchReference { .. })) {
-            reference = Reference::Head;
+            reference = GitReference::Head;
             opened = open(&reference);
         }
         match opened {
@@ -226,11 +227,11 @@ impl<'a> Loader<'a> {
     fn base_repo(&mut self, base: &BaseRepo) {
         let near = Some(base.at.branch.clone());
         let reference = match &base.commit {
-            Some(commit) => Reference::Commit {
+            Some(commit) => GitReference::Commit {
                 id: commit.value.clone(),
                 near,
             },
-            None => Reference::Branch(base.at.branch.clone()),
+            None => GitReference::Branch(base.at.branch.clone()),
         };
         let name = match base.name.as_str() {
             MAIN => MAIN.to_owned(),
@@ -242,7 +243,7 @@ impl<'a> Loader<'a> {
             reference
         };
         let reference = self.sources.pinned(&name, &base.at.repo.value, reference);
-        if matches!(reference, Reference::Branch(_)) {
+        if matches!(reference, GitReference::Branch(_)) {
             self.findings.push(unread::unpinned(base));
         }
         let at = base
@@ -286,7 +287,7 @@ impl<'a> Loader<'a> {
 
     fn read_registration(&mut self, registration: &WorkloadRegistration) {
         let at = &registration.workload;
-        let reference = Reference::Branch(at.branch.clone());
+        let reference = GitReference::Branch(at.branch.clone());
         let reference = self
             .sources
             .pinned(&registration.name, &at.repo.value, reference);
@@ -306,7 +307,7 @@ impl<'a> Loader<'a> {
     fn open(
         &mut self,
         place: &RepositoryPath,
-        reference: Reference,
+        reference: GitReference,
         reference_at: &Location,
     ) -> Option<Opened> {
         let url = &place.repo.value;

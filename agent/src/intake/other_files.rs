@@ -1,7 +1,7 @@
 //! Files that somebody took for a bundle: kits, requests, reports and acknowledgements.
 //!
 //! What comes in: an open file that is not meant as a slip. What goes out: what it is and which command takes it,
-//! or nothing. It reads the first bytes only, believes none of them, and leaves the file as it stands.
+//! or nothing. It reads the first bytes only, trusts none of them, and does not change the file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -11,13 +11,13 @@ use outhaul_signer::enrol;
 
 use crate::error::AgentError;
 
-/// What tells these files apart stands in their first bytes.
+/// These files differ in their first bytes.
 const LOOKED_AT: usize = 1024;
 
 /// The error for a file called `name` that is another of Outhaul's files.
-pub(super) fn refuse_mistaken(name: &str, file: &File) -> Result<(), AgentError> {
+pub(super) fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentError> {
     let mut first = [0u8; LOOKED_AT];
-    // What cannot be read is told by whoever reads it next.
+    // An unreadable file is reported by the next reader.
     let Ok(count) = file.read_at(&mut first, 0) else {
         return Ok(());
     };

@@ -1,15 +1,15 @@
-//! Words of a schema that nobody acts upon: misspelt ones, and those of later drafts.
+//! Unknown keywords of a schema: misspelt ones, and those of later drafts.
 //!
-//! What comes in: a document that is a schema. What goes out: each such word with the JSON pointer of the
-//! object that it stands in and a way out. A schema with `requird` is a good schema, and checks less than
-//! its writer thinks; that is worth a warning and never an error. It judges no value.
+//! What comes in: a document that is a schema. What goes out: each such keyword with the JSON pointer of the
+//! object that contains it and a fix. A schema with `requird` is a good schema, and checks less than
+//! its writer thinks; that is worth a warning and never an error. It checks no value.
 
 use serde_json::{Map, Value};
 
 use super::keywords::{Holds, holds};
 use outhaul_kit::suggest::nearest;
 
-/// What is acted upon, and what stands there for people and programs.
+/// The keywords that are checked or that are annotations.
 const KNOWN: &[&str] = &[
     "$comment",
     "$defs",
@@ -62,7 +62,7 @@ const KNOWN: &[&str] = &[
     "writeOnly",
 ];
 
-/// Words that JSON Schema got after draft 7, and what says the same before.
+/// Keywords that JSON Schema got after draft 7, and what says the same before.
 const LATER: &[(&str, &str)] = &[
     ("$anchor", "`$id`"),
     ("$dynamicAnchor", "`$id`"),
@@ -79,7 +79,7 @@ const LATER: &[(&str, &str)] = &[
 
 /// A word that checks nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idle {
+pub struct UnknownKeyword {
     /// The word.
     pub word: String,
     /// JSON pointer of the schema that it stands in; empty for the document itself.
@@ -89,17 +89,17 @@ pub struct Idle {
 }
 
 /// Every such word of `schema`, in the order of the document's keys.
-pub(super) fn idle(schema: &Value) -> Vec<Idle> {
+pub(super) fn find(schema: &Value) -> Vec<UnknownKeyword> {
     let mut found = Vec::new();
     any(schema, "", &mut found);
     found
 }
 
 // The depth is that of a document that was found to be a schema.
-fn any(schema: &Value, within: &str, found: &mut Vec<Idle>) {
+fn any(schema: &Value, within: &str, found: &mut Vec<UnknownKeyword>) {
     let Value::Object(map) = schema else { return };
     for word in map.keys().filter(|word| !KNOWN.contains(&word.as_str())) {
-        // `x-…` is what others agreed upon for words of their own.
+        // `x-…` is what others agreed upon for their own words.
         if word.starts_with("x-") {
             continue;
         }
@@ -108,7 +108,7 @@ fn any(schema: &Value, within: &str, found: &mut Vec<Idle>) {
             Some((_, instead)) => Some(format!("drafts 4, 6 and 7 are checked: use {instead}")),
             None => nearest(word, KNOWN).map(|near| format!("did you mean `{near}`?")),
         };
-        found.push(Idle {
+        found.push(UnknownKeyword {
             word: word.clone(),
             within: within.to_owned(),
             help,
@@ -117,7 +117,7 @@ fn any(schema: &Value, within: &str, found: &mut Vec<Idle>) {
     below(map, within, found);
 }
 
-fn below(map: &Map<String, Value>, within: &str, found: &mut Vec<Idle>) {
+fn below(map: &Map<String, Value>, within: &str, found: &mut Vec<UnknownKeyword>) {
     for (key, value) in map {
         let at = format!("{within}/{key}");
         match holds(key, value) {

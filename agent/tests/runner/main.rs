@@ -1,0 +1,81 @@
+//! The agent's integration tests: the real program, driven as people, systemd and power cuts drive it.
+//!
+//! What comes in: fleets with real keys and the bundles that they sign, made per test. What goes out:
+//! exit codes, messages, files on disk, signed reports. Nothing here looks into the agent.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests"
+)]
+
+mod afterwards;
+mod agent_update;
+mod ansible;
+mod argocd;
+mod backups;
+mod centre;
+mod clocks;
+mod conditions;
+mod conformance;
+mod draft;
+mod flux;
+mod hook_page;
+mod hooks;
+mod hostile_media;
+mod import;
+mod lost_memory;
+mod media;
+mod network;
+mod not_now;
+mod one_assignment;
+mod order_trust;
+mod orders;
+mod overlays;
+mod people;
+mod plans;
+mod plugged_in;
+mod power_cut;
+mod reconciler_argocd;
+mod reconciler_flux;
+mod reconciler_kubernetes;
+mod reconcilers;
+mod refusals;
+mod refused_site;
+mod rekey;
+mod reports;
+mod served;
+mod server;
+mod service;
+mod since;
+mod site;
+mod site_values;
+mod situations;
+mod slips;
+mod split;
+mod split_attacks;
+mod split_cuts;
+mod split_kubernetes;
+mod status_tells;
+mod stuck;
+mod tls;
+mod trusted_clock;
+mod volumes;
+mod waits;
+mod waves;
+mod wrong_stick;
+
+/// A file that nobody declares would silently test nothing.
+#[test]
+fn no_test_file_is_forgotten() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runner");
+    let declared = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let module = name.trim_end_matches(".rs");
+        assert!(
+            module == "main" || declared.contains(&format!("mod {module};")),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! What only whole programs can show: one test program, one module per story.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test that fails ends the test"
+)]
+
+mod attacks;
+mod bare;
+mod clocks;
+mod cluster;
+mod completions;
+mod conflicts;
+mod countersigned;
+mod damaged;
+mod documents;
+mod envelopes;
+mod exit_codes;
+mod first_stick;
+mod flux;
+mod hooks;
+mod hostile;
+mod interrupts;
+mod left_alone;
+mod loops;
+mod observing;
+mod openapi;
+mod packages;
+mod pages;
+mod pipes;
+mod refusals;
+mod rekeyed;
+mod reported;
+mod restored;
+mod secrets;
+mod selected;
+mod served;
+mod since;
+mod skips;
+mod story;
+mod stuck;
+mod system;
+mod threat_model;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_reconcilers::{ApplyError, Item, Reconciler};
+use outhaul_reconcilers::{Item, Reconciler};
 use outhaul_signer::SigningKey;
+use outhaul_values::{GivenValues, WithSiteValues};
 use rusqlite::Transaction;
 
 use crate::config::{self, AgentConfig};
@@ -150,13 +151,23 @@ impl Agent {
         )
     }
 
-    /// The reconciler for a stream of `kind`.
+    /// The reconciler for a stream of `kind`, which gives assignments the values that this site set.
     ///
     /// # Errors
-    /// [`ApplyError`] when this site has none.
-    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, ApplyError> {
-        self.facilities
-            .reconciler(kind, &self.config, &self.state_folder)
+    /// [`AgentError`] when this site has none, or the memory cannot be read.
+    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, AgentError> {
+        let inner = self
+            .facilities
+            .reconciler(kind, &self.config, &self.state_folder)?;
+        Ok(WithSiteValues::over(inner, self.site_values()?))
+    }
+
+    /// The values that a person on site set.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn site_values(&self) -> Result<GivenValues, StateError> {
+        Ok(state::meta(self.store.read(), state::key::SITE_VALUES)?.unwrap_or_default())
     }
 
     /// The inventory of one assignment under one reconciler.
@@ -190,3 +201,6 @@ impl Agent {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

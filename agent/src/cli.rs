@@ -34,6 +34,8 @@ mod rollback;
 mod run;
 mod send;
 mod status;
+mod trial;
+mod values;
 
 /// Verifies bundles, applies them on this site, and reports to the hub.
 #[derive(Debug, Parser)]
@@ -82,6 +84,11 @@ enum Command {
     Hold(hold::Args),
     Rollback(rollback::Args),
     Apply(apply::Args),
+    Values(values::ListArgs),
+    Set(values::SetArgs),
+    Unset(values::UnsetArgs),
+    #[command(hide = true)]
+    Trial(trial::Args),
     Export(export::Args),
     Send(send::Args),
     Backup(backup::Args),
@@ -155,6 +162,13 @@ pub fn main() -> ExitCode {
         // journald and people have their own clock; this one may be wrong.
         .without_time()
         .init();
+    if !matches!(
+        cli.command,
+        Command::Enrol(_) | Command::Restore(_) | Command::Trial(_) | Command::ApplyHelper(_)
+    ) {
+        let is_service = matches!(cli.command, Command::Run(_));
+        crate::update::launch(&cli.state, is_service, &crate::daemon::alive, &say);
+    }
     let context = Context {
         state: cli.state,
         output: cli.output,
@@ -171,6 +185,10 @@ pub fn main() -> ExitCode {
             Command::Hold(args) => hold::run(&context, &args),
             Command::Rollback(args) => rollback::run(&context, &args),
             Command::Apply(args) => apply::run(&context, &args),
+            Command::Values(args) => values::list(&context, &args),
+            Command::Set(args) => values::set(&context, &args),
+            Command::Unset(args) => values::unset(&context, &args),
+            Command::Trial(args) => trial::run(&context, &args),
             Command::Export(args) => export::run(&context, &args),
             Command::Send(args) => send::run(&context, &args),
             Command::Backup(args) => backup::run(&context, &args),
@@ -195,7 +213,7 @@ pub fn main() -> ExitCode {
 fn refuse_root_in_anothers(state: &Path, command: &Command) -> Result<(), AgentError> {
     let reads = matches!(
         command,
-        Command::Status(_) | Command::Plan(_) | Command::ApplyHelper(_)
+        Command::Status(_) | Command::Plan(_) | Command::Values(_) | Command::ApplyHelper(_)
     );
     if reads || !rustix::process::geteuid().is_root() {
         return Ok(());

@@ -7,7 +7,7 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::update;
 use outhaul_kit::heartbeat::Heartbeat;
 
 mod exports;
@@ -59,6 +60,17 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
     }
 }
 
+/// The code of a service that is to be started again: another agent is in a slot.
+pub const AGAIN: u8 = 86;
+
+/// Feeds systemd's watchdog while something else than the service works.
+pub fn alive(heartbeat: &Heartbeat) {
+    // systemd waits no longer than its time to start; what is tried may take longer.
+    notify(NotifyState::Ready);
+    heartbeat.beat();
+    Watchdog::of_service().feed(heartbeat);
+}
+
 /// How the work ended.
 enum Ended {
     /// By itself, or because it was asked to.
@@ -68,16 +80,26 @@ enum Ended {
 }
 
 fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
+    let begun = Instant::now();
     let mut round = Round::begin(&mut agent)?;
     notify(NotifyState::Ready);
     if once {
-        return round.once(&mut agent);
+        let code = round.once(&mut agent)?;
+        // It is tried when this is started the next time.
+        update::look(&mut agent, begun.elapsed())?;
+        return Ok(code);
     }
     while !agent.heartbeat.is_cancelled() {
         match round.go(&mut agent) {
             // Asked to stop in the middle of work: the next start goes on with it.
             Err(AgentError::Stopped) => break,
             other => other?,
+        }
+        if update::look(&mut agent, begun.elapsed()).unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            false
+        }) {
+            return Ok(AGAIN);
         }
         agent.heartbeat.beat();
         // A signal wakes it; otherwise it looks again after a while.

@@ -12,18 +12,12 @@
 
 mod acks;
 mod agent;
-mod apply;
 mod calls;
 pub mod cli;
-mod config;
 mod daemon;
 mod enrol;
-mod error;
-mod facilities;
 mod following;
 mod helper;
-mod host;
-mod http;
 mod incomplete;
 mod intact;
 mod intake;
@@ -33,9 +27,12 @@ mod report;
 mod roots;
 mod runner;
 mod status;
+mod update;
 
 use outhaul_content::{blobs, content_error, generation, serving};
+use outhaul_host::{error, facilities, host};
 use outhaul_kit::durable;
+use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, cut, interrupted, keys, machine, rehearsal, request, secrets, state, state_folder,
 };

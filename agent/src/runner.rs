@@ -26,6 +26,7 @@ mod former_keys;
 pub mod gate;
 pub mod held;
 pub mod observe;
+pub mod own_values;
 mod pass;
 mod perform;
 pub mod progress;
@@ -98,6 +99,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             site = next;
         }
     }
+    own_values::tell(agent)?;
     tidy::tidy_up(agent)?;
     Ok(site)
 }

@@ -26,6 +26,7 @@ use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
+use crate::update::AgentStatus;
 
 use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
@@ -66,6 +67,8 @@ pub struct Status {
     /// How far that work has come, assignment by assignment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// Which agent runs.
+    pub agent: AgentStatus,
     /// What a person is to do, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<String>,
@@ -222,6 +225,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         watched: site.watched,
         delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
+        agent: AgentStatus::of(&agent.state_folder),
         to_do: advice::to_do(&site, &note),
         generations,
         own_files: own_files.unwrap_or_default(),
@@ -432,6 +436,7 @@ impl Status {
         ));
         let pulled = self.pulled.iter();
         lines.extend(pulled.map(|one| format!("repository: {}", one.told())));
+        lines.push(self.agent.sentence());
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));

@@ -149,6 +149,7 @@ impl FakeBundle {
             payload: Vec::new(),
             sites: None,
             overlays: Vec::new(),
+            site_values: None,
         }];
         let metadata = ["1.root.json", "timestamp.json"].map(|name| {
             (
@@ -222,6 +223,8 @@ fn index(number: u64) -> Result<Index, NameError> {
         served: Served::default(),
         kept: BTreeMap::new(),
         orders: Vec::new(),
+        waves: None,
+        agent: None,
         attestations: Vec::new(),
         blobs: Vec::new(),
     })

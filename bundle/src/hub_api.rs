@@ -35,6 +35,8 @@ pub mod path {
     pub const REPORTS: &str = "/api/v1/reports";
     /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).
     pub const REQUESTS: &str = "/api/v1/requests";
+    /// The values that one site set itself, within what the centre opens.
+    pub const SITE_VALUES: &str = "/api/v1/values";
     /// One row per site.
     pub const SITES: &str = "/api/v1/sites";
 }

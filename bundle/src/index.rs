@@ -18,10 +18,13 @@ use crate::number;
 use crate::order::{self, Order};
 
 mod overlay;
+pub mod release;
 pub mod served;
 mod shape;
+pub mod site_values;
 mod sites;
 mod tree;
+pub mod waves;
 
 use shape::Shape;
 use tree::{BundleContents, Tree};
@@ -29,8 +32,11 @@ use tree::{BundleContents, Tree};
 pub use crate::blob::{Blob, Content, Encoding};
 pub use crate::stream::Stream;
 pub use overlay::Overlay;
+pub use release::AgentRelease;
 pub use served::Served;
+pub use site_values::SiteValues;
 pub use sites::format_of;
+pub use waves::Waves;
 
 /// The format's name; a reader refuses what it does not know.
 pub const FORMAT: &str = "outhaul.dev/bundle/v1";
@@ -40,15 +46,24 @@ pub const FORMAT_WITH_SITES: &str = "outhaul.dev/bundle/v2";
 /// The format of an index with what the site serves. A reader that knows the others alone must refuse it: its
 /// reconciler would wait for what nobody serves.
 pub const FORMAT_WITH_SERVED: &str = "outhaul.dev/bundle/v3";
+/// The format of an index with what each site decides for itself by signed rules (values that it sets, when it takes a
+/// bundle), or with an agent. A reader that knows the others alone must refuse it: it would not keep the rules.
+pub const FORMAT_WITH_SITE_RULES: &str = "outhaul.dev/bundle/v4";
 /// Every format that this program reads.
-const FORMATS: [&str; 3] = [FORMAT, FORMAT_WITH_SITES, FORMAT_WITH_SERVED];
+const FORMATS: [&str; 4] = [
+    FORMAT,
+    FORMAT_WITH_SITES,
+    FORMAT_WITH_SERVED,
+    FORMAT_WITH_SITE_RULES,
+];
 
 /// The index of one bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
-    /// [`FORMAT`], [`FORMAT_WITH_SITES`] where an assignment is for some sites only, or
-    /// [`FORMAT_WITH_SERVED`] where the site is to serve something.
+    /// [`FORMAT`], [`FORMAT_WITH_SITES`] where an assignment is for some sites only,
+    /// [`FORMAT_WITH_SERVED`] where the site is to serve something, or [`FORMAT_WITH_SITE_RULES`] where sites set values
+    /// or take it in waves.
     pub format: String,
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
     pub fleet: Name,
@@ -71,6 +86,12 @@ pub struct Index {
     /// Names of the sites that this bundle is for; empty means every site of the stream.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub recipients: BTreeSet<Name>,
+    /// Which sites take it first; absent where all take it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waves: Option<Waves>,
+    /// The agent that it brings, which sites replace theirs by when it is newer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRelease>,
     /// What runs: one entry per assignment, sorted by name.
     pub assignments: Vec<Assignment>,
     /// What the site serves: images and git repositories that the assignments need.
@@ -170,6 +191,9 @@ pub struct Assignment {
     /// Where some sites get other files than these. A site is in at most one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<Overlay>,
+    /// Which values a site may set itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site_values: Option<SiteValues>,
 }
 
 /// One file of an assignment.
@@ -332,11 +356,17 @@ impl Index {
         if let Some(problem) = order::problem(&self.orders) {
             return fail(problem);
         }
+        if let Some(problem) = self.waves.as_ref().and_then(Waves::problem) {
+            return fail(problem);
+        }
         let carried = BundleContents {
             sizes: &carried,
             delta: self.requires.is_some(),
         };
         self.served.check(carried)?;
+        if let Some(agent) = &self.agent {
+            agent.check(carried)?;
+        }
         let mut names = BTreeSet::new();
         Tree::new("attestations", &self.attestations, carried)?;
         for assignment in &self.assignments {
@@ -347,6 +377,7 @@ impl Index {
             Tree::new(name, &assignment.payload, carried)?;
             let base = Tree::new(name, &assignment.files, carried)?;
             assignment.check_overlays(&base, carried)?;
+            assignment.check_site_values()?;
         }
         Ok(())
     }

@@ -115,6 +115,16 @@ pub enum ReportEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Values that belong to the site: all of them, after one changed or another bundle runs.
+    SiteValues {
+        /// What happened, as one sentence for people.
+        message: String,
+        /// Who set or unset one, as they named themselves; absent when a bundle made the difference.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        who: Option<String>,
+        /// Every value that the site keeps, sorted by assignment and key.
+        values: Vec<SiteValue>,
+    },
     /// A freshness slip was trusted: floors rose and time came, nothing was installed.
     FreshnessSlip {
         /// File name, or the name of a typed one.
@@ -158,6 +168,28 @@ pub enum ReportEvent {
         /// The agent's version.
         agent_version: String,
     },
+}
+
+/// One value that belongs to the site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteValue {
+    /// The assignment.
+    pub assignment: Name,
+    /// The key that the centre opened.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Who set it, as they named themselves.
+    pub who: String,
+    /// Why, in their words, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When, milliseconds since 1970 by the site's clock.
+    pub at_ms: i64,
+    /// Why what runs does not use it; absent when it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<String>,
 }
 
 /// The state of one bundle on a site.

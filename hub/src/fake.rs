@@ -70,6 +70,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         payload: Vec::new(),
         sites: None,
         overlays: Vec::new(),
+        site_values: None,
     };
     Index {
         format: FORMAT.to_owned(),
@@ -91,6 +92,8 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         served: outhaul_bundle::index::Served::default(),
         kept: std::collections::BTreeMap::new(),
         orders: Vec::new(),
+        waves: None,
+        agent: None,
         attestations: Vec::new(),
         blobs: Vec::new(),
     }

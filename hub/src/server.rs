@@ -17,6 +17,7 @@ mod pages;
 mod problem;
 mod shared;
 mod shown;
+mod values;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -12,6 +12,7 @@ mod orders;
 mod requests;
 mod rows;
 mod site;
+pub mod values;
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub const PHRASES: [&str; 19] = [
 /// One sentence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sentence {
-    /// The file, and the function when the literal stands in one: `agent/src/error.rs left_alone`.
+    /// The file, and the function when the literal stands in one: `agent/host/src/error.rs left_alone`.
     pub place: String,
     /// The literal.
     pub text: String,

@@ -3,6 +3,7 @@
 //! What comes in: what `agent.toml` names. What goes out: yes; no, with what was answered; or that there was no answer. Each
 //! question has its time, and each answer its bound. It decides nothing: what an answer means is its caller's business.
 
+mod condition;
 pub mod settings;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use outhaul_http::{Authority, ClientSettings, Method, TimeLimits};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::hook;
+use outhaul_reconcilers::settings::KubernetesConfig;
 use outhaul_reconcilers::watched::{self, RunEnd, RunError, RunLimits};
 
 use crate::settings::AskConfig;
@@ -35,11 +37,17 @@ pub enum Answered {
     Silent(String),
 }
 
-/// Asks a program or a URL. Programs that run are locked in `locks`, which is made.
-pub fn ask(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
-    match &one.url {
-        Some(url) => ask_url(one, url),
-        None => ask_program(one, locks, heartbeat),
+/// Asks a program, a URL, or the cluster about an object. Programs that run are locked in `locks`, which is made.
+pub fn ask(
+    one: &AskConfig,
+    cluster: &KubernetesConfig,
+    locks: &Path,
+    heartbeat: &Heartbeat,
+) -> Answered {
+    match (&one.url, &one.object) {
+        (Some(url), _) => ask_url(one, url),
+        (None, Some(object)) => condition::ask(one, object, cluster, heartbeat),
+        (None, None) => ask_program(one, locks, heartbeat),
     }
 }
 
@@ -180,8 +188,14 @@ mod tests {
     #[test]
     fn a_program_answers_by_its_exit_code_within_its_time_and_bound() {
         let folder = tempfile::tempdir().unwrap();
-        let answer =
-            |arguments: &[&str]| ask(&program(arguments), folder.path(), &Heartbeat::default());
+        let answer = |arguments: &[&str]| {
+            ask(
+                &program(arguments),
+                &KubernetesConfig::default(),
+                folder.path(),
+                &Heartbeat::default(),
+            )
+        };
         let shell = |text: &str| answer(&["/bin/sh", "-c", text]);
         assert_eq!(answer(&["/bin/true"]), Answered::Yes);
         assert_eq!(
@@ -228,7 +242,14 @@ mod tests {
                 write!(stream, "HTTP/1.1 {said}").unwrap();
             }
         });
-        let answer = |one: &AskConfig| ask(one, folder.path(), &Heartbeat::default());
+        let answer = |one: &AskConfig| {
+            ask(
+                one,
+                &KubernetesConfig::default(),
+                folder.path(),
+                &Heartbeat::default(),
+            )
+        };
         assert_eq!(answer(&one), Answered::Yes);
         assert_eq!(answer(&one), Answered::No("batch 7".to_owned()));
         answers.join().unwrap();

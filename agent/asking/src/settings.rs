@@ -66,7 +66,7 @@ impl Default for HealthConfig {
     }
 }
 
-/// A program or a URL of this site.
+/// A program, a URL or an object of this site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AskConfig {
@@ -78,14 +78,24 @@ pub struct AskConfig {
     pub url: Option<String>,
     /// PEM file with the certificate authority to trust instead of the system's.
     pub ca: Option<PathBuf>,
-    /// Longest time for an answer in seconds, 1 to 60; without it, 10.
+    /// An object of the cluster that `[kubernetes]` names, as `status` names objects: `Deployment.apps shop/web`, `Node worker-1`.
+    pub object: Option<String>,
+    /// The type of its condition that is looked at: `Available`, `Ready`.
+    pub condition: Option<String>,
+    /// The status that the condition is to have; without it, `True`.
+    pub is: Option<String>,
+    /// Longest time for an answer in seconds, 1 to 60; without it, 10. Of a condition: how long it may take to be as it is to
+    /// be, 1 to 3600; without it, 60.
     pub timeout_s: Option<u64>,
 }
 
 impl AskConfig {
     /// Longest time for an answer in seconds.
     pub fn timeout_s(&self) -> u64 {
-        self.timeout_s.unwrap_or(10)
+        self.timeout_s.unwrap_or(match self.object {
+            Some(_) => 60,
+            None => 10,
+        })
     }
 
     fn out_of_range(&self, key: &'static str) -> Option<OutOfRange> {
@@ -98,9 +108,14 @@ impl AskConfig {
                 "a list in which each has a `name` of letters, digits, `-`, `_` and `.`",
             );
         }
-        match (&self.program[..], &self.url) {
-            ([program, ..], None) if program.starts_with('/') => {}
-            ([], Some(url)) => {
+        match (&self.program[..], &self.url, &self.object) {
+            ([program, ..], None, None) if program.starts_with('/') => {}
+            ([], None, Some(object)) => {
+                if let Some(expected) = self.not_asked_of_a_cluster(key, object) {
+                    return wrong(format!("`{object}`"), expected);
+                }
+            }
+            ([], Some(url), None) => {
                 if let Err(expected) = outhaul_http::check_url(url) {
                     return wrong(format!("`{url}`"), expected);
                 }
@@ -108,17 +123,49 @@ impl AskConfig {
             _ => {
                 return wrong(
                     format!("`{}`", self.name),
-                    "a list in which each has a `program` (its absolute path and its arguments) or a `url`, not both",
+                    "a list in which each has one of `program` (its absolute path and its arguments), `url` and `object`",
                 );
             }
         }
-        if !(1..=60).contains(&self.timeout_s()) {
+        if self.object.is_none() && (self.condition.is_some() || self.is.is_some()) {
             return wrong(
-                self.timeout_s().to_string(),
-                "a list with each `timeout_s` 1 to 60",
+                format!("`{}`", self.name),
+                "a list in which only what names an `object` has a `condition` and `is`",
             );
         }
+        let (longest, expected) = match self.object {
+            Some(_) => (
+                3600,
+                "a list with each `timeout_s` 1 to 3600 where it names an `object`",
+            ),
+            None => (60, "a list with each `timeout_s` 1 to 60"),
+        };
+        if !(1..=longest).contains(&self.timeout_s()) {
+            return wrong(self.timeout_s().to_string(), expected);
+        }
         None
+    }
+
+    /// What is wrong with a question about an object.
+    fn not_asked_of_a_cluster(&self, key: &str, object: &str) -> Option<&'static str> {
+        if key != "health.ask" {
+            return Some("a list of programs and URLs: objects are asked about under `[health]`");
+        }
+        let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+        let place = object
+            .split_once(' ')
+            .filter(|(kind, place)| word(kind) && word(place));
+        if place.is_none() || self.ca.is_some() {
+            return Some(
+                "a list with each `object` such as `Deployment.apps NAMESPACE/NAME` or `Node NAME`, without `ca`",
+            );
+        }
+        let named = self.condition.as_deref().is_some_and(word);
+        let statuses = ["True", "False", "Unknown"];
+        let status = self.is.as_deref().is_none_or(|is| statuses.contains(&is));
+        (!named || !status).then_some(
+            "a list in which an `object` has a `condition`, such as `Available`, and `is` is `True`, `False` or `Unknown`",
+        )
     }
 }
 

@@ -52,6 +52,15 @@ pub fn check(desired: &Desired) -> Result<(), GenerationError> {
     Ok(())
 }
 
+/// Where the agent that a bundle brings lies in a generation.
+pub const AGENT: &str = "agent/outhaul-agent";
+
+/// The agent that a bundle brings for this machine.
+pub fn own_agent(index: &Index) -> Option<Content> {
+    let programs = &index.agent.as_ref()?.programs;
+    programs.get(std::env::consts::ARCH).copied()
+}
+
 /// Writes down that every file of a generation's `folder` is whole now.
 ///
 /// # Errors
@@ -72,6 +81,7 @@ pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<De
         assignment: assignment.clone(),
         rendered: folder.join("assignments").join(assignment.name.as_str()),
         payload: folder.join("payload").join(assignment.name.as_str()),
+        site_values: BTreeMap::new(),
     };
     index.assignments.iter().map(one).collect()
 }
@@ -107,7 +117,10 @@ pub fn unpacked_bytes(index: &Index) -> u64 {
         .flat_map(|blob| &blob.contents)
         .collect();
     let served: BTreeSet<&Content> = index.served.contents().collect();
-    let files = index.files().map(|file| file.size);
+    let files = index
+        .files()
+        .map(|file| file.size)
+        .chain(own_agent(index).map(|agent| agent.size));
     let served = served.difference(&linked).map(|content| content.size);
     files.chain(served).fold(0, u64::saturating_add)
 }
@@ -205,6 +218,14 @@ pub fn places(index: &Index) -> Vec<StoredContent> {
             served: true,
         })
         .collect();
+    if let Some(content) = own_agent(index) {
+        places.push(StoredContent {
+            content,
+            path: AGENT.into(),
+            executable: true,
+            served: false,
+        });
+    }
     for assignment in &index.assignments {
         let name = assignment.name.as_str();
         let kinds = [

@@ -3,6 +3,7 @@
 //! What comes in: what an index says of an assignment, and the folders that it was unpacked into. What goes
 //! out: its files by path and by the name that messages use. It reads no file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outhaul_bundle::index::{self, Assignment, DriftPolicy};
@@ -29,6 +30,8 @@ pub struct Desired {
     pub rendered: PathBuf,
     /// Folder of the payload; it may not exist when there is none.
     pub payload: PathBuf,
+    /// The values of this site that its files hold, by key: what an apply helper is told of them.
+    pub site_values: BTreeMap<String, String>,
 }
 
 impl Desired {

@@ -153,8 +153,10 @@ pub fn desired(
             payload: Vec::new(),
             sites: None,
             overlays: Vec::new(),
+            site_values: None,
         },
         payload: rendered.clone(),
         rendered,
+        site_values: std::collections::BTreeMap::new(),
     }
 }

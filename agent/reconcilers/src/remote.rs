@@ -6,6 +6,7 @@
 //! falls silent or cannot go on is a state of this host, named with what to do; one that refuses a bundle
 //! makes the assignment fail. It writes nothing on the host.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -79,8 +80,8 @@ impl Remote {
     fn ask(
         &self,
         verb: HelperVerb,
-        number: u64,
-        assignment: &str,
+        (number, assignment): (u64, &str),
+        values: &BTreeMap<String, String>,
         heartbeat: &Heartbeat,
     ) -> Result<HelperAnswer, ApplyError> {
         let request = HelperRequest {
@@ -91,6 +92,7 @@ impl Remote {
             assignment: assignment.parse().map_err(|_| {
                 self.gone("was asked for something that is not an assignment's name")
             })?,
+            values: values.clone(),
         };
         let line = line::of(&request);
         let broken = |error: std::io::Error| self.gone(&format!("broke the connection: {error}"));
@@ -181,7 +183,8 @@ impl Remote {
         heartbeat: &Heartbeat,
     ) -> Result<Option<AssignmentResult>, ApplyError> {
         let name = &desired.assignment.name;
-        match self.ask(verb, desired.generation, name.as_str(), heartbeat)? {
+        let place = (desired.generation, name.as_str());
+        match self.ask(verb, place, &desired.site_values, heartbeat)? {
             HelperAnswer::Result(None)
                 if verb == HelperVerb::Health || verb == HelperVerb::Prepare =>
             {
@@ -215,7 +218,8 @@ impl Remote {
         heartbeat: &Heartbeat,
     ) -> Result<(AssignmentResult, Option<Vec<Item>>), ApplyError> {
         let name = &desired.assignment.name;
-        match self.ask(verb, desired.generation, name.as_str(), heartbeat)? {
+        let place = (desired.generation, name.as_str());
+        match self.ask(verb, place, &desired.site_values, heartbeat)? {
             HelperAnswer::Applied { result, items } if result.name == *name => {
                 let ours =
                     |item: &Item| item.kind == self.kind() && item.assignment == name.as_str();
@@ -352,7 +356,12 @@ impl Reconciler for Remote {
         ledger: &mut dyn Ledger,
         heartbeat: &Heartbeat,
     ) -> Result<Vec<StepResult>, ApplyError> {
-        match self.ask(HelperVerb::Remove, instead, assignment, heartbeat)? {
+        match self.ask(
+            HelperVerb::Remove,
+            (instead, assignment),
+            &BTreeMap::new(),
+            heartbeat,
+        )? {
             HelperAnswer::Removed { steps, rest } => {
                 match rest {
                     Remaining::Nothing => ledger.forget(recorded)?,

@@ -19,8 +19,9 @@ use outhaul_listen::StartError;
 use serde_json::json;
 
 use crate::error::ServeError;
+use crate::page;
 use crate::server::{self, LIMITS};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::tls::Authority;
 use crate::verify;
 use crate::view::{Current, FolderView};
@@ -64,6 +65,7 @@ enum Command {
     Check(Check),
     Enable(containerd::Enable),
     Disable(containerd::Disable),
+    Page(PageArgs),
 }
 
 /// Serve until stopped
@@ -92,6 +94,17 @@ struct Run {
 #[command(after_help = "Example:\n  outhaul-mirror check")]
 struct Check {}
 
+/// Serve the page of this site's status to browsers of this machine, until told to stop
+///
+/// The agent's service writes the page while `[serve]` in agent.toml names `page`, which is also where this listens.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  outhaul-mirror page --listen 127.0.0.1:5480")]
+struct PageArgs {
+    /// Loopback address and port; port 0 takes a free one, which is printed; else the `page` of agent.toml, or 127.0.0.1:5480
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
 /// The command line, for man pages and completions, which are made elsewhere.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -119,6 +132,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 in_range(&settings, "correct `[serve]` in `agent.toml`")?;
                 containerd::enable(&cli.state, &settings, args)
             }
+            Command::Page(args) => serve_page(&cli, args).map(|()| 0),
             Command::Check(_) | Command::Disable(_) => check(&cli),
         }),
     };
@@ -260,6 +274,34 @@ fn serve(cli: &Cli, args: &Run) -> Result<(), ServeError> {
         move |_| server::service(Arc::clone(&current)),
         std::future::ready(()),
         |address| announce(cli.output, address, ca.as_deref()),
+    )
+    .map_err(|StartError { doing, source }| ServeError::Start { doing, source })
+}
+
+fn serve_page(cli: &Cli, args: &PageArgs) -> Result<(), ServeError> {
+    let configured = configured(&cli.state.join("agent.toml"))?;
+    let usual = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 5480));
+    let listen = args.listen.or(configured.page).unwrap_or(usual);
+    page::only_loopback(listen).map_err(|error| ServeError::Usage {
+        problem: format!("`{listen}`: {error}"),
+        help: "whoever is elsewhere sees the site at the hub".to_owned(),
+    })?;
+    if configured.page.is_none() {
+        console::always(
+            "warning: the agent writes no page: set `page = \"127.0.0.1:5480\"` under `[serve]` in agent.toml",
+        );
+    }
+    let file = Arc::new(settings::page_file(&cli.state));
+    let options = outhaul_listen::ListenOptions {
+        listen,
+        tls: None,
+        limits: LIMITS,
+    };
+    outhaul_listen::run(
+        options,
+        move |_| page::service(Arc::clone(&file)),
+        std::future::ready(()),
+        |address| announce(cli.output, address, None),
     )
     .map_err(|StartError { doing, source }| ServeError::Start { doing, source })
 }

@@ -25,6 +25,8 @@ pub mod cli;
 #[cfg(feature = "server")]
 pub mod containerd;
 #[cfg(feature = "server")]
+mod page;
+#[cfg(feature = "server")]
 pub mod range;
 #[cfg(feature = "server")]
 mod registry;

@@ -4,6 +4,7 @@
 //! table they are the defaults: this machine alone, with TLS.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -17,6 +18,13 @@ pub struct Settings {
     pub names: Vec<String>,
     /// Without TLS, for this machine alone.
     pub plain_http: bool,
+    /// Loopback address at which `outhaul-mirror page` serves the status; while it is set, the agent writes the page.
+    pub page: Option<SocketAddr>,
+}
+
+/// Where the agent writes the page of its status, below its state folder.
+pub fn page_file(state: &Path) -> PathBuf {
+    state.join("serve").join("status.html")
 }
 
 impl Default for Settings {
@@ -25,6 +33,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5443)),
             names: Vec::new(),
             plain_http: false,
+            page: None,
         }
     }
 }
@@ -36,6 +45,10 @@ impl Settings {
             let expected =
                 "an address of this machine alone, such as \"127.0.0.1:5443\", with `plain_http`";
             return Some(("serve.listen", format!("`{}`", self.listen), expected));
+        }
+        if let Some(page) = self.page.filter(|page| !page.ip().is_loopback()) {
+            let expected = "an address of this machine alone, such as \"127.0.0.1:5480\"";
+            return Some(("serve.page", format!("`{page}`"), expected));
         }
         let wrong = self.names.iter().find(|name| {
             crate::name::normal_registry(name).is_none_or(|name| name.contains(':'))

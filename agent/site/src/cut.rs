@@ -67,6 +67,16 @@ pub const HELPER_INSTANTS: [&str; 4] = [
     "helper-removed",
 ];
 
+/// Instants that only a newer agent passes on its way into use.
+#[cfg(any(debug_assertions, test))]
+pub const UPDATE_INSTANTS: [&str; 5] = [
+    "slot-written",
+    "trial-wanted",
+    "trial-begun",
+    "trial-passed",
+    "trial-failed",
+];
+
 /// All of them, in the order of README.md.
 #[cfg(any(debug_assertions, test))]
 fn all() -> impl Iterator<Item = &'static str> {
@@ -79,6 +89,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(KUBERNETES_INSTANTS)
         .chain(HOOK_INSTANTS)
         .chain(HELPER_INSTANTS)
+        .chain(UPDATE_INSTANTS)
 }
 
 /// Marks an instant. Does nothing in a release build.

@@ -119,6 +119,14 @@ pub mod key {
     pub const DISPUTED: &str = "disputed";
     /// [`super::delays::Delays`]: what asks for a bundle that waits to be applied later.
     pub const DELAYS: &str = "delays";
+    /// `GivenValues` of the crate `values`: what a person on site set for keys that the centre opens.
+    pub const SITE_VALUES: &str = "site-values";
+    /// The values as they were reported last, each with whether the active bundle takes it.
+    pub const SITE_VALUES_TOLD: &str = "site-values-told";
+    /// The bundle that was taken in last, and when it was issued, milliseconds since 1970.
+    pub const ISSUED: &str = "issued";
+    /// Digests of the agents that bundles brought and that failed here, of which it was reported.
+    pub const AGENTS_TOLD: &str = "agents-told";
     /// Until when the bundle that was applied last is looked at.
     pub const SOAK: &str = "soak";
     /// Number of the generation of which it was reported that it is looked at.

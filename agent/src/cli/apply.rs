@@ -14,7 +14,7 @@ use crate::runner::decisions::{self, Again};
 )]
 pub struct Args {
     /// Who says so, as it is reported.
-    #[arg(long)]
+    #[arg(long, visible_alias = "as")]
     who: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
     /// Who says yes, as it is reported.
-    #[arg(long)]
+    #[arg(long, visible_alias = "as")]
     who: Option<String>,
 }
 

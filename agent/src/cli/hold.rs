@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
     /// Who says so, as it is reported.
-    #[arg(long)]
+    #[arg(long, visible_alias = "as")]
     who: Option<String>,
     /// Ends the hold.
     #[arg(long)]

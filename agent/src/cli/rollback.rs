@@ -23,7 +23,7 @@ use crate::runner::{self, decisions};
 )]
 pub struct Args {
     /// Who says so, as it is reported.
-    #[arg(long)]
+    #[arg(long, visible_alias = "as")]
     who: Option<String>,
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = "")]

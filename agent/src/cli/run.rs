@@ -5,6 +5,7 @@ use crate::agent::Agent;
 use crate::calls::{self, Call, Performer};
 use crate::daemon;
 use crate::error::AgentError;
+use crate::update;
 
 /// Watches folders and media, polls the repository, looks for drift, sends reports; until stopped.
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,11 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if !args.once {
-        return daemon::run(Agent::exclusive(&context.state)?, false);
+        let code = daemon::run(Agent::exclusive(&context.state)?, false)?;
+        return match code {
+            daemon::AGAIN => Err(update::again()),
+            code => Ok(code),
+        };
     }
     match calls::perform_or_wait(&context.state, &Call::Round)? {
         Performer::ThisProcess(agent) => daemon::run(*agent, true),

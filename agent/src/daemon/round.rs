@@ -25,6 +25,8 @@ use crate::report;
 use crate::runner::tidy;
 use crate::runner::{self, observe};
 use crate::state::generations;
+use crate::status::page;
+use crate::update;
 
 /// First pause after an attempt that failed, unless the setting asks more often.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -38,6 +40,8 @@ pub struct Round {
     watch: Watch,
     exports: Exports,
     decide: Due,
+    /// The page of the status is written.
+    page: Due,
     /// What keeps unfinished work from going on, as it was last told.
     unfinished: Option<String>,
     /// What `status` of the service manager was last told.
@@ -111,9 +115,10 @@ impl Round {
         report::queue(
             agent,
             ReportEvent::Started {
-                agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+                agent_version: update::version(),
             },
         )?;
+        update::tell(agent)?;
         tidy::tidy_up(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
@@ -126,6 +131,7 @@ impl Round {
             watch: Watch::default(),
             exports: Exports::default(),
             decide: Due::new(15, true, now),
+            page: Due::new(15, config.serve.page.is_some(), now),
             unfinished: None,
             shown: String::new(),
             poll: Due::new(
@@ -237,6 +243,11 @@ impl Round {
         if now != self.shown {
             service::notify(service::NotifyState::Status(&now));
             self.shown = now;
+        }
+        if self.page.is_due() {
+            let written = page::keep(agent);
+            let worked = self.log_failure("the page of the status", written)?;
+            self.page.done(worked);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use outhaul_bundle::report::ComplianceStatus;
 use outhaul_reconcilers::outcome::result;
 use outhaul_reconcilers::remote::protocol::{HelperAnswer, HelperRequest, HelperVerb, Remaining};
 use outhaul_reconcilers::{Desired, Item, Reconciler, shortened};
+use outhaul_values::file::{self, PutError};
 
 use super::{Helper, RequestFailure, refused};
 use crate::apply;
@@ -52,12 +53,16 @@ impl Helper {
         }
         let kind = index.reconciler.kind.as_str();
         let reconciler = apply::reconciler(kind, &self.config, &self.state_folder)?;
-        self.act(request.verb, reconciler.as_ref(), &desired)
+        self.act(
+            (request.verb, &request.values),
+            reconciler.as_ref(),
+            &desired,
+        )
     }
 
     fn act(
         &mut self,
-        verb: HelperVerb,
+        (verb, values): (HelperVerb, &BTreeMap<String, String>),
         reconciler: &dyn Reconciler,
         desired: &Desired,
     ) -> Result<HelperAnswer, RequestFailure> {
@@ -69,6 +74,13 @@ impl Helper {
                 help: "check the disk; the next try copies it again".into(),
             });
         }
+        // What the agent's half says this site set is used as far as the signed index allows it.
+        let own = file::with_values(desired, values);
+        let own = own.map_err(|problem| match problem {
+            PutError::File(error) => error.into(),
+            PutError::Value(error) => refused("values", error.to_string()),
+        })?;
+        let desired = &own;
         let name = desired.assignment.name.as_str();
         let recorded = self.recorded(reconciler.kind(), name)?;
         Ok(HelperAnswer::Result(match verb {

@@ -8,6 +8,7 @@ use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::TrustError;
+use rusqlite::Connection;
 
 use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected, since};
 use crate::agent::Agent;
@@ -22,7 +23,7 @@ use crate::roots;
 use crate::runner::tidy;
 use crate::runner::{self, Transition};
 use crate::state::generations::{self, Generation, is_taken_back};
-use crate::state::{self, floors, key};
+use crate::state::{self, StateError, floors, key};
 
 /// A bundle of the stream that this site follows again.
 #[derive(Debug)]
@@ -243,11 +244,18 @@ pub(super) fn commit_staged(
         state::set_meta(db, key::SITE, Some(&site))?;
         arrived(db)?;
         crate::incomplete::supersede(db, number)?;
+        issued(db, number, offer)?;
         accept_metadata(db, author.reading, offer)
     })?;
     agent.site = site;
     runner::drive(agent)?;
     intake::outcome_at_rest(agent.store.read(), number)
+}
+
+/// When a bundle was issued: its waves begin then.
+pub(super) fn issued(db: &Connection, number: u64, offer: &Offer) -> Result<(), StateError> {
+    let at_ms = offer.acceptance.issued.as_millisecond();
+    state::set_meta(db, key::ISSUED, Some(&(number, at_ms)))
 }
 
 /// What unpacking said: a refusal, or a disk that failed.

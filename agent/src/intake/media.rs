@@ -13,7 +13,7 @@ use outhaul_kit::text;
 
 use super::file::BundleFile;
 use super::slip::{self, SlipEffect};
-use super::{ImportOutcome, MAX_REPORTED, Offer, other_files};
+use super::{ImportOutcome, MAX_REPORTED, Offer, other_files, since};
 use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -242,7 +242,8 @@ fn look_through(
     Ok(offers)
 }
 
-/// Admits the newest bundle that can be had; the others are older.
+/// Admits the newest bundle that can be had; the others are older. A copy that leaves out what is not here is tried once more
+/// when an older bundle of the same medium was taken: that one may have brought it.
 fn take_newest(
     agent: &mut Agent,
     media: &Media,
@@ -252,6 +253,7 @@ fn take_newest(
     offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
     let (mut taken, mut late) = (None, Vec::new());
     let mut trouble = None;
+    let mut lacking = Vec::new();
     for (path, offer) in offers {
         let name = text::file_name(&path);
         let number = offer.acceptance.number;
@@ -279,6 +281,9 @@ fn take_newest(
                 findings.taken = Some(media.path().join(path));
                 taken = Some(number);
             }
+            Err(error) if error.is_refused_by(since::LEFT_OUT) => {
+                lacking.push((path, number, error))
+            }
             // Reported before the next one is tried, as long as each has a separate report.
             Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
                 refusals::report_refusal(agent, &error)?;
@@ -289,6 +294,32 @@ fn take_newest(
                 trouble = Some(other);
                 break;
             }
+        }
+    }
+    for (path, number, error) in lacking.into_iter().rev() {
+        let again = match (taken, &trouble) {
+            (Some(first), None) if number > first => open_bundle(agent, media, &path)
+                .and_then(|mut source| intake::try_accept(agent, &mut source)),
+            _ => Err(error),
+        };
+        match again {
+            Ok(outcome) => {
+                if let (Some(first), Some(before)) = (taken, &findings.taken) {
+                    let name = text::file_name(before);
+                    findings.skipped.push(format!(
+                        "`{name}`: bundle {first} was taken first: the copy of bundle {number} builds on it"
+                    ));
+                }
+                findings.outcome = Some(outcome);
+                findings.taken = Some(media.path().join(path));
+                taken = Some(number);
+            }
+            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
+                refusals::report_refusal(agent, &error)?;
+                findings.refused.push(error);
+            }
+            Err(error @ AgentError::Refused { .. }) => late.push(error),
+            Err(other) => trouble = trouble.or(Some(other)),
         }
     }
     refusals::report_further_refusals(agent, MAX_REPORTED, &late)?;

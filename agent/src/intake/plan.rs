@@ -164,6 +164,9 @@ pub(crate) fn rehearse(
         agent.reconciler(&kind)?.ready()?;
     }
     plan_assignments(agent, &index, &mut plan)?;
+    agent
+        .store
+        .commit(|db| copy::issued(db, index.number, offer))?;
     plan.waits = gate::why_shut(agent, &index)?;
     Ok(recorded(agent, plan))
 }

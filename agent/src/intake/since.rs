@@ -17,7 +17,7 @@ use crate::runner;
 use crate::state::generations;
 
 /// The rule of a copy of which this site lacks what is left out.
-const LEFT_OUT: &str = "left-out";
+pub(super) const LEFT_OUT: &str = "left-out";
 
 /// Refuses a copy when a blob that it leaves out is not here. Each is read and compared with its digest.
 pub(super) fn check(

@@ -18,6 +18,7 @@ use crate::state::{self, Hold, generations, key, outbox, returns};
 
 pub mod assignments;
 pub mod deadline;
+pub mod values;
 
 /// From which bundle to which a rollback goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

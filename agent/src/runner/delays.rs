@@ -111,9 +111,10 @@ fn asked(agent: &Agent) -> Vec<Asked> {
     }
     for one in &config.ask {
         agent.heartbeat.beat();
-        let answered = agent
-            .facilities
-            .ask(one, &agent.state_folder, &agent.heartbeat);
+        let answered =
+            agent
+                .facilities
+                .ask(one, &agent.config, &agent.state_folder, &agent.heartbeat);
         match answered {
             Answered::Yes => {}
             Answered::No(text) => all.push(parsed(one.name.clone(), &text)),

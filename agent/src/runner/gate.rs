@@ -15,7 +15,7 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::gate::{self, Conditions, Obstacle, WindowState};
 use crate::machine::{Event, State};
-use crate::runner::{self, delays, held, tidy};
+use crate::runner::{self, delays, held, own_values, tidy};
 use crate::state::{self, Hold, generations, inventory, key, returns};
 use outhaul_site::windows;
 
@@ -51,9 +51,8 @@ fn prepare(agent: &Agent, index: &Index) {
         .into_iter()
         .next();
     let asked = first.map_or(Ok(()), |first| {
-        agent
-            .reconciler(index.reconciler.kind.as_str())?
-            .prepare(&first, &agent.heartbeat)
+        let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+        Ok::<_, AgentError>(reconciler.prepare(&first, &agent.heartbeat)?)
     });
     if let Err(error) = asked {
         tracing::warn!(number = index.number, "{error}");
@@ -89,6 +88,8 @@ pub(crate) fn standing(
     let everything = applied > 0 && gone.len() == applied;
     let delays = delays::present(agent)?;
     let (window, next) = window(agent)?;
+    let (wave, turn) = wave(agent, index)?;
+    let lost = own_values::lost_by(agent, index)?;
     let conditions = Conditions {
         held: hold.is_some(),
         rolled_back: state::meta::<u64>(db, key::NEEDS_APPROVAL)? == Some(number),
@@ -99,10 +100,15 @@ pub(crate) fn standing(
         max_returns: agent.config.health.max_returns,
         delay: delays::sum(agent, &delays),
         window,
+        wave,
+        values: !lost.is_empty(),
     };
     let mut all = Vec::new();
     for obstacle in gate::obstacles(&conditions) {
-        let by_time = matches!(obstacle, Obstacle::Delay | Obstacle::Window);
+        let by_time = matches!(
+            obstacle,
+            Obstacle::Delay | Obstacle::Window | Obstacle::Wave
+        );
         if !by_time && !all.is_empty() {
             continue;
         }
@@ -146,12 +152,23 @@ pub(crate) fn standing(
                 "{}, and a person decides: {approve}",
                 delays::sentences(&delays, conditions.delay).join("; ")
             ),
-            (Obstacle::Window, _) => match &next {
+            (Obstacle::WindowState, _) => match &next {
                 Some(next) => format!("no maintenance window is open; the next one begins {next}"),
                 None => "no maintenance window is open".to_owned(),
             },
             (Obstacle::Clock, _) => format!(
                 "this site has maintenance windows, and its clock is not trusted: when it is time, {approve}"
+            ),
+            (Obstacle::Wave, _) => turn.clone(),
+            (Obstacle::WaveClock, _) => {
+                format!(
+                    "{turn}, and nothing vouches for this site's clock: when it is time, {approve}"
+                )
+            }
+            (Obstacle::Values, _) => format!(
+                "it does not take what this site set ({}): set another value, `outhaul-agent unset` it, or {approve}; then \
+                 the centre's value is used and yours is kept",
+                lost.join("; ")
             ),
         };
         all.push((obstacle, note));
@@ -190,6 +207,45 @@ fn window(agent: &Agent) -> Result<(WindowState, Option<String>), AgentError> {
     let next = windows::next(&windows, offset, reading.wall);
     let next = next.map(|at| format!("{} (UTC{offset})", offset.to_datetime(at)));
     Ok((WindowState::Shut, next))
+}
+
+/// Whether it is this site's turn, and in words when it is. What counts is the latest time that is certain: the one that
+/// signatures and the clock since boot prove, and the wall clock where it is trusted.
+fn wave(agent: &Agent, index: &Index) -> Result<(WindowState, String), AgentError> {
+    let Some(waves) = &index.waves else {
+        return Ok((WindowState::Always, String::new()));
+    };
+    let place = waves.place(&agent.site.name);
+    let turn = format!("wave {} of {}", place.wave, place.of);
+    if place.after_hours == 0 {
+        return Ok((WindowState::Open, turn));
+    }
+    let issued: Option<(u64, i64)> = state::meta(agent.store.read(), key::ISSUED)?;
+    let issued = issued.filter(|(number, _)| *number == index.number);
+    let hours = i64::try_from(place.after_hours).unwrap_or(i64::MAX);
+    let begins = issued.and_then(|(_, at_ms)| {
+        let issued = jiff::Timestamp::from_millisecond(at_ms).ok()?;
+        issued
+            .checked_add(jiff::SignedDuration::from_hours(hours))
+            .ok()
+    });
+    let Some(begins) = begins else {
+        let turn = format!(
+            "{turn}: {hours} hours after the bundle was issued, which is not known any more"
+        );
+        return Ok((WindowState::Unknown, turn));
+    };
+    let reading = agent.clock_reading()?;
+    let certain = match reading.wall_trusted {
+        true => reading.bound.at().max(reading.wall),
+        false => reading.bound.at(),
+    };
+    let turn = format!("{turn}: not before {begins}");
+    Ok(match (certain >= begins, reading.wall_trusted) {
+        (true, _) => (WindowState::Open, turn),
+        (false, true) => (WindowState::Shut, turn),
+        (false, false) => (WindowState::Unknown, turn),
+    })
 }
 
 /// Whether the hold's deadline has passed.

@@ -43,9 +43,10 @@ pub(super) fn until(agent: &mut Agent, number: u64) -> Result<Option<Timestamp>,
 pub(super) fn unwell(agent: &Agent) -> Option<String> {
     agent.config.health.ask.iter().find_map(|one| {
         agent.heartbeat.beat();
-        let answered = agent
-            .facilities
-            .ask(one, &agent.state_folder, &agent.heartbeat);
+        let answered =
+            agent
+                .facilities
+                .ask(one, &agent.config, &agent.state_folder, &agent.heartbeat);
         let said = match answered {
             Answered::Yes => return None,
             Answered::No(said) => said.lines().next().unwrap_or_default().to_owned(),

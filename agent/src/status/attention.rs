@@ -29,7 +29,7 @@ const MAX_NAMED: usize = 10;
 /// One thing that a person should do something about.
 #[derive(Debug, Serialize)]
 pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `due`, `health`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
+    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `wave`, `values`, `due`, `health`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
     /// `leftovers`, `content`, `hub-refuses`.
     pub what: &'static str,
     /// What is the matter.
@@ -272,6 +272,14 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 Some(Obstacle::Delay) => (
                     "delay",
                     format!("no action needed: it goes on when that is over; {now}"),
+                ),
+                Some(Obstacle::Wave) => (
+                    "wave",
+                    format!("nothing is to be done: the service applies it then; {now}"),
+                ),
+                Some(Obstacle::Values) => (
+                    "values",
+                    format!("`outhaul-agent values` shows what may be set; {now}, with the centre's value"),
                 ),
                 Some(Obstacle::Window) => (
                     "window",

@@ -1,18 +1,39 @@
 //! The status as one page that a browser opens from a file.
 //!
 //! What comes in: how the site stands. What goes out: HTML without scripts, links and anything that is loaded. A file
-//! and not a listener: the agent opens no port, and who may read the page is who may read the file. It is as
+//! and not a listener: the agent opens no port; `outhaul-mirror page` serves the file to browsers of this machine. It is as
 //! old as it says.
 
 use std::fmt::Write as _;
 
 use super::{Status, at, brief};
+use crate::agent::Agent;
+use crate::durable;
+use crate::error::AgentError;
 use crate::runner::held;
 use crate::state::Hold;
 
 const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
     h1{font-size:1.6em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
     ol{background:#ffc;padding:1em 2.5em}";
+
+/// Writes the page where `outhaul-mirror page` finds it; the browser asks for it again by itself.
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub fn keep(agent: &Agent) -> Result<(), AgentError> {
+    let path = outhaul_serve::settings::page_file(agent.state_folder.root());
+    if let Some(folder) = path.parent() {
+        durable::make_folder(folder)?;
+    }
+    let html = html(&super::of_site(agent)?);
+    let again = html.replacen(
+        "<title>",
+        "<meta http-equiv=\"refresh\" content=\"30\"><title>",
+        1,
+    );
+    Ok(durable::write(&path, again.as_bytes(), 0o600)?)
+}
 
 /// The page.
 pub fn html(status: &Status) -> String {

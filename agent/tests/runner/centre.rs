@@ -10,15 +10,17 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
-use outhaul_bundle::index::{Assignment, Content, DriftPolicy, File, Overlay, Stream, format_of};
+use outhaul_bundle::index::{AgentRelease, Assignment, Content, File, Overlay, Stream, format_of};
 use outhaul_bundle::write::write_bundle;
-use outhaul_bundle::{BundleReader, Index, Instruction, Limits, Order};
+use outhaul_bundle::{BundleReader, Index, Limits, Order};
 use outhaul_signer::Kit;
 use outhaul_signer::ceremony::{RootChange, StreamChange};
 use outhaul_signer::enrol::{FORMAT, KitStream, kit_key};
 use outhaul_signer::fleet::{Fleet, InitOptions};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
+
+pub use crate::draft::{Draft, Load};
 
 /// The one-time token of the kits that do not ask for another.
 pub const TOKEN: &str = "00000000000000000000000000000000";
@@ -27,139 +29,6 @@ pub const TOKEN: &str = "00000000000000000000000000000000";
 pub struct Centre {
     fleet: Fleet,
     pub folder: tempfile::TempDir,
-}
-
-/// What a bundle is to say. Made for `dev/drone` and the folder reconciler, for every site.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    cluster_type: String,
-    kind: String,
-    recipients: Vec<String>,
-    loads: Vec<Load>,
-    drift: DriftPolicy,
-    /// Each with the token of the kit that it is for.
-    orders: Vec<(String, Order)>,
-}
-
-/// What one site has of its own.
-type Own = (&'static str, Vec<(String, Vec<u8>)>);
-
-/// One assignment to be.
-#[derive(Debug, Clone, Default)]
-pub struct Load {
-    name: String,
-    files: Vec<(String, Vec<u8>)>,
-    payload: Vec<(String, Vec<u8>)>,
-    overlays: Vec<Own>,
-    sites: Option<Vec<&'static str>>,
-}
-
-impl Load {
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            ..Self::default()
-        }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        self.files
-            .push((path.to_owned(), content.as_ref().to_vec()));
-        self
-    }
-
-    /// What one site gets in the place of a file, or beside the others.
-    pub fn own(mut self, site: &'static str, path: &str, content: &str) -> Self {
-        let files = vec![(path.to_owned(), content.as_bytes().to_vec())];
-        self.overlays.push((site, files));
-        self
-    }
-
-    /// For these sites alone.
-    pub fn only(mut self, sites: &[&'static str]) -> Self {
-        self.sites = Some(sites.to_vec());
-        self
-    }
-
-    pub fn payload(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        self.payload
-            .push((path.to_owned(), content.as_ref().to_vec()));
-        self
-    }
-}
-
-impl Draft {
-    pub fn new(loads: impl IntoIterator<Item = Load>) -> Self {
-        Self {
-            cluster_type: "drone".to_owned(),
-            kind: "folder".to_owned(),
-            recipients: Vec::new(),
-            loads: loads.into_iter().collect(),
-            orders: Vec::new(),
-            drift: DriftPolicy::Report,
-        }
-    }
-
-    /// What somebody changed on site is put back.
-    pub fn correct_drift(mut self) -> Self {
-        self.drift = DriftPolicy::Correct;
-        self
-    }
-
-    /// `hello` with a manifest, a small payload and one too large for a pack.
-    pub fn hello(greeting: &str) -> Self {
-        Self::new([Load::new("hello")
-            .file("manifest.yaml", format!("greeting: {greeting}\n"))
-            .payload("notes.txt", "read me\n")
-            .payload("image.tar.gz", noise(100_000))])
-    }
-
-    pub fn cluster_type(mut self, cluster_type: &str) -> Self {
-        cluster_type.clone_into(&mut self.cluster_type);
-        self
-    }
-
-    /// For any reconciler, by its name in the stream.
-    pub fn reconciler(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.kind);
-        self
-    }
-
-    pub fn ansible(mut self) -> Self {
-        "ansible".clone_into(&mut self.kind);
-        self
-    }
-
-    pub fn kubernetes(mut self) -> Self {
-        "kubernetes".clone_into(&mut self.kind);
-        self
-    }
-
-    /// Order `number` for the site `site`, as enrolled with a kit of [`Centre::kit`].
-    pub fn order(self, site: &str, number: u64, what: Instruction) -> Self {
-        self.order_of_kit(site, TOKEN, number, what)
-    }
-
-    pub fn order_of_kit(mut self, site: &str, token: &str, number: u64, what: Instruction) -> Self {
-        let order = Order {
-            site: site.parse().unwrap(),
-            number,
-            // The centre that makes the bundle knows the kit's id.
-            enrolment: Digest::of(b""),
-            what,
-        };
-        self.orders.push((token.to_owned(), order));
-        self
-    }
-
-    pub fn only_for(mut self, site: &str) -> Self {
-        self.recipients.push(site.to_owned());
-        self
-    }
 }
 
 /// Bytes that do not compress, the same on every call.
@@ -369,6 +238,7 @@ impl Centre {
             cluster_type: draft.cluster_type.parse().unwrap(),
         };
         index.reconciler.drift = draft.drift;
+        index.waves.clone_from(&draft.waves);
         index.orders = draft
             .orders
             .iter()
@@ -432,12 +302,28 @@ impl Centre {
                         files: listed(files),
                     })
                     .collect(),
+                site_values: load.site_values.clone(),
             })
             .collect();
+        if let Some((version, program)) = &draft.agent {
+            let (digest, size) = (contents.put(program.clone()), program.len() as u64);
+            let path = "agent".to_owned();
+            candidates.push(ContentToEncode { digest, size, path });
+            index.agent = Some(AgentRelease {
+                version: (*version).to_owned(),
+                programs: [(std::env::consts::ARCH.to_owned(), Content { digest, size })].into(),
+            });
+        }
         index
             .assignments
             .sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        index.format = format_of(&index.assignments, &index.served).to_owned();
+        index.format = format_of(
+            &index.assignments,
+            &index.served,
+            index.waves.as_ref(),
+            index.agent.as_ref(),
+        )
+        .to_owned();
         index.blobs.clear();
         for plan in plan_blobs(&candidates) {
             let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new()).unwrap();

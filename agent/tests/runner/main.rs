@@ -10,13 +10,16 @@
 )]
 
 mod afterwards;
+mod agent_update;
 mod ansible;
 mod ansible_content;
 mod argocd;
 mod backups;
 mod centre;
 mod clocks;
+mod conditions;
 mod conformance;
+mod draft;
 mod flux;
 mod hook_page;
 mod hooks;
@@ -49,6 +52,7 @@ mod server;
 mod service;
 mod since;
 mod site;
+mod site_values;
 mod situations;
 mod slips;
 mod split;
@@ -61,6 +65,7 @@ mod tls;
 mod trusted_clock;
 mod volumes;
 mod waits;
+mod waves;
 mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.

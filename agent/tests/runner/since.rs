@@ -206,6 +206,16 @@ fn the_earlier_bundle_or_the_missing_part_on_a_second_stick_makes_the_copy_compl
         case.site.take(&case.copy);
         case.site.applied()
     });
+    // Both on one stick, in one import: what the copy leaves out the earlier bundle brings.
+    let new = Site::new(&case.centre, "drone-10");
+    let stick = tempfile::tempdir().unwrap();
+    fs::copy(&case.first, stick.path().join("first.outhaul")).unwrap();
+    fs::copy(&case.copy, stick.path().join("second.outhaul")).unwrap();
+    let taken = new.import(stick.path());
+    assert_eq!(code(&taken), 0, "{}", stderr(&taken));
+    assert_eq!(new.active(), Some(2));
+    assert_eq!(new.applied(), case.site.applied());
+    assert_eq!(reported(&new, "left-out"), Vec::<String>::new());
     // The parts that have what is left out, in the place of the earlier bundle.
     let new = Site::new(&case.centre, "drone-9");
     let (index, _) = case.centre.index(&draft("two"), 2);

@@ -260,6 +260,7 @@ pub fn described(event: &ReportEvent) -> String {
         ReportEvent::OrderDone { what, .. } => format!("order {what}"),
         ReportEvent::OrderRefused { what, .. } => format!("order {what} refused"),
         ReportEvent::FreshnessSlip { number, .. } => format!("slip {number}"),
+        ReportEvent::SiteValues { values, .. } => format!("{} values", values.len()),
         other => format!("{other:?}"),
     }
 }

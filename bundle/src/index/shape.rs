@@ -24,6 +24,8 @@ pub(super) struct Shape {
     #[serde(default)]
     reconciler: ReconcilerShape,
     #[serde(default)]
+    waves: Option<WavesShape>,
+    #[serde(default)]
     assignments: Sum<AssignmentShape>,
     #[serde(default)]
     served: ServedShape,
@@ -47,6 +49,12 @@ struct SnapshotShape {
 struct ReconcilerShape {
     #[serde(default)]
     settings: Count,
+}
+
+#[derive(Default, Deserialize)]
+struct WavesShape {
+    #[serde(default)]
+    waves: Count,
 }
 
 #[derive(Default, Deserialize)]
@@ -83,6 +91,20 @@ struct AssignmentShape {
     payload: Count,
     #[serde(default)]
     overlays: Sum<OverlayShape>,
+    #[serde(default)]
+    site_values: Option<SiteValuesShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct SiteValuesShape {
+    #[serde(default)]
+    keys: Sum<RuleShape>,
+}
+
+#[derive(Default, Deserialize)]
+struct RuleShape {
+    #[serde(default, rename = "type")]
+    allowed: Choices,
 }
 
 #[derive(Default, Deserialize)]
@@ -114,6 +136,15 @@ impl AddAssign for AssignmentShape {
         self.files += other.files;
         self.payload += other.payload;
         self.overlays += other.overlays;
+        if let Some(more) = other.site_values {
+            self.site_values.get_or_insert_default().keys += more.keys;
+        }
+    }
+}
+
+impl AddAssign for RuleShape {
+    fn add_assign(&mut self, other: Self) {
+        self.allowed.0 += other.allowed.0;
     }
 }
 
@@ -169,7 +200,14 @@ impl Shape {
             overlays.sum.sites.0,
             sealed.map_or(0, |sealed| sealed.recipients.0),
         ];
-        let settings = [assignments.policies.0, self.reconciler.settings.0];
+        let open = assignments.site_values.as_ref().map(|open| &open.keys);
+        let settings = [
+            assignments.policies.0,
+            self.reconciler.settings.0,
+            open.map_or(0, |keys| keys.count),
+            open.map_or(0, |keys| keys.sum.allowed.0.0),
+            self.waves.as_ref().map_or(0, |waves| waves.waves.0),
+        ];
         let sources = [self.snapshot.workloads.0, self.kept.0];
         let counted = [
             ("recipients", self.recipients.0, limits.max_recipients),
@@ -260,7 +298,7 @@ impl<'de, T: Deserialize<'de> + Default + AddAssign> Deserialize<'de> for Sum<T>
             type Value = Sum<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
+                f.write_str("a list or a map")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Sum<T>, A::Error> {
@@ -270,7 +308,45 @@ impl<'de, T: Deserialize<'de> + Default + AddAssign> Deserialize<'de> for Sum<T>
                 }
                 Ok(self.0)
             }
+
+            fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Sum<T>, A::Error> {
+                while let Some((_, one)) = map.next_entry::<IgnoredAny, T>()? {
+                    self.0.count += 1;
+                    self.0.sum += one;
+                }
+                Ok(self.0)
+            }
         }
-        deserializer.deserialize_seq(Summing(Self::default()))
+        deserializer.deserialize_any(Summing(Self::default()))
+    }
+}
+
+/// How many choices a rule lists; every other rule lists none.
+#[derive(Default)]
+struct Choices(Count);
+
+impl<'de> Deserialize<'de> for Choices {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choosing;
+        impl<'de> Visitor<'de> for Choosing {
+            type Value = Choices;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rule")
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Choices, E> {
+                Ok(Choices::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Choices, A::Error> {
+                let mut choices = Choices::default();
+                while let Some((_, counted)) = map.next_entry::<IgnoredAny, Count>()? {
+                    choices.0 += counted;
+                }
+                Ok(choices)
+            }
+        }
+        deserializer.deserialize_any(Choosing)
     }
 }

@@ -6,12 +6,23 @@
 
 use std::collections::BTreeSet;
 
-use super::{Assignment, FORMAT, FORMAT_WITH_SERVED, FORMAT_WITH_SITES, Index, Served};
+use super::{
+    AgentRelease, Assignment, FORMAT, FORMAT_WITH_SERVED, FORMAT_WITH_SITE_RULES,
+    FORMAT_WITH_SITES, Index, Served, Waves,
+};
 use crate::name::Name;
 
-/// The format of an index with these assignments, and what it brings to be served.
-pub fn format_of(assignments: &[Assignment], served: &Served) -> &'static str {
-    if !served.is_empty() {
+/// The format of an index with these assignments, what it brings to be served, its waves, and the agent that it brings.
+pub fn format_of(
+    assignments: &[Assignment],
+    served: &Served,
+    waves: Option<&Waves>,
+    agent: Option<&AgentRelease>,
+) -> &'static str {
+    let has_values = assignments.iter().any(|one| one.site_values.is_some());
+    if waves.is_some() || agent.is_some() || has_values {
+        FORMAT_WITH_SITE_RULES
+    } else if !served.is_empty() {
         FORMAT_WITH_SERVED
     } else if assignments.iter().any(|one| one.sites.is_some()) {
         FORMAT_WITH_SITES
@@ -53,7 +64,12 @@ impl Assignment {
 
 /// What contradicts itself.
 pub(super) fn problem(index: &Index) -> Option<String> {
-    let expected = format_of(&index.assignments, &index.served);
+    let expected = format_of(
+        &index.assignments,
+        &index.served,
+        index.waves.as_ref(),
+        index.agent.as_ref(),
+    );
     if index.format != expected {
         return Some(format!(
             "its format is `{}`, for what it holds it must be `{expected}`",
@@ -130,7 +146,7 @@ mod tests {
     fn a_reader_of_the_first_format_cannot_take_it_for_one_of_its_own() {
         let mut index = index(&["press-1"]);
         assert_eq!(
-            format_of(&index.assignments, &index.served),
+            format_of(&index.assignments, &index.served, None, None),
             "outhaul.dev/bundle/v2"
         );
         index.format = FORMAT.to_owned();

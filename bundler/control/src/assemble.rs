@@ -112,6 +112,7 @@ fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mu
         }
         Object::Registration(o) => drop(plane.registrations.insert(o.name.clone(), o)),
         Object::Site(o) => drop(plane.sites.insert(o.name.clone(), o)),
+        Object::SiteValues(o) => drop(plane.site_values.insert(o.name.clone(), o)),
         Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
         Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
         Object::Workload(workload) => match by {

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock};
 use super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::model::{
     Acknowledgement, BaseRepo, ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema,
-    DeliveryPolicy, Environment, GitOpsRepo, PromotionPolicy, SchedulingPolicy, Site, Taint,
-    Template, WorkloadRegistration,
+    DeliveryPolicy, Environment, GitOpsRepo, OpenValues, PromotionPolicy, SchedulingPolicy, Site,
+    Taint, Template, WorkloadRegistration,
 };
 use super::yaml::Node;
 
@@ -30,6 +30,7 @@ mod promotion;
 mod repository;
 mod shape;
 mod site;
+mod site_values;
 mod taint;
 mod template;
 pub mod workload;
@@ -118,6 +119,8 @@ objects! {
     Registration(WorkloadRegistration) = "WorkloadRegistration";
     /// A site.
     Site(Site) = "Site";
+    /// What sites may set.
+    SiteValues(OpenValues) = "SiteValues";
     /// A taint.
     Taint(Taint) = "Taint";
     /// A template.
@@ -165,6 +168,7 @@ static KINDS: LazyLock<Vec<(KindSchema, Read)>> = LazyLock::new(|| {
         (promotion::described(), read!(promotion::read)),
         (policy::own_described(), read!(policy::own)),
         (site::described(), read!(site::read)),
+        (site_values::described(), read!(site_values::read)),
         (taint::described(), read!(taint::read)),
         (template::own_described(), read!(template::own)),
     ]

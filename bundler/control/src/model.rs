@@ -12,12 +12,14 @@ use super::diagnostic::{Diagnostics, Location};
 
 mod delivery;
 mod policy;
+mod site_values;
 
 pub use delivery::{
     Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images,
     PromotionHook, PromotionHooks, PromotionPolicy, Transport,
 };
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
+pub use site_values::OpenValues;
 
 pub mod composition;
 
@@ -65,6 +67,8 @@ pub struct ControlPlane {
     pub environments: BTreeMap<String, Environment>,
     /// Sites by name.
     pub sites: BTreeMap<String, Site>,
+    /// What sites may set, by name.
+    pub site_values: BTreeMap<String, OpenValues>,
     /// Acknowledged removals by name.
     pub acknowledgements: BTreeMap<String, Acknowledgement>,
     /// Workload registrations whose repository cannot be read or holds a mistake, by name. Nothing of

@@ -4,6 +4,7 @@
 //! places when two policies contradict each other: which of two orders to follow is not ours to guess.
 //! Several policies may each say a part. It is pure; whoever produces bundles follows it.
 
+use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{
@@ -33,6 +34,22 @@ pub struct Delivery {
     pub drift: Option<Sourced<Drift>>,
     /// The scanner that may forbid a bundle.
     pub scan: Option<Sourced<String>>,
+    /// Which sites take a bundle first: shares and hours.
+    pub waves: Option<Sourced<Vec<Wave>>>,
+    /// What distributes the sites over the waves.
+    pub wave_seed: Option<Sourced<String>>,
+}
+
+impl Delivery {
+    /// The waves of a stream, where there are any. Without a seed of its own it has the one of its name.
+    pub fn waves(&self, environment: &str, cluster_type: &str) -> Option<Waves> {
+        let said = self.waves.as_ref()?;
+        let seed = self.wave_seed.as_ref().map(|seed| seed.value.clone());
+        Some(Waves {
+            seed: seed.unwrap_or_else(|| format!("{environment}/{cluster_type}")),
+            waves: said.value.clone(),
+        })
+    }
 }
 
 /// What a policy says, and where.
@@ -80,6 +97,8 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         max_removal_percent: merge.field("maxRemovalPercent", |policy| policy.max_removal_percent),
         drift: merge.field("drift", |policy| policy.drift),
         scan: merge.field("scan", |policy| policy.scan.clone()),
+        waves: merge.field("waves", |policy| policy.waves.clone()),
+        wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
     };
     if findings.is_empty() {
         Ok(delivery)

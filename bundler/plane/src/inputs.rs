@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, Site, Template,
+    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, OpenValues,
+    Site, Template,
 };
 
 /// The part of a control plane that decides what an assignment's files contain.
@@ -30,6 +31,8 @@ pub struct Inputs<'a> {
     pub schemas: &'a BTreeMap<String, ConfigSchema>,
     /// Sites by name.
     pub sites: &'a BTreeMap<String, Site>,
+    /// What sites may set, by name.
+    pub site_values: &'a BTreeMap<String, OpenValues>,
 }
 
 impl<'a> Inputs<'a> {
@@ -44,6 +47,7 @@ impl<'a> Inputs<'a> {
             composition: plane.composition.as_ref(),
             schemas: &plane.schemas,
             sites: &plane.sites,
+            site_values: &plane.site_values,
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod manifests;
 pub mod playbooks;
 pub mod render;
 pub mod schedule;
+mod site_values;
 
 #[cfg(test)]
 mod fixture;

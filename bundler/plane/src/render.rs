@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Snapshot;
+use outhaul_bundle::index::{SiteValues, Snapshot};
 use outhaul_gocompat::TemplateView;
 
 use crate::compose::{self, Composed, Mode, Provenance};
@@ -18,6 +18,7 @@ use crate::inputs::Inputs;
 use crate::manifests;
 use crate::playbooks;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
+use crate::site_values::{Opened, Opener};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
 use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned, TemplateType};
@@ -93,6 +94,8 @@ pub struct RenderedAssignment {
     pub manifests: BTreeMap<String, String>,
     /// Where some sites get other files than these. A site is in at most one.
     pub overlays: Vec<RenderedOverlay>,
+    /// Which values its sites may set themselves.
+    pub site_values: Option<SiteValues>,
 }
 
 /// What keeps templates from being parsed, whether something uses them or not.
@@ -235,19 +238,21 @@ impl<'a> AssignmentInput<'a> {
         assignment: &Assignment,
         composed: &Composed,
         overlays: &[compose::Overlay],
-        engines: &Engines<'a>,
+        (engines, opener): (&Engines<'a>, &Opener<'a>),
         shared: &mut Shared<'a>,
     ) -> Result<RenderedAssignment, Diagnostics> {
         let target = self.target;
         if let Some(problem) = storages::problem(target) {
             return Err(problem.into());
         }
-        let (namespace, files) = self.files(composed, engines, shared)?;
+        let opened = opener.of(self.cluster_type, target)?;
+        let values = opened.as_ref().map(|opened| (opener, opened));
+        let (namespace, files) = self.files(composed, engines, values, shared)?;
         if let Some(problem) = playbooks::without_payload(target, &files) {
             return Err(problem.into());
         }
         let overlays = overlay::render(overlays, &files, |composed| {
-            Ok(self.files(composed, engines, shared)?.1)
+            Ok(self.files(composed, engines, values, shared)?.1)
         })?;
         Ok(RenderedAssignment {
             workload: target.workload.clone(),
@@ -259,6 +264,7 @@ impl<'a> AssignmentInput<'a> {
             files,
             manifests: target.manifests.clone().unwrap_or_default(),
             overlays,
+            site_values: opened.map(|opened| opened.declared),
         })
     }
 
@@ -267,6 +273,7 @@ impl<'a> AssignmentInput<'a> {
         self,
         composed: &Composed,
         engines: &Engines<'a>,
+        values: Option<(&Opener<'a>, &Opened<'_>)>,
         shared: &mut Shared<'a>,
     ) -> Result<(String, BTreeMap<String, Vec<u8>>), Diagnostics> {
         let Self {
@@ -326,6 +333,12 @@ impl<'a> AssignmentInput<'a> {
                         ..finding
                     }
                 })),
+            }
+        }
+        if let Some((opener, opened)) = values {
+            match opener.file(opened, (cluster_type, target), &namespace, composed) {
+                Ok((name, text)) => drop(files.insert(name.to_owned(), text.into_bytes())),
+                Err(found) => findings.append(found),
             }
         }
         if !findings.has_errors() && engines.makes_objects(&cluster_type.reconciler.value) {

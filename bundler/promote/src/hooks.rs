@@ -2,9 +2,11 @@
 //!
 //! What comes in: a promotion policy, the programs that whoever runs outhaul named, and the hub's decision. What goes out: one
 //! [`HookRun`] per hook, which the commit that moves the environment records. A control plane names a hook and never a program. A
-//! hook without a program, one that fails and one that takes too long keep the environment where it is; nothing is retried here.
+//! hook without a program, one that fails and one that takes too long keep the environment where it is; nothing is retried here but after a while.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
@@ -17,9 +19,24 @@ use outhaul_load::program::{Programs, last_line, run};
 /// What the question says it is.
 pub const FORMAT: &str = "outhaul.dev/promotion-hook/v1";
 
-/// Programs by the name of their hook.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HookPrograms(Programs);
+/// How long a hook that failed for a commit is not asked about it again by who follows the chain.
+const AGAIN: Duration = Duration::from_secs(3600);
+
+/// Programs by the name of their hook, and which of them failed for which step: who looks at the chain again and again
+/// runs a hook once for each commit, and once more after a while.
+#[derive(Debug, Clone, Default)]
+pub struct HookPrograms {
+    programs: Programs,
+    failed: Arc<Mutex<BTreeMap<FailedStep, (Instant, String)>>>,
+}
+
+/// A hook and the step that it failed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FailedStep {
+    hook: String,
+    to: String,
+    commit: String,
+}
 
 /// What was given is not a `NAME=PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +49,11 @@ impl HookPrograms {
     /// # Errors
     /// [`NotAHook`] for the first that is not of this form, or names one again.
     pub fn parse(given: &[String]) -> Result<Self, NotAHook> {
-        Programs::parse(given).map(Self).map_err(NotAHook)
+        let programs = Programs::parse(given).map_err(NotAHook)?;
+        Ok(Self {
+            programs,
+            ..Self::default()
+        })
     }
 }
 
@@ -106,12 +127,12 @@ impl HookStep<'_> {
         let hooks = &self.policy.hooks;
         let all = || hooks.before.iter().chain(&hooks.after);
         let missing: Vec<&PromotionHook> = all()
-            .filter(|hook| self.programs.0.get(&hook.name.value).is_none())
+            .filter(|hook| self.programs.programs.get(&hook.name.value).is_none())
             .collect();
         if missing.is_empty() {
             return Ok(());
         }
-        let known = self.programs.0.names();
+        let known = self.programs.programs.names();
         let named: Vec<String> = missing
             .iter()
             .map(|hook| {
@@ -138,7 +159,7 @@ impl HookStep<'_> {
         let mut runs = Vec::new();
         for hook in &self.policy.hooks.before {
             let done = match decision {
-                Some(_) => self.run(hook, (HookPhase::Before, None), decision),
+                Some(_) => self.run_once(hook, decision),
                 None => not_run(hook, HookPhase::Before, "the gate was overridden"),
             };
             if done.result == HookResult::Failed {
@@ -151,6 +172,41 @@ impl HookStep<'_> {
             runs.push(done);
         }
         Ok(runs)
+    }
+
+    /// Runs a hook before the move, unless it failed for this commit a short time ago.
+    fn run_once(&self, hook: &PromotionHook, decision: Option<&Decision>) -> HookRun {
+        let step = FailedStep {
+            hook: hook.name.value.clone(),
+            to: self.policy.to.value.clone(),
+            commit: self.commit.to_owned(),
+        };
+        let known = || {
+            self.programs
+                .failed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let recent = known()
+            .get(&step)
+            .cloned()
+            .filter(|(at, _)| at.elapsed() < AGAIN);
+        if let Some((_, message)) = recent {
+            return HookRun {
+                hook: step.hook,
+                moment: HookPhase::Before,
+                result: HookResult::Failed,
+                message,
+            };
+        }
+        let done = self.run(hook, (HookPhase::Before, None), decision);
+        let mut known = known();
+        known.retain(|other, _| other.to != step.to || other.commit == step.commit);
+        match done.result {
+            HookResult::Failed => drop(known.insert(step, (Instant::now(), done.message.clone()))),
+            HookResult::Passed | HookResult::NotRun => drop(known.remove(&step)),
+        }
+        done
     }
 
     /// Runs the hooks for an environment that was moved by the commit `made` on its branch: all of them.
@@ -167,7 +223,7 @@ impl HookStep<'_> {
         (moment, made): (HookPhase, Option<&str>),
         decision: Option<&Decision>,
     ) -> HookRun {
-        let Some(program) = self.programs.0.get(&hook.name.value) else {
+        let Some(program) = self.programs.programs.get(&hook.name.value) else {
             return not_run(hook, moment, "no program was named for it");
         };
         let question = json!({

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use outhaul_bundle::encode::{self, ContentSource, ContentToEncode};
 use outhaul_bundle::index::{
-    Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings, Served, Snapshot,
-    Stream, format_of,
+    AgentRelease, Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings,
+    Served, Snapshot, Stream, Waves, format_of,
 };
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
@@ -54,6 +54,10 @@ pub struct BundleSources<'a> {
     pub kept: BTreeMap<Name, Digest>,
     /// What single sites are asked to do.
     pub orders: Vec<Order>,
+    /// Which sites take it first.
+    pub waves: Option<Waves>,
+    /// The agent that it brings, its programs in the spool already.
+    pub agent: Option<AgentRelease>,
 }
 
 /// A bundle that nobody has signed yet.
@@ -108,6 +112,8 @@ pub fn assemble(
         served,
         mut kept,
         orders,
+        waves,
+        agent,
     } = contents;
     let mut candidates = Vec::new();
     let mut listed = Vec::new();
@@ -162,6 +168,7 @@ pub fn assemble(
             files,
             payload,
             overlays,
+            site_values: rendered.site_values.clone(),
         });
     }
     candidates.extend(served.contents().map(|content| ContentToEncode {
@@ -169,9 +176,15 @@ pub fn assemble(
         size: content.size,
         path: format!("served/{}", content.digest.hex()),
     }));
+    let programs = agent.iter().flat_map(|agent| &agent.programs);
+    candidates.extend(programs.map(|(architecture, content)| ContentToEncode {
+        digest: content.digest,
+        size: content.size,
+        path: format!("agent/{architecture}/outhaul-agent"),
+    }));
     let blobs = encode_all(&candidates, &spool)?;
     let index = Index {
-        format: format_of(&listed, &served).to_owned(),
+        format: format_of(&listed, &served, waves.as_ref(), agent.as_ref()).to_owned(),
         fleet: fleet.parse().map_err(|source| AssembleError::Name {
             assignment: fleet.to_owned(),
             source,
@@ -182,6 +195,8 @@ pub fn assemble(
         snapshot,
         reconciler,
         recipients,
+        waves,
+        agent,
         assignments: listed,
         served,
         kept,

@@ -33,6 +33,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
 
+pub mod agent;
 mod carried;
 pub mod copies;
 mod countersigned;
@@ -55,6 +56,7 @@ mod signing;
 pub mod since;
 pub mod volumes;
 
+use agent::AgentPrograms;
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -96,6 +98,8 @@ pub struct BundleRequest<'a> {
     pub update: bool,
     /// The programs of the scanners that delivery policies name.
     pub scanners: &'a Programs,
+    /// The agent that the bundles bring.
+    pub agent: Option<&'a AgentPrograms>,
 }
 
 /// Days until a bundle may no longer be installed, by default.
@@ -263,6 +267,11 @@ fn stream(
             served: payloads.served,
             kept: plan.kept.clone(),
             orders: orders.clone(),
+            waves: plan.delivery.waves(environment, name),
+            agent: request
+                .agent
+                .map(|agent| agent.add_to(&mut spool))
+                .transpose()?,
         };
         let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);

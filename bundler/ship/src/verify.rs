@@ -198,7 +198,7 @@ pub fn statement(
 /// One way in which a bundle is not what its commits give.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct ContentDifference {
-    /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`,
+    /// `<assignment>/files/<path>`, `<assignment>/payload/<path>`, `<assignment>/config`, `<assignment>/site-values`,
     /// `<assignment>/sites`, `<assignment>/sites/<site>`, `<assignment>`.
     pub path: String,
     /// `changed`, `only in the bundle`, `only rendered`, `kept, but it is sound`.
@@ -241,6 +241,9 @@ pub fn differences(
         };
         if now.config_version != assignment.config_version {
             tell(format!("{name}/config"), "changed");
+        }
+        if now.site_values != assignment.site_values {
+            tell(format!("{name}/site-values"), "changed");
         }
         let files = now
             .files

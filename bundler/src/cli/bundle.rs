@@ -23,6 +23,7 @@ use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
+use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 
 /// Render an environment and write one signed bundle per stream
@@ -68,6 +69,15 @@ pub struct Args {
         conflicts_with = "estimate"
     )]
     scanners: Vec<String>,
+    /// An agent that the bundles bring, which sites replace theirs by when it is newer: its version and the program, for which
+    /// machine it says itself (may be given more than once, for other machines). Give it with each bundle as long as sites
+    /// are to get it
+    #[arg(
+        long = "agent",
+        value_name = "VERSION=FILE",
+        conflicts_with = "estimate"
+    )]
+    agent: Vec<String>,
     #[command(flatten)]
     past_gate: OverrideArgs,
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
@@ -102,6 +112,9 @@ impl Args {
             Failure::say(failure::USAGE, format!("`{text}` does not name a scanner"))
                 .help("write `NAME=PROGRAM`, each name once")
         })?;
+        let agent = AgentPrograms::of(&self.agent).map_err(|error| {
+            Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
+        })?;
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
@@ -132,6 +145,7 @@ impl Args {
             images: Some(&images),
             update: self.update,
             scanners: &scanners,
+            agent: agent.as_ref(),
         };
         let production =
             stream::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
@@ -172,6 +186,7 @@ impl Args {
             images: Some(&images),
             update: self.update,
             scanners: &Programs::default(),
+            agent: None,
         };
         let found =
             stream::estimate::estimate(&platform, &fleet, &request).map_err(produce_failure)?;

@@ -1,6 +1,10 @@
 //! `outhaul explain`: why something runs where it does, or does not, and where its values come from.
 
+use std::path::PathBuf;
+
+use outhaul_bundle::hub_api::{escaped, path};
 use outhaul_bundle::index::Snapshot;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
@@ -39,12 +43,30 @@ pub struct Args {
     /// A site: what it gets, or with a target its values there
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
+    /// With `--site`: the hub that is asked which values people on site set
+    #[arg(long, value_name = "URL")]
+    hub: Option<String>,
+    /// The certificate of the hub's authority, when it is a private one
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
     /// One key of the platform config: who sets it, what checks it, which template lines it reaches
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
+}
+
+/// A value that a person set on site, as the hub answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct SetOnSite {
+    assignment: String,
+    key: String,
+    value: String,
+    who: String,
+    reason: Option<String>,
+    set_at: String,
+    unused: Option<String>,
 }
 
 impl Args {
@@ -138,8 +160,15 @@ impl Args {
         let schedule = loaded.schedule();
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let explanation = explain::site::explanation(plane, &schedule, &composition, site);
+        let set = self.set_on_site(&site.name);
         if self.output == Format::Json {
-            return print_json(&json!(explanation));
+            let mut document = json!(explanation);
+            match &set {
+                None => {}
+                Some(Ok(set)) => document["set_on_site"] = json!(set),
+                Some(Err(problem)) => document["set_on_site_unknown"] = json!(problem),
+            }
+            return print_json(&document);
         }
         let known: Vec<&String> = plane.cluster_types.keys().collect();
         print_with_legend(
@@ -150,7 +179,31 @@ impl Args {
                 &did_you_mean(&explanation.cluster_type, &known),
             ),
         );
+        match set {
+            None => {}
+            Some(Ok(set)) => data(&text::set_on_site(&set)),
+            Some(Err(problem)) => say(&format!(
+                "warning: what people set on site is not known: {problem}"
+            )),
+        }
         Ok(Exit::SUCCESS)
+    }
+
+    /// The values that people set on site, as the hub has them; `None` when no hub is named.
+    fn set_on_site(&self, site: &str) -> Option<Result<Vec<SetOnSite>, String>> {
+        let hub = self.hub.as_deref()?;
+        let url = format!(
+            "{}{}?site={}",
+            hub.trim_end_matches('/'),
+            path::SITE_VALUES,
+            escaped(site)
+        );
+        let answer = outhaul_remote::http::fetch(&url, self.hub_ca.as_deref());
+        let answer = answer.map_err(|error| error.to_string());
+        Some(answer.and_then(|bytes| {
+            serde_json::from_slice(&bytes)
+                .map_err(|error| format!("`{url}` answered something else: {error}"))
+        }))
     }
 
     fn key(&self, loaded: &Loaded, key: &str) -> Result<Exit, Failure> {

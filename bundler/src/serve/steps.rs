@@ -248,6 +248,7 @@ fn bundle(
         images: Some(&images),
         update: false,
         scanners: &config.scanners,
+        agent: None,
     };
     let made = stream::produce(platform, &fleet, &secret, &request)
         .map_err(|error| produce_problem(&error))?;

@@ -61,6 +61,16 @@ pub(super) fn look(
             return add(later.first, reason);
         }
     }
+    // The same the other way round: the older numbering was heard of first.
+    if report.number == 1
+        && let Some(older) = session.earlier_epoch_goes_on(report)?
+    {
+        let reason = format!(
+            "report {} of numbering `{}` was made after numbering `{}` had begun, which takes its place",
+            older.number, older.epoch, report.epoch
+        );
+        return add(older.digest, reason);
+    }
     if !begins {
         return Ok(());
     }

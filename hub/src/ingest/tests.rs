@@ -10,6 +10,7 @@ use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
 use crate::store::RequestOrigin;
 
 mod attacks;
+mod forks;
 
 fn store_with(sites: &[&Site]) -> Store {
     let mut store = crate::stored::empty();

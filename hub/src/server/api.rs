@@ -27,7 +27,7 @@ use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
-use super::{gates, kalypso, lists, metrics, pages};
+use super::{gates, kalypso, lists, metrics, pages, values};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
@@ -55,6 +55,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::sites))
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
+        .routes(routes!(values::of_site))
         .routes(routes!(gates::gate))
         .routes(routes!(kalypso::deployment_state))
         .routes(routes!(reports))

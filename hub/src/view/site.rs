@@ -8,6 +8,7 @@ use outhaul_gate::fold::{cluster_state, state_name, status_name};
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
+use super::values::{self, SiteValueRow};
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
 use crate::store::{
     EpochOfSite, ReceivedReport, Session, SitePage, SiteState, StoreError, TimelinePlace,
@@ -24,6 +25,8 @@ pub struct SiteView {
     pub row: SiteRow,
     /// Its assignments.
     pub assignments: Vec<AssignmentRow>,
+    /// The values that it set itself.
+    pub values: Vec<SiteValueRow>,
     /// The base commit of what runs.
     pub running_commit: Option<String>,
     /// The base commit of the newest bundle that is for it.
@@ -145,6 +148,7 @@ impl SiteView {
         let sites: &[SiteState] = &reading.sites;
         Ok(Some(Self {
             assignments: reading.assignment_rows(),
+            values: values::of_site(session, name)?,
             running_commit: state
                 .running
                 .as_ref()
@@ -334,6 +338,21 @@ fn report_text(event: &ReportEvent) -> ReportText {
                 "decision",
                 with(text, reason.as_deref().unwrap_or_default()),
             )
+        }
+        ReportEvent::SiteValues {
+            message, values, ..
+        } => {
+            let unused = values.iter().filter_map(|value| {
+                let why = value.unused.as_ref()?;
+                Some(format!(
+                    "`{}` of `{}` is not used: {why}",
+                    value.key, value.assignment
+                ))
+            });
+            ReportText {
+                amiss: unused.collect(),
+                ..plain("values", message.clone())
+            }
         }
         ReportEvent::FreshnessSlip {
             source,

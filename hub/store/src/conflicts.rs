@@ -213,6 +213,41 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// A report of an earlier epoch of the same site, which the same key signs and nobody set aside, that was made after this
+    /// one, the first of its epoch: by the times that are certain and by the site's clock alike. A machine whose clock was set
+    /// back has made none by the first, and one that was restored from an older copy none by the second.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn earlier_epoch_goes_on(
+        &self,
+        report: &Report,
+    ) -> Result<Option<OlderReport>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT o.epoch, r.number, r.digest FROM epochs e
+               JOIN epochs o ON o.site = e.site AND o.ordinal < e.ordinal
+               JOIN reports r ON r.site = o.site AND r.epoch = o.epoch
+              WHERE e.site = $1 AND e.epoch = $2 AND e.set_aside_ms IS NULL
+                AND o.set_aside_ms IS NULL AND e.key_generation = o.key_generation
+                AND r.lower_bound_ms > $3 AND r.wall_ms > $4
+              ORDER BY o.ordinal DESC, r.number DESC LIMIT 1",
+        )?;
+        let key = params![
+            report.site.as_str(),
+            report.epoch.as_str(),
+            report.at.lower_bound_ms,
+            report.at.wall_ms
+        ];
+        let row = query.query_row(key, |row| {
+            Ok(OlderReport {
+                epoch: row.get(0)?,
+                number: from_sql(row.get(1)?),
+                digest: row.get(2)?,
+            })
+        });
+        Ok(row.optional()?)
+    }
+
     /// Every contradicting report with its site and envelope, in the order in which they were recorded.
     ///
     /// # Errors
@@ -300,6 +335,17 @@ pub struct LaterEpoch {
     pub began_ms: i64,
     /// Digest of that report.
     pub first: String,
+}
+
+/// A report of an older epoch that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OlderReport {
+    /// The epoch.
+    pub epoch: String,
+    /// Its number there.
+    pub number: u64,
+    /// Its digest.
+    pub digest: String,
 }
 
 fn conflict_of(row: &Row<'_>) -> Result<Conflict, DbError> {

@@ -38,7 +38,7 @@ use db::{Connection, OptionalExtension as _, params};
 
 pub use audit::ChainedDecision;
 pub use callers::Caller;
-pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
+pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;
 pub use current::{SiteFilter, SitePage};
 pub use db::{

@@ -347,6 +347,7 @@ fn kind(event: &ReportEvent) -> &'static str {
         ReportEvent::Decision { .. } => "decision",
         ReportEvent::OrderDone { .. } => "order_done",
         ReportEvent::OrderRefused { .. } => "order_refused",
+        ReportEvent::SiteValues { .. } => "site_values",
         ReportEvent::FreshnessSlip { .. } => "freshness_slip",
         ReportEvent::Started { .. } => "started",
         _ => "other",

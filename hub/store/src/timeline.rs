@@ -3,7 +3,7 @@
 //! What comes in: a site, and from which place on. What goes out: reports as they were signed, with when and how they
 //! came, a bounded number of them. It reads no other site and works nothing out.
 
-use super::db::params;
+use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};
@@ -102,6 +102,40 @@ impl Session<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// The newest report of a site that states the values which it set itself, of its present numbering first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn newest_values(&self, site: &str) -> Result<Option<ReceivedReport>, StoreError> {
+        let mut epochs = self.epochs_of(site)?;
+        epochs.sort_by_key(|epoch| epoch.set_aside_ms.is_some());
+        for epoch in epochs {
+            let mut query = self.db.prepare_cached(
+                "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports
+                  WHERE site = $1 AND epoch = $2 AND kind = 'site_values' ORDER BY number DESC LIMIT 1",
+            )?;
+            let found = query
+                .query_row(params![site, epoch.epoch], |row| {
+                    Ok(ReceivedReport {
+                        ordinal: epoch.ordinal,
+                        epoch: epoch.epoch.clone(),
+                        number: from_sql(row.get(0)?),
+                        digest: row.get(1)?,
+                        envelope: row.get(2)?,
+                        via: row.get(3)?,
+                        received_ms: row.get(4)?,
+                        wall_ms: row.get(5)?,
+                        clock_trusted: row.get::<_, i64>(6)? != 0,
+                    })
+                })
+                .optional()?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// The numberings of a site's reports, the newest first.

@@ -350,6 +350,48 @@ const RULES: &[Rule] = &[
         why: "what a site keeps of bundles is kept without a network",
     },
     Rule {
+        member: "outhaul-update",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-http",
+                "outhaul-reconcilers",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+            ],
+            PROGRAMS,
+        ],
+        why: "what starts another agent knows nothing that could keep it from starting",
+    },
+    Rule {
+        member: "outhaul-values",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-http",
+                "outhaul-signer",
+                "outhaul-site",
+                "postgres",
+                "rusqlite",
+            ],
+            PROGRAMS,
+        ],
+        why: "which values are used is decided from the signed index alone",
+    },
+    Rule {
+        member: "outhaul-host",
+        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
+        why: "what a machine says decides nothing by itself",
+    },
+    Rule {
+        member: "outhaul-settings",
+        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
+        why: "what a site's owner sets decides nothing by itself",
+    },
+    Rule {
         member: "outhaul-site",
         never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
         why: "what a site remembers is decided without a network",

@@ -8,6 +8,7 @@
 pub mod argocd;
 mod client;
 pub mod cluster;
+pub mod condition;
 mod config;
 pub mod differ;
 pub mod flux;

@@ -1,7 +1,9 @@
 //! What the agent and its apply helper say to each other: one line of JSON each way.
 //!
 //! What comes in: bytes of a socket, bounded by their reader. What goes out: a [`HelperRequest`], whose types let
-//! no path and no command through, or an [`HelperAnswer`]. An empty line before the answer is a heartbeat.
+//! no path and no command through (values are text that the signed index has to allow), or an [`HelperAnswer`]. An empty line before the answer is a heartbeat.
+
+use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
@@ -13,7 +15,7 @@ use crate::inventory::Item;
 /// The version of both.
 pub const FORMAT: &str = "outhaul.dev/apply/v1";
 /// Largest request in bytes.
-pub const MAX_REQUEST_BYTES: u64 = 4096;
+pub const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Largest answer in bytes: the rows of an assignment's objects fit.
 pub const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -31,6 +33,9 @@ pub struct HelperRequest {
     pub index: Digest,
     /// The assignment.
     pub assignment: Name,
+    /// The values of the site that its files are to hold, by key: the helper uses what the signed index allows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
 }
 
 /// What can be asked for.
@@ -129,13 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_holds_a_verb_a_number_a_digest_and_a_name_and_nothing_else() {
+    fn a_request_holds_a_verb_a_number_a_digest_a_name_and_values_and_nothing_else() {
         let request = HelperRequest {
             format: FORMAT.to_owned(),
             verb: HelperVerb::Apply,
             number: 7,
             index: Digest::of(b"index"),
             assignment: "hello".parse().unwrap(),
+            values: BTreeMap::new(),
         };
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(

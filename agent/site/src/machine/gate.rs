@@ -29,6 +29,10 @@ pub struct Conditions {
     pub delay: Delayed,
     /// Whether it may be applied at this time.
     pub window: WindowState,
+    /// Whether the wave of the stream's sites that this one belongs to has begun.
+    pub wave: WindowState,
+    /// It does not take a value that this site set and that is in use.
+    pub values: bool,
 }
 
 /// Whether something on this site asks for a bundle to be applied later.
@@ -80,6 +84,12 @@ pub enum Obstacle {
     Window,
     /// Which time it is cannot be known.
     Clock,
+    /// The wave that this site belongs to has not begun.
+    Wave,
+    /// The same, and which time it is cannot be known.
+    WaveClock,
+    /// It does not take a value that this site set.
+    Values,
 }
 
 /// Every obstacle that stands before a bundle; none: it may be applied.
@@ -97,6 +107,7 @@ pub fn obstacles(conditions: &Conditions) -> Vec<Obstacle> {
             Obstacle::Loop,
             unless_approved(conditions.returns >= conditions.max_returns.max(1)),
         ),
+        (Obstacle::Values, unless_approved(conditions.values)),
         (
             Obstacle::Delay,
             unless_approved(conditions.delay == Delayed::Until),
@@ -113,6 +124,14 @@ pub fn obstacles(conditions: &Conditions) -> Vec<Obstacle> {
             Obstacle::Clock,
             unless_approved(conditions.window == WindowState::Unknown),
         ),
+        (
+            Obstacle::Wave,
+            unless_approved(conditions.wave == WindowState::Shut),
+        ),
+        (
+            Obstacle::WaveClock,
+            unless_approved(conditions.wave == WindowState::Unknown),
+        ),
     ];
     all.into_iter()
         .filter_map(|(obstacle, stands)| stands.then_some(obstacle))
@@ -124,7 +143,7 @@ mod tests {
     use super::*;
     use crate::machine::{Event, owed, step, tests::reachable_sites};
 
-    /// Every combination of conditions, with no, too few and enough returns.
+    /// Every combination of conditions, with no and enough returns.
     fn every_condition() -> Vec<Conditions> {
         let delays = [Delayed::No, Delayed::Until, Delayed::Over, Delayed::Asks];
         let windows = [
@@ -134,11 +153,11 @@ mod tests {
             WindowState::Unknown,
         ];
         let mut all = Vec::new();
-        for bits in 0..32_u8 {
+        for bits in 0..64_u8 {
             let is = |bit: u8| bits & (1 << bit) != 0;
             for delay in delays {
-                for window in windows {
-                    for returns in [0, 1, 2] {
+                for (window, wave) in windows.into_iter().flat_map(|w| windows.map(|v| (w, v))) {
+                    for returns in [0, 2] {
                         all.push(Conditions {
                             held: is(0),
                             rolled_back: is(1),
@@ -149,6 +168,8 @@ mod tests {
                             max_returns: 2,
                             delay,
                             window,
+                            wave,
+                            values: is(5),
                         });
                     }
                 }
@@ -173,6 +194,9 @@ mod tests {
                 (Obstacle::DelayAsks, conditions.delay == Delayed::Asks),
                 (Obstacle::Window, conditions.window == WindowState::Shut),
                 (Obstacle::Clock, conditions.window == WindowState::Unknown),
+                (Obstacle::Wave, conditions.wave == WindowState::Shut),
+                (Obstacle::WaveClock, conditions.wave == WindowState::Unknown),
+                (Obstacle::Values, conditions.values),
             ];
             for (obstacle, is) in expected {
                 assert_eq!(
@@ -183,8 +207,12 @@ mod tests {
             }
             // A deadline that passed, an open window and a clock that is right keep nothing back.
             let quiet = matches!(conditions.delay, Delayed::No | Delayed::Over)
-                && matches!(conditions.window, WindowState::Always | WindowState::Open);
-            let asks = conditions.always || conditions.removes || conditions.returns == 2;
+                && matches!(conditions.window, WindowState::Always | WindowState::Open)
+                && matches!(conditions.wave, WindowState::Always | WindowState::Open);
+            let asks = conditions.always
+                || conditions.removes
+                || conditions.values
+                || conditions.returns == 2;
             let nobody = !conditions.held && !conditions.rolled_back;
             if nobody && (conditions.approved || (quiet && !asks)) {
                 assert!(found.is_empty(), "{conditions:?}: {found:?}");

@@ -276,6 +276,8 @@ pub fn renumber(
     db.execute("DELETE FROM outbox", [])
         .map_err(doing("number reports anew"))?;
     set_meta(db, key::OUTBOX, Some(&Cursor::default()))?;
+    // What the site's values are is stated once more under the new numbering.
+    set_meta::<u64>(db, key::SITE_VALUES_TOLD, None)?;
     // A request that was answered need not be brought home again.
     set_meta(db, key::REQUEST_UNTIL, Some(&u64::from(waited)))?;
     let author = Author {

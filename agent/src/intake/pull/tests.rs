@@ -8,8 +8,8 @@ use outhaul_bundle::index::Encoding;
 use outhaul_pace::PullLimits;
 
 use super::*;
-use crate::http::ServerClient;
 use crate::state_folder::StateFolder;
+use outhaul_host::http::ServerClient;
 
 /// Far shorter than a part is in the field; nothing here measures it.
 const PART: Duration = Duration::from_millis(300);

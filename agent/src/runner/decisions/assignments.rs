@@ -308,7 +308,7 @@ fn differs(agent: &Agent, site: &Site, name: &str, hold: &AssignmentHold) -> boo
 }
 
 /// The site, when nothing is being done to the host.
-fn at_rest(agent: &Agent) -> Result<Site, AgentError> {
+pub(super) fn at_rest(agent: &Agent) -> Result<Site, AgentError> {
     let site = runner::site_now(agent.store.read())?;
     match site.worked_on() {
         None => Ok(site),

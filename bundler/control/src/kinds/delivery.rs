@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::index::waves::{MAX_HOURS, MAX_SEED_BYTES, Wave, Waves};
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
@@ -14,7 +15,9 @@ use super::OUTHAUL;
 use super::fields::{Fields, Reader};
 use super::label_selector;
 use super::metadata::Metadata;
-use super::shape::{KindSchema, LABELS, kind, may, must, object, one_of, selected, text, whole};
+use super::shape::{
+    KindSchema, LABELS, Shape, kind, may, must, object, one_of, selected, some, text, whole,
+};
 
 pub(super) fn described() -> KindSchema {
     let size = json!({
@@ -79,6 +82,27 @@ pub(super) fn described() -> KindSchema {
                 "The scanner that reads the bill of materials of each bundle and may forbid it; who runs `outhaul` names its program (`--scanner NAME=PROGRAM`).",
                 text("grype"),
             ),
+            may(
+                "waves",
+                "Which sites take a bundle first: each wave has a share of the sites, and runs for some hours before the next one begins. Which site belongs to which wave follows from the seed and its name.",
+                some(object(vec![
+                    must(
+                        "percent",
+                        "How many of 100 sites; all waves together 100.",
+                        Shape::from(whole(1..=100)).with("examples", json!([100])),
+                    ),
+                    may(
+                        "hours",
+                        "For how many hours it runs before the next wave begins; default 0. Of the last wave it means nothing.",
+                        whole(0..=MAX_HOURS),
+                    ),
+                ])),
+            ),
+            may(
+                "waveSeed",
+                "Distributes the sites over the waves; another text gives another order. Without it, environment and cluster type.",
+                text("2026-q4"),
+            ),
         ]),
     )
 }
@@ -96,6 +120,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let scan = reader.optional_text(&spec, "scan");
+    let waves = waves(reader, &spec);
+    let wave_seed = wave_seed(reader, &spec);
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
@@ -106,6 +132,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "maxRemovalPercent", max_removal.as_ref());
     note(&mut places, "drift", drift.as_ref());
     note(&mut places, "scan", scan.as_ref());
+    note(&mut places, "waves", waves.as_ref());
+    note(&mut places, "waveSeed", wave_seed.as_ref());
     let known = spec.shape.names();
     let written = known.iter().filter(|key| spec.field(key).is_some()).count();
     // One for the selector; a field that did not read must not count as one that says nothing.
@@ -135,9 +163,66 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         max_removal_percent: max_removal.and_then(|spanned| u8::try_from(spanned.value).ok()),
         drift: drift.map(|spanned| spanned.value),
         scan: scan.map(|spanned| spanned.value),
+        waves: waves.map(|spanned| spanned.value),
+        wave_seed: wave_seed.map(|spanned| spanned.value),
         places,
         location: metadata.location,
     })
+}
+
+/// Shares and hours; `None` when they are not there, or unsound, which was reported then.
+fn waves(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Vec<Wave>>> {
+    let node = spec.field("waves")?;
+    let location = reader.location(node);
+    let items = reader.list(spec, "waves");
+    let mut made = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let what = format!("{}.waves[{at}]", spec.what);
+        let fields = reader.map(item, &what, spec.shape.field("waves").item())?;
+        if fields.field("percent").is_none() {
+            reader.text(&fields, "percent");
+            return None;
+        }
+        let percent = reader.integer(&fields, "percent")?.value;
+        let hours = match fields.field("hours") {
+            None => 0,
+            Some(_) => reader.integer(&fields, "hours")?.value,
+        };
+        made.push(Wave {
+            percent: u8::try_from(percent).ok()?,
+            hours,
+        });
+    }
+    let tried = Waves {
+        seed: "any".to_owned(),
+        waves: made.clone(),
+    };
+    if let Some(problem) = tried.problem() {
+        reader.report(
+            Diagnostic::error("bad-value", format!("`{}.waves`: {problem}", spec.what))
+                .at(&location)
+                .help("give each wave its `percent` of the sites; together they are 100"),
+        );
+        return None;
+    }
+    Some(Spanned {
+        value: made,
+        location,
+    })
+}
+
+fn wave_seed(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
+    spec.field("waveSeed")?;
+    let seed = reader.text(spec, "waveSeed")?;
+    if seed.value.len() > MAX_SEED_BYTES || seed.value.chars().any(char::is_control) {
+        let finding = Diagnostic::error(
+            "bad-value",
+            format!("a seed is text of at most {MAX_SEED_BYTES} bytes"),
+        );
+        reader.report(finding.at(&seed.location));
+        return None;
+    }
+    Some(seed)
 }
 
 fn note<T>(

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use outhaul_bundle::hub_api::GateRules;
+use outhaul_bundle::index::waves::Wave;
 
 use super::super::diagnostic::Location;
 use super::super::selector::Selector;
@@ -38,6 +39,10 @@ pub struct DeliveryPolicy {
     pub drift: Option<Drift>,
     /// The scanner that may forbid a bundle, by its name.
     pub scan: Option<String>,
+    /// Which sites take a bundle first.
+    pub waves: Option<Vec<Wave>>,
+    /// What distributes the sites over the waves; without it, the stream's name.
+    pub wave_seed: Option<String>,
     /// Where each field is written, by its name.
     pub places: BTreeMap<&'static str, Location>,
     /// Where it is written.

@@ -3,11 +3,17 @@
 //! What comes in: a control plane, what the stages made of it, and a site. What goes out: its stream,
 //! its assignments with their policies, and the values that are its own.
 
+use std::collections::BTreeMap;
+
+use outhaul_bundle::index::waves::WavePlace;
 use serde::Serialize;
 
 use super::{LayerAt, layers_at, unsealed};
-use crate::compose::{Composition, schema};
+use crate::compose::{Composition, Mode, schema};
+use crate::delivery;
+use crate::inputs::Inputs;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
+use crate::site_values::Opener;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
 
@@ -28,6 +34,9 @@ pub struct SiteExplanation {
     pub stream: String,
     /// How many sites take the same stream, this one included.
     pub sites: usize,
+    /// Where it stands among the waves of its stream, where there are waves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<WavePlace>,
     /// What runs on it.
     pub assignments: Vec<AssignmentAt>,
     /// What runs on other sites of its cluster type only.
@@ -57,6 +66,9 @@ pub struct AssignmentAt {
     pub broken: Vec<String>,
     /// Values that are not those of the cluster type.
     pub own: Vec<OwnValue>,
+    /// Keys that a person on site may set, with what each may be.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, String>,
 }
 
 /// A value that only some sites have.
@@ -103,6 +115,7 @@ pub fn explanation(
                 .flat_map(|findings| findings.iter().map(|finding| finding.message.clone()))
                 .collect(),
             own: own(composition, id, &site.name),
+            open: open(plane, id),
         })
         .collect();
     let same = plane
@@ -117,6 +130,7 @@ pub fn explanation(
         known: plane.cluster_types.contains_key(cluster_type),
         stream: format!("{}/{cluster_type}", plane.environment),
         sites: same.count(),
+        wave: wave(plane, site),
         assignments,
         for_others: here()
             .filter(|(_, assignment)| !is_for(assignment))
@@ -126,6 +140,31 @@ pub fn explanation(
             })
             .collect(),
     }
+}
+
+/// The wave of a site, by what the delivery policies say of its stream; none where they contradict each other.
+fn wave(plane: &ControlPlane, site: &Site) -> Option<WavePlace> {
+    let cluster_type = plane.cluster_types.get(&site.cluster_type.value)?;
+    let delivery = delivery::of(plane, cluster_type).ok()?;
+    let waves = delivery.waves(&plane.environment, &cluster_type.name)?;
+    Some(waves.place(&site.name.parse().ok()?))
+}
+
+/// What a person on site may set in an assignment.
+fn open(plane: &ControlPlane, id: &AssignmentId) -> BTreeMap<String, String> {
+    let opener = Opener::new(Inputs::of(plane), Mode::default());
+    let place = plane
+        .cluster_types
+        .get(&id.cluster_type)
+        .zip(plane.targets.get(&id.target));
+    let opened =
+        place.and_then(|(cluster_type, target)| opener.of(cluster_type, target).ok().flatten());
+    let keys = opened
+        .map(|opened| opened.declared.keys)
+        .unwrap_or_default();
+    keys.into_iter()
+        .map(|(key, rule)| (key, rule.to_string()))
+        .collect()
 }
 
 fn own(composition: &Composition, id: &AssignmentId, site: &str) -> Vec<OwnValue> {

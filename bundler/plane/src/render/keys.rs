@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::compose::Mode;
 use crate::inputs::Inputs;
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, Site, Spanned,
-    Template,
+    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, OpenValues,
+    Site, Spanned, Template,
 };
 
 /// The digests of one control plane.
@@ -92,6 +92,7 @@ impl Keys {
             composition,
             schemas,
             sites,
+            site_values,
         } = inputs;
         let mut of_types: BTreeMap<&str, Vec<&Site>> = BTreeMap::new();
         for site in sites.values() {
@@ -113,6 +114,10 @@ impl Keys {
         }
         if let Some(policy) = composition {
             parts.composition(policy);
+        }
+        parts.count(site_values.len());
+        for open in site_values.values() {
+            parts.open_values(open);
         }
         Self {
             common: Some(parts.end()),
@@ -183,6 +188,23 @@ impl Parts {
         let priorities: Vec<&str> = priorities.iter().map(|p| p.value.as_str()).collect();
         self.text(&format!(
             "{precedence:?} {priorities:?} {arrays:?} {arrays_by_key:?} {conflicts:?} {allowed:?}"
+        ));
+    }
+}
+
+impl Parts {
+    fn open_values(&mut self, open: &OpenValues) {
+        let OpenValues {
+            name,
+            targets,
+            cluster_types,
+            form,
+            keys,
+            location: _,
+        } = open;
+        let keys: Vec<_> = keys.iter().map(|(key, rule)| (key, &rule.value)).collect();
+        self.text(&format!(
+            "{name} {targets} {cluster_types} {form:?} {keys:?}"
         ));
     }
 }

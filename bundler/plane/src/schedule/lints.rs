@@ -42,6 +42,25 @@ pub fn lints(plane: &ControlPlane) -> Diagnostics {
             &mut findings,
         );
     }
+    for open in plane.site_values.values() {
+        let what = format!("site values `{}` select no cluster type", open.name);
+        idle(
+            plane,
+            &open.cluster_types,
+            &what,
+            &open.location,
+            &mut findings,
+        );
+        let mut targets = plane.targets.values().chain(plane.other_targets.values());
+        if !targets.any(|target| open.targets.matches(&target.labels)) {
+            let what = format!("site values `{}` select no deployment target", open.name);
+            findings.push(
+                Diagnostic::warning("selects-nothing", what)
+                    .at(&open.location)
+                    .help("compare `deploymentTargetSelector` with the labels of the targets"),
+            );
+        }
+    }
     findings
 }
 

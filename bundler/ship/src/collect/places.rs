@@ -77,6 +77,7 @@ mod tests {
             manifests: BTreeMap::new(),
             sites: None,
             overlays: Vec::new(),
+            site_values: None,
         };
         let paths: Vec<_> = payload.iter().map(|path| (*path).to_owned()).collect();
         clash(&assignment, &paths)

@@ -86,6 +86,7 @@ fn read(dir: &Path) -> Result<Platform, OutputError> {
             manifests: BTreeMap::new(),
             sites,
             overlays: Vec::new(),
+            site_values: None,
         };
         let group = cluster_types.entry(cluster_type).or_default();
         group.assignments.insert(target, assignment.into());

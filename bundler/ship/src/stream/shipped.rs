@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::SiteValues;
 use outhaul_signer::durable::{self, FileError};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,8 @@ pub(super) struct ShippedAssignment {
     manifests: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     overlays: Vec<ShippedOverlay>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    site_values: Option<SiteValues>,
 }
 
 /// What some sites had of it in the place of its files.
@@ -110,6 +113,7 @@ impl ShippedAssignment {
             files: texts(&rendered.files)?,
             manifests: rendered.manifests.clone(),
             overlays: overlays.collect::<Option<_>>()?,
+            site_values: rendered.site_values.clone(),
         })
     }
 
@@ -134,6 +138,7 @@ impl ShippedAssignment {
             manifests: self.manifests.clone(),
             sites: self.sites.clone(),
             overlays: overlays.collect(),
+            site_values: self.site_values.clone(),
         })
     }
 }
@@ -230,6 +235,7 @@ mod tests {
                 config_version: Digest::of(b"own"),
                 files: BTreeMap::from([("platform-config.yaml".into(), b"a: 1\n".to_vec())]),
             }],
+            site_values: None,
         };
         let one = ShippedAssignment::of(&rendered, Digest::of(b"s"), Some("c".into())).unwrap();
         assert_eq!(*one.rendered(), rendered);

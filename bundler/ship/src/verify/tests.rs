@@ -22,6 +22,7 @@ fn rendered() -> BTreeMap<String, Arc<RenderedAssignment>> {
         manifests: BTreeMap::new(),
         sites: None,
         overlays: Vec::new(),
+        site_values: None,
     };
     BTreeMap::from([("hello-world-test".to_owned(), Arc::new(one))])
 }

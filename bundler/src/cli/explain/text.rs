@@ -211,6 +211,28 @@ fn of_schema(name: Option<&str>) -> String {
     )
 }
 
+/// What people set on site.
+pub(super) fn set_on_site(values: &[super::SetOnSite]) -> String {
+    if values.is_empty() {
+        return "  nothing is set on site, as far as the hub knows".to_owned();
+    }
+    let lines = values.iter().map(|one| {
+        let reason = one
+            .reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        let unused = one
+            .unused
+            .as_ref()
+            .map_or_else(String::new, |why| format!("; not used: {why}"));
+        format!(
+            "  `{}` on `{}` is `{}`, set on site by {} at {}{reason}{unused}",
+            one.key, one.assignment, one.value, one.who, one.set_at
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "site `{}` ({})", explanation.site, explanation.at);
@@ -242,6 +264,13 @@ pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) ->
         others => format!("shared with {others} other sites"),
     };
     let _ = writeln!(out, "  stream `{}`: {others}", explanation.stream);
+    if let Some(place) = &explanation.wave {
+        let _ = writeln!(
+            out,
+            "  wave {} of {}: takes a bundle {} hours after it was issued",
+            place.wave, place.of, place.after_hours
+        );
+    }
     if explanation.assignments.is_empty() {
         let _ = writeln!(out, "  nothing is assigned to it");
     }
@@ -269,6 +298,9 @@ pub(super) fn site(explanation: &SiteExplanation, site: &Site, nearest: &str) ->
             let (here, there) = (reported(&own.value), reported(&own.elsewhere));
             let _ = writeln!(out, "    {} = {here}{shared}; elsewhere {there}", own.key);
             layers(&own.layers, "      ", &mut out);
+        }
+        for (key, rule) in &assignment.open {
+            let _ = writeln!(out, "    {key} may be set on site: {rule}");
         }
         if let Some(others) = assignment.shared_with {
             let _ = match others {

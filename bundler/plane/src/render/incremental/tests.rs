@@ -33,6 +33,7 @@ fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
     let composition = compose::compose(plane, &schedule, mode);
     let inputs = Inputs::of(plane);
     let engines = Engines::new(inputs, mode);
+    let opener = crate::site_values::Opener::new(inputs, mode);
     let mut shared = Shared::default();
     let mut done = RenderedBatch {
         failures: composition.failures.clone(),
@@ -43,7 +44,13 @@ fn full(plane: &ControlPlane, mode: Mode) -> Rendering {
             && let Some(pair) = AssignmentInput::of(inputs, id)
         {
             let overlays = composition.overlays.get(id).map_or(&[][..], Vec::as_slice);
-            let result = pair.render(assignment, composed, overlays, &engines, &mut shared);
+            let result = pair.render(
+                assignment,
+                composed,
+                overlays,
+                (&engines, &opener),
+                &mut shared,
+            );
             done.add(id, result);
         }
     }

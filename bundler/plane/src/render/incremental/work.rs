@@ -10,6 +10,7 @@ use crate::compose::{Composing, Mode};
 use crate::inputs::Inputs;
 use crate::render::engine::{Engines, Shared};
 use crate::render::{AssignmentInput, RenderedBatch};
+use crate::site_values::Opener;
 
 /// The most assignments that are taken at once.
 const BATCH: usize = 64;
@@ -27,6 +28,7 @@ pub(in crate::render) fn compose_and_render(
 ) -> RenderedBatch {
     progress(0, work.len());
     let engines = &Engines::new(plane, mode);
+    let opener = &Opener::new(plane, mode);
     // Small batches where there is little to do, so that every processor gets its share.
     let batch = work
         .len()
@@ -45,7 +47,7 @@ pub(in crate::render) fn compose_and_render(
                     let result = composing
                         .assignment(pair.cluster_type, pair.target, assignment.sites.as_ref())
                         .and_then(|(composed, overlays)| {
-                            pair.render(assignment, &composed, &overlays, engines, shared)
+                            pair.render(assignment, &composed, &overlays, (engines, opener), shared)
                         });
                     done.add(id, result);
                 }

@@ -57,6 +57,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         manifests: BTreeMap::new(),
         sites: None,
         overlays: Vec::new(),
+        site_values: None,
     };
     let assignments = BTreeMap::from([("hello-test".to_owned(), std::sync::Arc::new(rendered))]);
     let contents = BundleSources {
@@ -71,6 +72,8 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         served: outhaul_bundle::index::Served::default(),
         kept: BTreeMap::new(),
         orders: Vec::new(),
+        waves: None,
+        agent: None,
     };
     assemble(contents, Spool::new(&std::env::temp_dir()).unwrap()).unwrap()
 }

@@ -20,10 +20,10 @@ use outhaul_reconcilers::{
 };
 
 use crate::config::AgentConfig;
-use crate::durable::{self, FileError};
-use crate::generation;
-use crate::secrets::Secrets;
-use crate::state_folder::StateFolder;
+use outhaul_content::generation;
+use outhaul_kit::durable::{self, FileError};
+use outhaul_site::secrets::Secrets;
+use outhaul_site::state_folder::StateFolder;
 
 /// What the state folder is to reconcilers.
 #[derive(Debug)]

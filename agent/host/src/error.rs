@@ -8,11 +8,11 @@ use outhaul_bundle::ReadError;
 use outhaul_reconcilers::ApplyError;
 use outhaul_site::backup::BackupError;
 
-use crate::config::ConfigError;
-use crate::content_error::GenerationError;
-use crate::durable::FileError;
-use crate::state::StateError;
-use crate::state_folder::LockError;
+use outhaul_content::content_error::GenerationError;
+use outhaul_kit::durable::FileError;
+use outhaul_settings::config::ConfigError;
+use outhaul_site::state::StateError;
+use outhaul_site::state_folder::LockError;
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +159,11 @@ impl AgentError {
             rule: rule.to_owned(),
             message: message.into(),
         }
+    }
+
+    /// Whether it is a refusal by this rule.
+    pub fn is_refused_by(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { rule, .. } if rule == wanted)
     }
 
     /// What a backup said: the file's fault, or this machine's.

@@ -12,12 +12,12 @@ use outhaul_kit::durable::FileError;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 
-use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
-use crate::state::clock::Clocks;
-use crate::state_folder::StateFolder;
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AskConfig;
+use outhaul_settings::config::{AgentConfig, ClockConfig};
+use outhaul_site::state::clock::Clocks;
+use outhaul_site::state_folder::StateFolder;
 
 /// How much of a large file is read through one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,14 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         pem: &str,
     ) -> Result<Box<dyn Server>, AgentError>;
 
-    /// Asks a program or a URL of this site.
-    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered;
+    /// Asks a program, a URL or the cluster of this site.
+    fn ask(
+        &self,
+        one: &AskConfig,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+        heartbeat: &Heartbeat,
+    ) -> Answered;
 
     /// The plain files of a folder, by name, each with the beginning of its text.
     ///
@@ -97,6 +103,3 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         state_folder: &StateFolder,
     ) -> Result<Box<dyn Reconciler>, ApplyError>;
 }
-
-#[cfg(test)]
-mod tests;

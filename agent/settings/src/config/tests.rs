@@ -26,7 +26,7 @@ fn keys_of(section: &str) -> Vec<String> {
 
 #[test]
 fn the_operators_page_has_every_key_with_its_default() {
-    let page = include_str!("../../../docs/operator.md");
+    let page = include_str!("../../../../docs/operator.md");
     let (_, block) = page.split_once("```toml\n# agent.toml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     assert_eq!(parse(block, "operator.md").unwrap(), AgentConfig::default());

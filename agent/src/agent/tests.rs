@@ -17,12 +17,20 @@ use outhaul_signer::clock::BootReading;
 use outhaul_signer::{Envelope, SigningKey};
 use tempfile::TempDir;
 
+use std::io::Read;
+
 use super::*;
-use crate::agent::Agent;
+use crate::config::ClockConfig;
+use crate::facilities::{Server, Span};
 use crate::report::{queue, send};
 use crate::runner::delays;
+use crate::state::clock::Clocks;
 use crate::state::outbox::{self, WaitingReports};
 use crate::state::{self, SiteIdentity, Store, key};
+use outhaul_asking::Answered;
+use outhaul_asking::settings::AskConfig;
+use outhaul_kit::durable::FileError;
+use outhaul_reconcilers::ApplyError;
 
 /// What a hub answers, given what was sent to it; `None` is a connection that breaks.
 type HubAnswer = Box<dyn FnOnce(&[u8]) -> Option<Vec<u8>> + Send>;
@@ -129,7 +137,7 @@ impl Facilities for FakeHost {
         Ok(Box::new(self.hub.clone()))
     }
 
-    fn ask(&self, one: &AskConfig, _: &StateFolder, _: &Heartbeat) -> Answered {
+    fn ask(&self, one: &AskConfig, _: &AgentConfig, _: &StateFolder, _: &Heartbeat) -> Answered {
         let answers = self.answers.lock().unwrap();
         answers.get(&one.name).cloned().unwrap_or(Answered::Yes)
     }

@@ -11,15 +11,15 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 use outhaul_signer::clock::BootReading;
 
-use crate::apply;
-use crate::config::{AgentConfig, ClockConfig};
 use crate::error::AgentError;
 use crate::facilities::{Facilities, Server};
 use crate::http::ServerClient;
-use crate::state::clock::Clocks;
-use crate::state_folder::StateFolder;
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AskConfig;
+use outhaul_settings::apply;
+use outhaul_settings::config::{AgentConfig, ClockConfig};
+use outhaul_site::state::clock::Clocks;
+use outhaul_site::state_folder::StateFolder;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -66,8 +66,15 @@ impl Facilities for Host {
         Ok(Box::new(ServerClient::new(base, ca, pem)?))
     }
 
-    fn ask(&self, one: &AskConfig, state_folder: &StateFolder, heartbeat: &Heartbeat) -> Answered {
-        outhaul_asking::ask(one, &state_folder.root().join("asked"), heartbeat)
+    fn ask(
+        &self,
+        one: &AskConfig,
+        config: &AgentConfig,
+        state_folder: &StateFolder,
+        heartbeat: &Heartbeat,
+    ) -> Answered {
+        let locks = state_folder.root().join("asked");
+        outhaul_asking::ask(one, &config.kubernetes, &locks, heartbeat)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {

@@ -17,7 +17,7 @@ use outhaul_pace::PullLimits;
 use outhaul_asking::settings::{AtDeadline, DelayConfig, HealthConfig};
 use outhaul_site::windows::MaintenanceConfig;
 
-use crate::durable::{self, FileError};
+use outhaul_kit::durable::{self, FileError};
 
 mod observe;
 

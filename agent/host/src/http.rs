@@ -62,8 +62,7 @@ impl ServerClient {
     }
 
     /// The same with other bounds, for tests that wait for one.
-    #[cfg(test)]
-    pub(crate) fn with_part(mut self, part: Duration) -> Self {
+    pub fn with_part(mut self, part: Duration) -> Self {
         self.part = part;
         self
     }

@@ -1,0 +1,9 @@
+//! The machine around an agent: clocks, space, servers, reconcilers, and what can go wrong with it.
+//!
+//! What comes in: questions. What goes out: what the system says, and errors with what to do next. It decides nothing and
+//! remembers nothing.
+
+pub mod error;
+pub mod facilities;
+pub mod host;
+pub mod http;

@@ -1,0 +1,90 @@
+//! Values that belong to this site: what is kept, what a bundle makes of it, and the statement that goes to the centre.
+//!
+//! What comes in: the memory, and bundles' indexes. What goes out: the values, why a bundle would wait for a person because of them, and
+//! one report whenever what is used of them has changed. Who may set what is decided in `decisions::values`.
+
+use outhaul_bundle::Index;
+use outhaul_bundle::report::{ReportEvent, SiteValue};
+use outhaul_values::judged;
+use rusqlite::Connection;
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::runner;
+use crate::state::{self, StateError, key, outbox};
+
+/// The index of the active bundle; `None` when none is active, or it cannot be read, which is told elsewhere.
+///
+/// # Errors
+/// [`StateError`]
+pub fn active_index(agent: &Agent) -> Result<Option<Index>, StateError> {
+    let active = runner::site_now(agent.store.read())?.active;
+    Ok(active.and_then(|active| runner::index_of(agent, active.number).ok()))
+}
+
+/// Values that are in use and that `index` does not take, each in a sentence.
+///
+/// # Errors
+/// [`StateError`]
+pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> {
+    let given = agent.site_values()?;
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let active = active_index(agent)?;
+    let already = active.map(|active| judged::refused_by(&active, &given));
+    let already = already.unwrap_or_default();
+    let refused = judged::refused_by(index, &given).into_iter();
+    let lost = refused.filter(|(assignment, key, _)| {
+        !already
+            .iter()
+            .any(|(other, known, _)| other == assignment && known == key)
+    });
+    Ok(lost
+        .map(|(assignment, _, why)| format!("`{assignment}`: {why}"))
+        .collect())
+}
+
+/// Reports what is used of the site's values, when that is not what was reported last.
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
+    let given = agent.site_values()?;
+    let told: Vec<SiteValue> = told(agent.store.read())?;
+    if given.is_empty() && told.is_empty() {
+        return Ok(());
+    }
+    let now = judged::statement(active_index(agent)?.as_ref(), &given);
+    if now == told {
+        return Ok(());
+    }
+    let unused = now.iter().filter(|value| value.unused.is_some()).count();
+    let message = match unused {
+        0 => "what runs uses every value that this site set".to_owned(),
+        unused => format!(
+            "what runs does not use {unused} of {} values that this site set",
+            now.len()
+        ),
+    };
+    agent
+        .commit(|db, author| {
+            state::set_meta(
+                db,
+                key::SITE_VALUES_TOLD,
+                Some(&now).filter(|now| !now.is_empty()),
+            )?;
+            let event = ReportEvent::SiteValues {
+                message,
+                who: None,
+                values: now,
+            };
+            outbox::queue(db, author, event).map(|_| ())
+        })
+        .map_err(|error: StateError| error.into())
+}
+
+/// The values as they were reported last.
+fn told(db: &Connection) -> Result<Vec<SiteValue>, StateError> {
+    Ok(state::meta(db, key::SITE_VALUES_TOLD)?.unwrap_or_default())
+}

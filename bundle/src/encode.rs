@@ -15,8 +15,10 @@ mod sniff;
 
 /// zstd's level. 9: near the best ratio before the cost per byte multiplies.
 pub const LEVEL: i32 = 9;
-/// zstd's threads. Fixed, because the number may show in the bytes; 2 keeps memory near 64 MiB.
-pub const WORKERS: u32 = 2;
+/// Most threads of zstd for one blob: each takes some 30 MiB. How many there are does not show in the bytes, as long as there is one.
+pub const MAX_WORKERS: u32 = 4;
+/// Up to this size, in bytes, one thread of zstd does all of a blob.
+pub const MAX_JOB_BYTES: u64 = 16 * 1024 * 1024;
 /// Contents up to this size, in bytes, travel in packs.
 pub const MAX_SMALL_BYTES: u64 = 64 * 1024;
 /// A pack is closed before its content exceeds this, in bytes.
@@ -106,6 +108,17 @@ pub fn plan_blobs(contents: &[ContentToEncode]) -> Vec<BlobPlan> {
     packs
 }
 
+/// Whether a content that begins so is compressed already: stored as it is.
+pub fn is_compressed(first: &[u8]) -> bool {
+    sniff::compressed_by_content(first)
+}
+
+/// Threads for one blob of a plan on this machine: as many as it has processors, at most [`MAX_WORKERS`].
+pub fn workers() -> u32 {
+    let here = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(here).unwrap_or(1).min(MAX_WORKERS)
+}
+
 /// Writes one blob as carried to `out`, flushes it, and describes it.
 ///
 /// # Errors
@@ -114,6 +127,19 @@ pub fn encode_blob<W: Write>(
     plan: &BlobPlan,
     contents: &mut dyn ContentSource,
     out: W,
+) -> Result<(Blob, W), EncodeError> {
+    encode_blob_with(plan, contents, out, workers())
+}
+
+/// The same with so many threads, 1 to [`MAX_WORKERS`]: the bytes are the same.
+///
+/// # Errors
+/// As [`encode_blob`].
+pub fn encode_blob_with<W: Write>(
+    plan: &BlobPlan,
+    contents: &mut dyn ContentSource,
+    out: W,
+    workers: u32,
 ) -> Result<(Blob, W), EncodeError> {
     let failed = |error| EncodeError::Out { error };
     let mut out = HashingWriter::new(out);
@@ -128,14 +154,14 @@ pub fn encode_blob<W: Write>(
         if encoding == Encoding::Identity {
             reader.copy(first, &mut buffer, &mut out)?;
         } else {
-            let mut zstd = encoder(&mut out, content.size).map_err(failed)?;
+            let mut zstd = encoder(&mut out, content.size, workers).map_err(failed)?;
             reader.copy(first, &mut buffer, &mut zstd)?;
             zstd.finish().map_err(failed)?;
         }
     } else {
         encoding = Encoding::Pack;
         let size = plan.contents.iter().map(|content| content.size).sum();
-        let mut zstd = encoder(&mut out, size).map_err(failed)?;
+        let mut zstd = encoder(&mut out, size, workers).map_err(failed)?;
         for content in &plan.contents {
             let mut reader = Checked::open(contents, content)?;
             let first = reader.read(&mut buffer)?;
@@ -157,9 +183,9 @@ pub fn encode_blob<W: Write>(
     ))
 }
 
-fn encoder<W: Write>(out: W, size: u64) -> io::Result<zstd::Encoder<'static, W>> {
+fn encoder<W: Write>(out: W, size: u64, workers: u32) -> io::Result<zstd::Encoder<'static, W>> {
     let mut encoder = zstd::Encoder::new(out, LEVEL)?;
-    encoder.multithread(WORKERS)?;
+    encoder.multithread(workers.clamp(1, MAX_WORKERS))?;
     encoder.include_checksum(false)?;
     encoder.include_contentsize(true)?;
     encoder.set_pledged_src_size(Some(size))?;

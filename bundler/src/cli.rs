@@ -87,7 +87,7 @@ pub enum Command {
     Project(project::Args),
     /// Move the next environment to a commit, when the gate of the one before is open
     Promote(promote::Args),
-    /// Publish a rendered environment to a platform GitOps repository
+    /// Publish a rendered environment to a branch, or signed bundles to where sites pull them
     Publish(publish::Args),
     /// Render an environment into a folder
     Render(render::Args),

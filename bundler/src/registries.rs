@@ -35,20 +35,11 @@ pub struct Registries {
 impl Registries {
     /// With the user's own credentials; images are kept beside the repositories of `cache`.
     pub fn of_user(cache: &source::Cache) -> Self {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        let home = variable("HOME");
-        let docker = variable("DOCKER_CONFIG").or_else(|| Some(home?.join(".docker")));
-        let podman = variable("XDG_RUNTIME_DIR").map(|run| run.join("containers/auth.json"));
-        let files = [
-            variable("REGISTRY_AUTH_FILE"),
-            docker.map(|folder| folder.join("config.json")),
-            podman,
-        ];
         let folder = cache.images();
         Self {
             client: OnceLock::new(),
-            credentials: files.into_iter().flatten().collect(),
-            authority: variable("SSL_CERT_FILE"),
+            credentials: credential_files(),
+            authority: std::env::var_os("SSL_CERT_FILE").map(PathBuf::from),
             cache: ImageCache::at(&folder),
             folder: folder.join("sha256"),
             only_looks: false,
@@ -76,6 +67,30 @@ impl Registries {
         });
         made.as_ref().map_err(Clone::clone)
     }
+}
+
+/// A client with the user's own credentials, for a registry that is pushed to.
+///
+/// # Errors
+/// What is wrong with the credentials or the authority.
+pub fn client_of_user() -> Result<RegistryClient, String> {
+    let credentials = Credentials::read(&credential_files()).map_err(|error| error.to_string())?;
+    let authority = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    RegistryClient::new(credentials, authority.as_deref()).map_err(|error| error.to_string())
+}
+
+/// Where `docker login` and `podman login` keep what they know.
+fn credential_files() -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = variable("HOME");
+    let docker = variable("DOCKER_CONFIG").or_else(|| Some(home?.join(".docker")));
+    let podman = variable("XDG_RUNTIME_DIR").map(|run| run.join("containers/auth.json"));
+    let files = [
+        variable("REGISTRY_AUTH_FILE"),
+        docker.map(|folder| folder.join("config.json")),
+        podman,
+    ];
+    files.into_iter().flatten().collect()
 }
 
 fn reference(image: &str) -> Result<ImageReference, ImageError> {

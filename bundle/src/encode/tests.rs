@@ -164,6 +164,22 @@ fn short_reads_do_not_show_in_the_blob() {
     );
 }
 
+#[test]
+fn the_number_of_threads_does_not_show_in_the_blob() {
+    // More than two jobs of zstd.
+    let bytes: Vec<u8> = (0..40_000_000u32).map(|n| (n / 3 % 251) as u8).collect();
+    let mut contents = MemoryBlobs::default();
+    let size = bytes.len() as u64;
+    let digest = contents.put(bytes);
+    let plan = BlobPlan {
+        encoding: Encoding::Zstd,
+        contents: vec![Content { digest, size }],
+    };
+    let mut with = |workers| encode_blob_with(&plan, &mut contents, Vec::new(), workers).unwrap();
+    let one = with(1);
+    assert!(with(2) == one && with(MAX_WORKERS) == one);
+}
+
 /// The format's own promise: whoever changes level, workers or grouping changes these digests, and
 /// with them every bundle of every user.
 #[test]

@@ -8,6 +8,7 @@
 //! one that was typed on the command line may. Reading the same commit twice gives the same bytes.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ mod working_copy;
 
 pub use cache::Cache;
 pub use error::SourceError;
-pub use lfs::is_pointer;
+pub use lfs::{is_pointer, opening};
 pub use map::SourceMap;
 
 /// What of a repository is wanted.
@@ -92,10 +93,10 @@ impl TreeLimits {
         max_total_bytes: 512 << 20,
         max_files: 200_000,
     };
-    /// For payloads: what sites need besides. 2 GiB a file and in all.
+    /// For payloads: what sites need besides. 64 GiB a file, which is the largest content of a bundle, and in all.
     pub const PAYLOAD: Self = Self {
-        max_file_bytes: 2 << 30,
-        max_total_bytes: 2 << 30,
+        max_file_bytes: 64 << 30,
+        max_total_bytes: 64 << 30,
         max_files: 200_000,
     };
 }
@@ -120,6 +121,35 @@ pub struct TreeFile {
     pub bytes: Vec<u8>,
     /// Whether it may be executed.
     pub executable: bool,
+}
+
+/// One regular file of a tree, as its content comes: it may be larger than the memory.
+pub struct StreamedFile<'a> {
+    /// Relative to the folder that was asked for, with `/` between parts.
+    pub path: String,
+    /// Whether it may be executed.
+    pub executable: bool,
+    /// Its content. What of it is not read is skipped.
+    pub content: &'a mut dyn io::Read,
+}
+
+impl fmt::Debug for StreamedFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamedFile({})", self.path)
+    }
+}
+
+impl StreamedFile<'_> {
+    /// All of it, in memory.
+    fn whole(self) -> io::Result<TreeFile> {
+        let mut bytes = Vec::new();
+        self.content.read_to_end(&mut bytes)?;
+        Ok(TreeFile {
+            path: self.path,
+            bytes,
+            executable: self.executable,
+        })
+    }
 }
 
 /// The regular files below one folder of a source, sorted by path.
@@ -348,6 +378,27 @@ impl Opened {
         limits: &TreeLimits,
         take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
     ) -> Result<Vec<String>, E> {
+        self.each_streamed(path, wanted, limits, &mut |file: StreamedFile<'_>| {
+            let name = file.path.clone();
+            let file = file.whole().map_err(|error| SourceError::Unreadable {
+                path: PathBuf::from(name),
+                error,
+            })?;
+            take(file)
+        })
+    }
+
+    /// As [`Opened::each`], each file as it comes, so that not even one is in memory.
+    ///
+    /// # Errors
+    /// As [`Opened::tree`], and what `take` says.
+    pub fn each_streamed<E: From<SourceError>>(
+        &self,
+        path: &str,
+        wanted: &dyn Fn(&str) -> bool,
+        limits: &TreeLimits,
+        take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
+    ) -> Result<Vec<String>, E> {
         let path = normal_path(path)?;
         let found = match &self.at {
             Storage::Folder(dir, listing) => {
@@ -383,13 +434,14 @@ impl Opened {
     pub fn names(&self, path: &str, limits: &TreeLimits) -> Result<Names, SourceError> {
         let Storage::Git(repository) = &self.at else {
             let mut names = Names::default();
-            names.skipped = self.each::<SourceError>(path, &|_| true, limits, &mut |file| {
-                if is_pointer(&file.bytes) {
-                    names.pointers.push(file.path.clone());
-                }
-                names.files.push(file.path);
-                Ok(())
-            })?;
+            names.skipped =
+                self.each_streamed::<SourceError>(path, &|_| true, limits, &mut |file| {
+                    if lfs::opening(file.content).is_ok_and(|opening| is_pointer(&opening)) {
+                        names.pointers.push(file.path.clone());
+                    }
+                    names.files.push(file.path);
+                    Ok(())
+                })?;
             return Ok(names);
         };
         let path = normal_path(path)?;

@@ -59,6 +59,16 @@ pub enum RegistryError {
         /// What is missing.
         problem: String,
     },
+    /// It does not take what is pushed.
+    #[error("`{host}` does not take `{what}`: {problem}")]
+    NotTaken {
+        /// The server.
+        host: String,
+        /// What was pushed.
+        what: String,
+        /// Why.
+        problem: String,
+    },
     /// It has no such thing.
     #[error("`{host}` has no `{what}`")]
     Missing {
@@ -103,7 +113,10 @@ impl RegistryError {
         match self {
             Self::Unreachable { .. } | Self::Cache { .. } | Self::Authority(_) => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429,
-            Self::Denied { .. } | Self::Missing { .. } | Self::Wrong { .. } => false,
+            Self::Denied { .. }
+            | Self::NotTaken { .. }
+            | Self::Missing { .. }
+            | Self::Wrong { .. } => false,
         }
     }
 
@@ -141,7 +154,7 @@ pub struct RegistryClient {
     http: outhaul_http::Client,
     credentials: Credentials,
     /// The value of `Authorization`, by registry and repository.
-    known: Mutex<BTreeMap<String, Zeroizing<String>>>,
+    pub(crate) known: Mutex<BTreeMap<String, Zeroizing<String>>>,
     /// Indexes of chart repositories that were read, by the repositories' URLs.
     pub(crate) indexes: Mutex<BTreeMap<String, Arc<Index>>>,
 }
@@ -289,7 +302,7 @@ impl RegistryClient {
     }
 
     /// What a registry that answered 401 is given.
-    fn authorize(
+    pub(crate) fn authorize(
         &self,
         image: &ImageReference,
         answer: &Response,
@@ -362,7 +375,7 @@ impl RegistryClient {
 }
 
 /// Where an answer leads, when that is a place that may be asked.
-fn location(answer: &Response, from: &str) -> Option<String> {
+pub(crate) fn location(answer: &Response, from: &str) -> Option<String> {
     let to = answer.header("location")?;
     let (scheme, rest) = from.split_once("://")?;
     let host = rest.split('/').next()?;
@@ -373,7 +386,7 @@ fn location(answer: &Response, from: &str) -> Option<String> {
     (same || to.starts_with("https://")).then(|| to.to_owned())
 }
 
-fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
+pub(crate) fn unreachable(image: &ImageReference, error: &HttpError) -> RegistryError {
     RegistryError::Unreachable {
         host: image.host().to_owned(),
         problem: error.problem(),

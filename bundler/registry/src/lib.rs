@@ -5,8 +5,8 @@
 //! ```
 //!
 //! What comes in: an image's name, credentials, a folder. What goes out: the contents that the image consists
-//! of, each a file of the cache whose bytes match its digest. It knows no bundle and no control plane, decides
-//! about no image, and pushes nothing.
+//! of, each a file of the cache whose bytes match its digest; and contents pushed by digest. It knows no bundle and no control plane, and decides
+//! about no image.
 
 mod cache;
 pub mod chart;
@@ -17,6 +17,7 @@ pub mod pull;
 pub mod reference;
 
 mod challenge;
+mod push;
 
 pub use cache::ImageCache;
 pub use chart::{ChartReference, Hosts, pull_chart};

@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use outhaul_bundle::encode::{self, ContentSource, ContentToEncode};
+use outhaul_bundle::encode::{self, BlobPlan, ContentToEncode};
 use outhaul_bundle::index::{
-    AgentRelease, Assignment, Blob, Content, File as IndexFile, Overlay, ReconcilerSettings,
+    AgentRelease, Assignment, Blob, Encoding, File as IndexFile, Overlay, ReconcilerSettings,
     Served, Snapshot, Stream, Waves, format_of,
 };
 use outhaul_bundle::limits::Limits;
@@ -24,9 +26,12 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_plane::render::RenderedAssignment;
 
 pub mod attest_and_seal;
+pub mod encoded;
 pub mod spool;
 pub mod waiting;
 
+pub use encoded::EncodedBefore;
+use spool::CountedContents;
 pub use spool::{Spool, SpoolError};
 
 /// What a bundle is made of.
@@ -68,6 +73,13 @@ pub struct UnsignedBundle {
     /// The bytes that are signed and shipped.
     pub index_bytes: Vec<u8>,
     spool: Spool,
+}
+
+impl UnsignedBundle {
+    /// Where its contents and blobs lie, for the next bundle of the same contents.
+    pub fn into_spool(self) -> Spool {
+        self.spool
+    }
 }
 
 /// Why contents do not become a bundle.
@@ -182,7 +194,7 @@ pub fn assemble(
         size: content.size,
         path: format!("agent/{architecture}/outhaul-agent"),
     }));
-    let blobs = encode_all(&candidates, &spool)?;
+    let blobs = encode_all(&candidates, &mut spool)?;
     let index = Index {
         format: format_of(&listed, &served, waves.as_ref(), agent.as_ref()).to_owned(),
         fleet: fleet.parse().map_err(|source| AssembleError::Name {
@@ -245,37 +257,109 @@ fn to_encode(
     .collect()
 }
 
-fn encode_all(candidates: &[ContentToEncode], spool: &Spool) -> Result<Vec<Blob>, AssembleError> {
-    let mut blobs = Vec::new();
-    let bytes = candidates.iter().map(|candidate| candidate.size).sum();
-    let meter = Meter::new("packing", Unit::Bytes, Some(bytes));
-    for plan in encode::plan_blobs(candidates) {
-        let path = spool.folder().join("blob-being-encoded");
+/// Encodes what was not encoded before, on every processor: what one thread of zstd does alone, several at once.
+fn encode_all(
+    candidates: &[ContentToEncode],
+    spool: &mut Spool,
+) -> Result<Vec<Blob>, AssembleError> {
+    let plans = encode::plan_blobs(candidates);
+    let mut blobs = Vec::with_capacity(plans.len());
+    let mut left = Vec::new();
+    for (at, plan) in plans.into_iter().enumerate() {
+        if let Some(blob) = spool.encoded(&plan)? {
+            blobs.push((at, blob));
+        } else if let Some(blob) = as_it_is(&plan, spool)? {
+            blobs.push((at, blob));
+        } else {
+            left.push((at, plan));
+        }
+    }
+    for (at, blob, path) in encode_new(left, spool)? {
+        spool.keep_blob(blob.clone(), path);
+        blobs.push((at, blob));
+    }
+    blobs.sort_unstable_by_key(|(at, _)| *at);
+    Ok(blobs.into_iter().map(|(_, blob)| blob).collect())
+}
+
+/// The blob of a content that is stored as it is: it lies where the content lies.
+fn as_it_is(plan: &BlobPlan, spool: &mut Spool) -> Result<Option<Blob>, AssembleError> {
+    let [content] = plan.contents.as_slice() else {
+        return Ok(None);
+    };
+    let is_stored = match plan.encoding {
+        Encoding::Identity => true,
+        Encoding::Zstd => spool.is_compressed(&plan.contents)?,
+        Encoding::Pack => false,
+    };
+    let Some(path) = spool.file_of(content).filter(|_| is_stored) else {
+        return Ok(None);
+    };
+    let blob = Blob {
+        digest: content.digest,
+        size: content.size,
+        encoding: Encoding::Identity,
+        contents: plan.contents.clone(),
+        sealed: None,
+    };
+    spool.keep_blob(blob.clone(), path);
+    Ok(Some(blob))
+}
+
+type Encoded = (usize, Blob, PathBuf);
+
+fn encode_new(plans: Vec<(usize, BlobPlan)>, spool: &Spool) -> Result<Vec<Encoded>, AssembleError> {
+    let bytes = |plan: &BlobPlan| plan.contents.iter().map(|one| one.size).sum::<u64>();
+    let total = plans.iter().map(|(_, plan)| bytes(plan)).sum();
+    let meter = Meter::new("packing", Unit::Bytes, Some(total));
+    let (small, large): (Vec<_>, Vec<_>) = plans
+        .into_iter()
+        .partition(|(_, plan)| bytes(plan) <= encode::MAX_JOB_BYTES);
+    let contents = spool.contents();
+    let one = |(at, plan): &(usize, BlobPlan), workers: u32| -> Result<Encoded, AssembleError> {
+        let path = spool_path(contents.folder(), *at);
         let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
-        let mut source = FromSpool(spool, &meter);
-        let (blob, _) = encode::encode_blob(&plan, &mut source, BufWriter::new(out))?;
-        let kept = blob_path(spool, &blob);
+        let mut source = CountedContents(contents, &meter);
+        let out = BufWriter::new(out);
+        let (blob, _) = encode::encode_blob_with(plan, &mut source, out, workers)?;
+        let kept = contents
+            .folder()
+            .join(format!("blob-{}", blob.digest.hex()));
         std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
-        blobs.push(blob);
+        Ok((*at, blob, kept))
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        while let Some(plan) = small.get(next.fetch_add(1, Ordering::Relaxed)) {
+            made.push(one(plan, 1)?);
+        }
+        Ok::<_, AssembleError>(made)
+    };
+    let workers = encode::workers();
+    let mut all = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            let made = thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.extend(made?);
+        }
+        Ok::<_, AssembleError>(all)
+    })?;
+    for plan in &large {
+        all.push(one(plan, workers)?);
     }
-    Ok(blobs)
+    Ok(all)
 }
 
-fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
-    spool.folder().join(format!("blob-{}", blob.digest.hex()))
-}
-
-struct FromSpool<'a>(&'a Spool, &'a Meter);
-
-impl ContentSource for FromSpool<'_> {
-    fn open(&mut self, content: &Content) -> io::Result<Box<dyn Read + '_>> {
-        let file = self.0.open(&content.digest).map_err(io::Error::other)?;
-        Ok(Box::new(self.1.counts(file)))
-    }
+fn spool_path(folder: &Path, at: usize) -> PathBuf {
+    folder.join(format!("blob-being-encoded-{at}"))
 }
 
 impl BlobSource for UnsignedBundle {
     fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(File::open(blob_path(&self.spool, blob))?))
+        self.spool.open_blob(blob).map_err(io::Error::other)
     }
 }

@@ -6,6 +6,7 @@
 //! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use outhaul_bundle::index::{File, Served, Source};
@@ -218,16 +219,22 @@ impl<'a> Collector<'a> {
             }
             let mut files = Vec::new();
             // One file after another: together they may be larger than the memory.
-            let links = source.each::<CollectError>(
+            let links = source.each_streamed::<CollectError>(
                 folder(assignment),
                 &|path| !path.starts_with(".git/"),
                 &TreeLimits::PAYLOAD,
                 &mut |file| {
                     let path = relative(name, &file.path)?;
-                    if source::is_pointer(&file.bytes) {
+                    let read = |error| {
+                        let path = std::path::PathBuf::from(path.as_str());
+                        CollectError::Unread(SourceError::Unreadable { path, error })
+                    };
+                    let opening = source::opening(file.content).map_err(read)?;
+                    if source::is_pointer(&opening) {
                         return Err(pointer(name, file.path));
                     }
-                    let (content, size) = spool.add(&file.bytes)?;
+                    let (content, size) =
+                        spool.add_from(&mut opening.as_slice().chain(file.content))?;
                     files.push(File {
                         path,
                         content,

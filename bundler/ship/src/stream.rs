@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
@@ -17,10 +18,10 @@ use outhaul_bundle::name::Name;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::SignRequest;
+use outhaul_signer::publish::{Latest, SignRequest};
 
 use crate::assemble::attest_and_seal::Reader;
-use crate::assemble::{self, BundleSources, Spool, UnsignedBundle};
+use crate::assemble::{self, BundleSources, EncodedBefore, Spool, UnsignedBundle};
 use crate::attest;
 use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
@@ -34,6 +35,7 @@ use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
 
 pub mod agent;
+mod built;
 mod carried;
 pub mod copies;
 mod countersigned;
@@ -57,6 +59,7 @@ pub mod since;
 pub mod volumes;
 
 use agent::AgentPrograms;
+use built::{Built, last_of, remember};
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -68,7 +71,7 @@ use plan::{Sound, StreamContents};
 pub use production::{AwaitedSignature, Produced, Production};
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
-use shipped::{ShippedAssignment, ShippedStream};
+use shipped::ShippedStream;
 use signing::Signed;
 
 /// What to make, for whom, and where to put it.
@@ -118,14 +121,7 @@ pub fn produce(
     request: &BundleRequest<'_>,
 ) -> Result<Production, ProduceError> {
     // Two at once would sign different bundles with one number.
-    let folder = fleet.folder().to_owned();
-    let exclusive = match outhaul_kit::lock::take_folder(&folder) {
-        Ok(exclusive) => exclusive,
-        Err(source) => return Err(ProduceError::Exclusive { folder, source }),
-    };
-    if exclusive.is_none() {
-        return Err(ProduceError::Busy { folder });
-    }
+    let _exclusive = exclusive(fleet)?;
     let rendering = &platform.rendering;
     known(platform, request)?;
     let wanted =
@@ -138,6 +134,7 @@ pub fn produce(
     let collector = collector.with_images(request.images, lock);
     let collector = RefCell::new(collector.with_earlier(&earlier));
     let mut recipients = recipients::of(platform, fleet, request, wanted)?;
+    let encoded = Rc::new(EncodedBefore::default());
     let mut ready = Vec::new();
     let mut removals = Vec::new();
     for name in rendering.cluster_types.keys().filter(wanted) {
@@ -151,6 +148,7 @@ pub fn produce(
             secret,
             request,
             recipients: readers.unwrap_or_default(),
+            encoded: Rc::clone(&encoded),
         };
         match destination::planned(&mut stream) {
             Ok((mut last, plan)) => {
@@ -198,6 +196,19 @@ pub fn produce(
     Ok(production)
 }
 
+/// The right to make this fleet's bundles, or to read what must not change meanwhile; it ends with the returned file.
+///
+/// # Errors
+/// [`ProduceError::Busy`] while another process has it.
+pub fn exclusive(fleet: &Fleet) -> Result<std::fs::File, ProduceError> {
+    let folder = fleet.folder().to_owned();
+    match outhaul_kit::lock::take_folder(&folder) {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(ProduceError::Busy { folder }),
+        Err(source) => Err(ProduceError::Exclusive { folder, source }),
+    }
+}
+
 /// Refuses a cluster type that the environment does not have.
 fn known(platform: &Platform, request: &BundleRequest<'_>) -> Result<(), ProduceError> {
     let Rendering {
@@ -224,6 +235,7 @@ fn stream(
     plan: &StreamContents<'_>,
     recipients: &BTreeSet<Name>,
     collector: &mut Collector<'_>,
+    encoded: &Rc<EncodedBefore>,
 ) -> Result<Produced, ProduceError> {
     let environment = &platform.rendering.environment;
     let (name, role) = (plan.cluster_type, &plan.role);
@@ -240,9 +252,13 @@ fn stream(
     }
     let signer = fleet.statement_signer(secret)?;
     let orders = Sites::of(fleet).orders_for(role)?;
-    let mut build = |number: u64| -> Result<Built, ProduceError> {
-        let mut spool = Spool::new(&std::env::temp_dir())?;
-        let payloads = plan.payloads(collector, &mut spool)?;
+    if let (Some(kept), Some(latest)) = (StoredBundle::read(fleet.folder(), role), &latest) {
+        remember_encoded(fleet, role, kept.number(), latest, encoded);
+    }
+    let mut spool = Spool::new(&std::env::temp_dir())?.with_encoded(Rc::clone(encoded));
+    // Once: what is built under one number and under another has the same contents.
+    let payloads = plan.payloads(collector, &mut spool)?;
+    let build = |number: u64, mut spool: Spool| -> Result<Built, ProduceError> {
         let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = BundleSources {
             fleet: fleet.id(),
@@ -260,11 +276,11 @@ fn stream(
                     Some(Drift::Report) | None => DriftPolicy::Report,
                 },
             },
-            snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources),
+            snapshot: with_payloads(&platform.rendering.snapshot, payloads.sources.clone()),
             recipients: recipients.clone(),
             assignments: &plan.assignments,
-            payloads: payloads.files,
-            served: payloads.served,
+            payloads: payloads.files.clone(),
+            served: payloads.served.clone(),
             kept: plan.kept.clone(),
             orders: orders.clone(),
             waves: plan.delivery.waves(environment, name),
@@ -273,39 +289,43 @@ fn stream(
                 .map(|agent| agent.add_to(&mut spool))
                 .transpose()?,
         };
-        let mut bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
+        let bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);
         let sbom = bundle.attestation(attest::SBOM)?;
-        if let Some(readers) = request.readers {
-            bundle = bundle.seal(readers)?;
-        }
-        let commits = payloads.commits;
         Ok(Built {
             bundle,
-            commits,
+            commits: payloads.commits.clone(),
             plain,
             sbom,
         })
     };
     let mut lost = None;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
-        let same = build(latest.number)?;
+        let same = build(latest.number, spool)?;
         match current::again(fleet, request, plan, environment, latest, &same)? {
             Current::Changed => {}
             Current::Lost(why) => lost = Some(why),
             Current::Same(produced) => return Ok(produced),
         }
+        spool = same.bundle.into_spool();
     }
     if let Some(pending) = &pending {
-        let same = build(pending.number)?;
+        let same = build(pending.number, spool)?;
         if countersigned::is_waiting(fleet, role, pending, &same)? {
             let waiting = AwaitedSignature::of(pending, role);
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
+        spool = same.bundle.into_spool();
     }
     let number = fleet.next_number(role)?;
-    let built = build(number)?;
+    // What an earlier bundle's file holds is read from it now.
+    spool.confirm();
+    let mut built = build(number, spool)?;
     scan::permitted(fleet, request, plan, &built)?;
+    if let Some(readers) = request.readers {
+        // Last: no two seals are alike, and nobody compares this one.
+        built.bundle = built.bundle.seal(readers)?;
+    }
     let expires = expiry(request, plan)?;
     let index_bytes = built.bundle.index_bytes.clone();
     let sign = SignRequest {
@@ -318,7 +338,22 @@ fn stream(
     let last = last_of(environment, plan, &built);
     let mut produced = ship_or_ask(fleet, secret, request, plan, sign, built, &last)?;
     produced.because = lost;
+    if let Some(latest) = fleet.latest(role)? {
+        // Other streams of this run may carry the same.
+        remember_encoded(fleet, role, number, &latest, encoded);
+    }
     Ok(produced)
+}
+
+/// Lets blobs of the kept bundle `number` be used again, when it is the one that was signed last.
+fn remember_encoded(fleet: &Fleet, role: &str, number: u64, latest: &Latest, to: &EncodedBefore) {
+    if latest.number == number {
+        let index = Content {
+            digest: Digest::from_bytes(latest.index),
+            size: latest.length,
+        };
+        to.add(&shelf::bundle(fleet.folder(), role, number), &index);
+    }
 }
 
 /// Ships what waited, now that enough signatures are there.
@@ -455,41 +490,6 @@ fn expiry(
     issued
         .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
         .map_err(|_| ProduceError::Expiry { issued, days })
-}
-
-/// A bundle, and the commits of its payloads by assignment.
-struct Built {
-    bundle: UnsignedBundle,
-    commits: BTreeMap<String, String>,
-    /// Digest of it before it was sealed.
-    plain: Digest,
-    /// Its bill of materials.
-    sbom: Vec<u8>,
-}
-
-/// What the stream ships with this bundle.
-fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Built) -> ShippedStream {
-    let now = built.bundle.index.snapshot.digest;
-    let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
-        let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
-        let from = kept.map_or(now, |(_, from)| *from);
-        let commit = built.commits.get(name).cloned();
-        Some((name.clone(), ShippedAssignment::of(rendered, from, commit)?))
-    });
-    ShippedStream::new(environment, plan.cluster_type, assignments.collect())
-}
-
-fn remember(
-    fleet: &Fleet,
-    environment: &str,
-    plan: &StreamContents<'_>,
-    built: &Built,
-) -> Result<(), ProduceError> {
-    let now = last_of(environment, plan, built);
-    if plan.last.as_ref() != Some(&now) {
-        now.write(fleet.folder(), &plan.role)?;
-    }
-    Ok(())
 }
 
 fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result<(), DeliverError> {

@@ -1,4 +1,4 @@
-//! `outhaul publish`: a rendered environment, to where connected sites look for it.
+//! `outhaul publish`: a rendered environment, or the bundles that were signed, to where connected sites look for them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,7 +17,9 @@ use outhaul_ship::branch::plan::{CommitChanges, PlanError};
 use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{BranchTarget, PublishError, TargetChoice};
 
-/// Publish a rendered environment
+mod bundles;
+
+/// Publish a rendered environment to a branch, or signed bundles to where sites pull them
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -28,6 +30,12 @@ pub struct Args {
 enum To {
     /// Commit the rendered environment to a branch of a platform GitOps repository
     Git(Box<GitArgs>),
+    /// Push the bundles that were signed last to an OCI registry, each as an artifact
+    Oci(bundles::OciArgs),
+    /// Upload the bundles that were signed last to S3-compatible storage, from where sites pull
+    S3(bundles::S3Args),
+    /// Write the bundles that were signed last into the folder of a web server, from where sites pull
+    Web(bundles::WebArgs),
 }
 
 impl Args {
@@ -35,6 +43,9 @@ impl Args {
     pub fn run(self) -> Result<Exit, Failure> {
         match self.to {
             To::Git(args) => args.run(),
+            To::Oci(args) => args.run(),
+            To::S3(args) => args.run(),
+            To::Web(args) => args.run(),
         }
     }
 }

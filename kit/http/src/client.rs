@@ -214,6 +214,31 @@ impl Request<'_> {
         self.run(body, false)
     }
 
+    /// Sends it with a body of `size` bytes, as they come from `reader`: memory does not grow with them.
+    ///
+    /// # Errors
+    /// [`HttpError`] when no answer begins within the limits, or `reader` fails.
+    pub fn send_from(self, reader: &mut dyn Read, size: u64) -> Result<Response, HttpError> {
+        let Self {
+            client,
+            builder,
+            url,
+            body_limit: _,
+        } = self.header("Content-Length", &size.to_string());
+        let (canonical, is_tls) = usable(&url).map_err(|expected| HttpError::Url { expected })?;
+        let failed = |problem: String| HttpError::Failed {
+            url: url.clone(),
+            problem,
+        };
+        let agent = if is_tls { &client.tls } else { &client.plain };
+        let body = ureq::SendBody::from_reader(reader);
+        let request = builder.uri(canonical).body(body);
+        let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
+        let response = agent.run(request);
+        let response = response.map_err(|error| failed(error.to_string()))?;
+        Ok(Response { url, response })
+    }
+
     fn run(self, body: impl AsSendBody + Clone, repeatable: bool) -> Result<Response, HttpError> {
         let Self {
             client,

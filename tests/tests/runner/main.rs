@@ -28,6 +28,7 @@ mod openapi;
 mod packages;
 mod pages;
 mod pipes;
+mod published;
 mod refusals;
 mod rekeyed;
 mod reported;

@@ -9,7 +9,7 @@ use crate::repository::normal_dependencies;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 18] = [
+const CENTRE: [&str; 19] = [
     "git2",
     "gix",
     "gtmpl",
@@ -24,6 +24,7 @@ const CENTRE: [&str; 18] = [
     "outhaul-needs",
     "outhaul-plane",
     "outhaul-promote",
+    "outhaul-publish",
     "outhaul-registry",
     "outhaul-remote",
     "outhaul-ship",
@@ -250,6 +251,25 @@ const RULES: &[Rule] = &[
             PROGRAMS,
         ],
         why: "who pulls images knows neither control planes nor what becomes of them",
+    },
+    Rule {
+        member: "outhaul-publish",
+        never: &[
+            &[
+                "axum",
+                "outhaul-control",
+                "outhaul-git",
+                "outhaul-plane",
+                "outhaul-promote",
+                "outhaul-ship",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "tokio",
+            ],
+            PROGRAMS,
+        ],
+        why: "who publishes what was signed knows neither control planes nor keys",
     },
     Rule {
         member: "outhaul-remote",

@@ -70,6 +70,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
         "bundler/needs/src/",
         "bundler/plane/src/",
         "bundler/promote/src/",
+        "bundler/publish/src/",
         "bundler/registry/src/",
         "bundler/remote/src/",
         "bundler/ship/src/",

@@ -6,7 +6,7 @@
 //! never entered, and nothing is written.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use rayon::prelude::*;
 
-use super::{SourceError, TreeFile, TreeLimits};
+use super::{SourceError, StreamedFile, TreeLimits};
 
 /// Largest file in bytes whose content is kept from opening to reading: what people write by hand.
 const MAX_KEPT_FILE: u64 = 64 << 10;
@@ -53,7 +53,7 @@ pub(super) fn each<E: From<SourceError>>(
     path: &str,
     wanted: &dyn Fn(&str) -> bool,
     limits: &TreeLimits,
-    take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+    take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
 ) -> Result<Option<Vec<String>>, E> {
     if !dir.is_dir() {
         return Err(E::from(SourceError::NotAFolder {
@@ -94,30 +94,98 @@ pub(super) fn each<E: From<SourceError>>(
         if !is_wanted {
             continue;
         }
-        let content = match &entry.kept {
-            Some(kept) if kept.bytes.len() as u64 <= limits.max_file_bytes => kept.clone(),
-            _ => read(&root.join(below), limits.max_file_bytes)?,
-        };
-        total = total.saturating_add(content.bytes.len() as u64);
         files += 1;
-        let beyond = |limit, unit| SourceError::TooLarge {
-            what: format!("folder `{}`", root.display()),
-            limit,
-            unit,
-        };
-        if total > limits.max_total_bytes {
-            return Err(beyond(limits.max_total_bytes, "bytes").into());
-        }
         if files > limits.max_files {
-            return Err(beyond(limits.max_files as u64, "files").into());
+            return Err(beyond(&root, limits.max_files as u64, "files").into());
         }
-        take(TreeFile {
+        let most = limits.max_file_bytes;
+        let left = limits.max_total_bytes.saturating_sub(total);
+        let path = root.join(below);
+        let too_large = || SourceError::TooLarge {
+            what: format!("`{}`", path.display()),
+            limit: most,
+            unit: "bytes",
+        };
+        let (executable, size, from): (bool, u64, Box<dyn Read>) = match &entry.kept {
+            Some(kept) if kept.bytes.len() as u64 <= most => {
+                let bytes = kept.bytes.as_slice();
+                (kept.executable, bytes.len() as u64, Box::new(bytes))
+            }
+            _ => {
+                let file = open_file(&path).map_err(|error| unreadable(&path, error))?;
+                let metadata = file.metadata().map_err(|error| unreadable(&path, error))?;
+                (is_executable(&metadata), metadata.len(), Box::new(file))
+            }
+        };
+        if size > most {
+            return Err(too_large().into());
+        }
+        if size > left {
+            return Err(beyond(&root, limits.max_total_bytes, "bytes").into());
+        }
+        let mut content = Bounded {
+            from,
+            read: 0,
+            max: most.min(left),
+            error: None,
+        };
+        let taken = take(StreamedFile {
             path: below.to_owned(),
-            bytes: content.bytes,
-            executable: content.executable,
-        })?;
+            executable,
+            content: &mut content,
+        });
+        match content.error.take() {
+            Some(None) if left < most => {
+                return Err(beyond(&root, limits.max_total_bytes, "bytes").into());
+            }
+            Some(None) => return Err(too_large().into()),
+            Some(Some(error)) => return Err(unreadable(&path, error).into()),
+            None => taken?,
+        }
+        // Of what is not wanted whole, all counts.
+        total = total.saturating_add(content.read.max(size));
     }
     Ok(Some(skipped))
+}
+
+fn beyond(root: &Path, limit: u64, unit: &'static str) -> SourceError {
+    SourceError::TooLarge {
+        what: format!("folder `{}`", root.display()),
+        limit,
+        unit,
+    }
+}
+
+/// A content of at most `max` bytes. It remembers what went wrong, since whoever reads it has errors of its own.
+struct Bounded<'a> {
+    from: Box<dyn Read + 'a>,
+    read: u64,
+    max: u64,
+    /// The error of the system, or none when there is more than `max`.
+    error: Option<Option<std::io::Error>>,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let failed = || std::io::Error::other("it cannot be read on");
+        if self.error.is_some() {
+            return Err(failed());
+        }
+        let count = match self.from.read(buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Err(error),
+            Err(error) => {
+                self.error = Some(Some(error));
+                return Err(failed());
+            }
+        };
+        self.read = self.read.saturating_add(count as u64);
+        if self.read > self.max {
+            self.error = Some(None);
+            return Err(failed());
+        }
+        Ok(count)
+    }
 }
 
 /// One digest over the paths, modes and contents of all files below `dir`, and what was read for it.
@@ -304,23 +372,4 @@ fn whole(file: &fs::File, len: u64, max_bytes: u64) -> std::io::Result<Vec<u8>> 
     let mut bytes = Vec::with_capacity(usize::try_from(len.min(beyond)).unwrap_or_default());
     file.take(asked).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// The content of `path`, refusing one byte beyond `max_bytes`.
-fn read(path: &Path, max_bytes: u64) -> Result<Content, SourceError> {
-    let unreadable = |error| unreadable(path, error);
-    let file = open_file(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    let bytes = whole(&file, metadata.len(), max_bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > max_bytes {
-        return Err(SourceError::TooLarge {
-            what: format!("`{}`", path.display()),
-            limit: max_bytes,
-            unit: "bytes",
-        });
-    }
-    Ok(Content {
-        bytes,
-        executable: is_executable(&metadata),
-    })
 }

@@ -3,6 +3,8 @@
 //! What comes in: the content of a file. What goes out: whether it is such a pointer, by the grammar of Git LFS. It
 //! fetches nothing: the content lies on a separate server, and is not part of any commit.
 
+use std::io::{self, Read};
+
 /// Largest pointer in bytes, as Git LFS has it.
 const MAX_POINTER_BYTES: usize = 1024;
 /// How a pointer begins; the second is what Git LFS was called before.
@@ -18,6 +20,18 @@ pub fn is_pointer(bytes: &[u8]) -> bool {
         && OPENINGS.iter().any(|opening| text.starts_with(opening))
         && text.lines().any(|line| line.starts_with("oid "))
         && text.lines().any(|line| line.starts_with("size "))
+}
+
+/// The beginning of a content, as much as tells whether it is a pointer.
+///
+/// # Errors
+/// Of `content`.
+pub fn opening(content: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    content
+        .take(MAX_POINTER_BYTES as u64)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -282,7 +282,7 @@ fn a_fetched_repository_is_shallow_and_a_known_commit_needs_no_network() {
         git::fetch(&remote, &GitReference::Branch("dev".into()), &folder).unwrap();
     assert_eq!(commit, second);
     let mut files = 0;
-    let mut count = |_| {
+    let mut count = |_: StreamedFile<'_>| {
         files += 1;
         Ok::<(), SourceError>(())
     };

@@ -20,7 +20,8 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::StatementSigner;
 use outhaul_signer::seal::{self, Identities, Recipient, SealError};
 
-use super::{AssembleError, FromSpool, SpoolError, UnsignedBundle, blob_path, encode_all};
+use super::spool::CountedContents;
+use super::{AssembleError, SpoolError, UnsignedBundle, encode_all};
 use crate::attest::{self, AttestError};
 
 /// Why a bundle could not be attested or sealed.
@@ -63,7 +64,7 @@ impl UnsignedBundle {
     /// [`AttestSealError`]
     pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, AttestSealError> {
         let meter = Meter::new("listing the contents", Unit::Bytes, None);
-        let mut source = FromSpool(&self.spool, &meter);
+        let mut source = CountedContents(self.spool.contents(), &meter);
         let made = attest::attest(&self.index, &mut source, signer)?;
         let mut candidates = Vec::new();
         for (name, bytes) in made {
@@ -85,7 +86,7 @@ impl UnsignedBundle {
         self.index.attestations.sort_by(|a, b| a.path.cmp(&b.path));
         self.index
             .blobs
-            .extend(encode_all(&candidates, &self.spool)?);
+            .extend(encode_all(&candidates, &mut self.spool)?);
         self.settled()
     }
 
@@ -131,14 +132,14 @@ impl UnsignedBundle {
     }
 
     fn seal_blob(
-        &self,
+        &mut self,
         blob: Blob,
         keys: &[Recipient],
         recipients: &BTreeMap<Name, Name>,
     ) -> Result<Blob, AttestSealError> {
-        let open = blob_path(&self.spool, &blob);
-        let path = self.spool.folder().join("blob-being-sealed");
-        let from = File::open(&open).map_err(|source| SpoolError::at(&open, source))?;
+        let folder = self.spool.folder();
+        let path = folder.join("blob-being-sealed");
+        let from = self.spool.open_blob(&blob)?;
         let out = File::create(&path).map_err(|source| SpoolError::at(&path, source))?;
         let mut out = HashingWriter::new(BufWriter::new(out));
         seal::seal(from, &mut out, keys)?;
@@ -147,15 +148,18 @@ impl UnsignedBundle {
             recipients: recipients.clone(),
             size: blob.size,
         };
+        let plain = folder.join(format!("blob-{}", blob.digest.hex()));
         let blob = Blob {
             digest,
             size,
             sealed: Some(sealed),
             ..blob
         };
-        let kept = blob_path(&self.spool, &blob);
+        let kept = folder.join(format!("blob-{}", blob.digest.hex()));
         std::fs::rename(&path, &kept).map_err(|source| SpoolError::at(&kept, source))?;
-        std::fs::remove_file(&open).map_err(|source| SpoolError::at(&open, source))?;
+        // One that lies elsewhere stays.
+        let _ = std::fs::remove_file(plain);
+        self.spool.keep_blob(blob.clone(), kept);
         Ok(blob)
     }
 

@@ -6,13 +6,14 @@
 //! that was signed; every blob is checked against the index when the bundle is written.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::{Digest, Index};
 use outhaul_signer::durable;
 
-use super::{AssembleError, Spool, SpoolError, UnsignedBundle, blob_path};
+use super::{AssembleError, Spool, SpoolError, UnsignedBundle};
 
 /// The index's file.
 const INDEX: &str = "index.json";
@@ -32,8 +33,8 @@ impl UnsignedBundle {
         fs::create_dir_all(&new).map_err(at(&new))?;
         for blob in &self.index.blobs {
             let to = new.join(blob.digest.hex());
-            fs::copy(blob_path(&self.spool, blob), &to).map_err(at(&to))?;
-            let file = File::open(&to).map_err(at(&to))?;
+            let mut file = File::create(&to).map_err(at(&to))?;
+            io::copy(&mut self.spool.open_blob(blob)?, &mut file).map_err(at(&to))?;
             file.sync_all().map_err(at(&to))?;
         }
         let path = new.join(INDEX);
@@ -62,11 +63,10 @@ impl UnsignedBundle {
             return Ok(None);
         };
         let index = Index::from_bytes(&index_bytes, &limits)?;
-        let spool = Spool::new(&std::env::temp_dir())?;
+        let mut spool = Spool::new(&std::env::temp_dir())?;
         for blob in &index.blobs {
-            let from = folder.join(blob.digest.hex());
-            fs::copy(&from, blob_path(&spool, blob))
-                .map_err(|source| SpoolError::at(&from, source))?;
+            // Read where it is: it is compared with its digest when the bundle is written.
+            spool.keep_blob(blob.clone(), folder.join(blob.digest.hex()));
         }
         Ok(Some(Self {
             index,

@@ -200,7 +200,7 @@ impl KeptBundle {
     }
 
     /// The role of its stream.
-    pub(super) fn role(&self) -> &str {
+    pub fn role(&self) -> &str {
         &self.role
     }
 
@@ -210,7 +210,7 @@ impl KeptBundle {
     }
 
     /// Where the fleet keeps it.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 

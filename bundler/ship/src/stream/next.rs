@@ -5,6 +5,7 @@
 //! what became of the broken ones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use outhaul_bundle::name::Name;
 use outhaul_kit::console::stage;
@@ -14,6 +15,7 @@ use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
 use super::{BundleRequest, ProduceError, Produced, delivery_rules, stream};
+use crate::assemble::EncodedBefore;
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
 use crate::isolation::Isolation;
@@ -25,6 +27,8 @@ pub(super) struct ToStream<'a> {
     pub(super) secret: &'a Secret,
     pub(super) request: &'a BundleRequest<'a>,
     pub(super) recipients: BTreeSet<Name>,
+    /// What bundles that were made before hold already.
+    pub(super) encoded: Rc<EncodedBefore>,
 }
 
 impl<'a> Destination for ToStream<'a> {
@@ -64,6 +68,7 @@ impl<'a> Destination for ToStream<'a> {
             secret,
             request,
             recipients,
+            encoded,
         } = self;
         let mut cargo = StreamContents::of(sound, last, plan)?;
         let mut made = None;
@@ -80,6 +85,7 @@ impl<'a> Destination for ToStream<'a> {
                         &cargo,
                         recipients,
                         &mut sound.collector.borrow_mut(),
+                        encoded,
                     )
                 },
             )?);

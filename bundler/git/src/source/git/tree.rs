@@ -7,8 +7,8 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use super::super::lfs::is_pointer;
-use super::super::{Names, SourceError, TreeFile, TreeLimits};
+use super::super::lfs::{is_pointer, opening};
+use super::super::{Names, SourceError, StreamedFile, TreeLimits};
 use super::{Repository, program};
 
 /// Longest path in bytes.
@@ -39,7 +39,7 @@ impl Repository {
         path: &str,
         wanted: &dyn Fn(&str) -> bool,
         limits: &TreeLimits,
-        take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+        take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
     ) -> Result<Option<Vec<String>>, E> {
         let Some(mut listed) = self.list(&format!("{commit}:{path}"), wanted, limits)? else {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Repository {
             skipped: listed.skipped,
         };
         self.read::<SourceError>(listed.entries, &mut |file| {
-            if is_pointer(&file.bytes) {
+            if opening(file.content).is_ok_and(|opening| is_pointer(&opening)) {
                 names.pointers.push(file.path);
             }
             Ok(())
@@ -127,7 +127,7 @@ impl Repository {
     fn read<E: From<SourceError>>(
         &self,
         entries: Vec<Entry>,
-        take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+        take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         if entries.is_empty() {
             return Ok(());
@@ -154,7 +154,7 @@ fn ask<E: From<SourceError>>(
     entries: Vec<Entry>,
     mut input: impl std::io::Write,
     mut output: impl std::io::BufRead,
-    take: &mut dyn FnMut(TreeFile) -> Result<(), E>,
+    take: &mut dyn FnMut(StreamedFile<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for entry in entries {
         // Git ends when an object is damaged.
@@ -180,22 +180,51 @@ fn ask<E: From<SourceError>>(
             };
             return Err(damaged(&entry.path, &why).into());
         }
-        let mut bytes = vec![0; usize::try_from(entry.size).unwrap_or(usize::MAX)];
+        let mut content = Content {
+            from: output.by_ref().take(entry.size),
+            is_broken: false,
+        };
+        let taken = take(StreamedFile {
+            path: entry.path.clone(),
+            executable: entry.executable,
+            content: &mut content,
+        });
+        if content.is_broken {
+            return Err(damaged(&entry.path, "its object is damaged").into());
+        }
+        taken?;
+        // What was not asked for is read all the same: git sees then whether it is whole.
+        std::io::copy(&mut content, &mut std::io::sink()).map_err(failed)?;
+        if content.from.limit() > 0 {
+            return Err(damaged(&entry.path, "its object is damaged").into());
+        }
         let mut newline = [0];
-        output
-            .read_exact(&mut bytes)
-            .and_then(|()| output.read_exact(&mut newline))
-            .map_err(failed)?;
+        output.read_exact(&mut newline).map_err(failed)?;
         if newline != *b"\n" {
             return Err(damaged(&entry.path, "its content is longer than git says").into());
         }
-        take(TreeFile {
-            path: entry.path,
-            bytes,
-            executable: entry.executable,
-        })?;
     }
     Ok(())
+}
+
+/// A file's content; it remembers whether it broke off, since whoever reads it has errors of its own.
+struct Content<R> {
+    from: std::io::Take<R>,
+    is_broken: bool,
+}
+
+impl<R: std::io::Read> std::io::Read for Content<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(buffer);
+        let is_early = read.as_ref().is_ok_and(|count| *count == 0)
+            && self.from.limit() > 0
+            && !buffer.is_empty();
+        if is_early || read.is_err() {
+            self.is_broken = true;
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        read
+    }
 }
 
 /// A listing, counted while it comes.

@@ -130,6 +130,11 @@ impl Write for Last {
     }
 }
 
+/// Where an encoded blob lies.
+fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
+    spool.folder().join(format!("blob-{}", blob.digest.hex()))
+}
+
 #[test]
 fn attestations_travel_as_content_and_change_nothing_else() {
     let centre = centre();

@@ -1,0 +1,199 @@
+//! Blobs and manifests to a registry.
+//!
+//! What comes in: a repository, contents by digest and readers of their bytes, a manifest. What goes out: whether the repository has a
+//! blob, and the registry's word that it took one: it compares the digest. A blob goes in one request; one that broke off
+//! is sent again. It decides nothing about what is pushed.
+
+use std::io::Read;
+use std::sync::PoisonError;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
+use outhaul_http::{Method, Response};
+
+use crate::client::{RegistryClient, RegistryError, location, unreachable};
+use crate::reference::ImageReference;
+
+impl RegistryClient {
+    /// Bytes of the blob `digest` of a repository; `None` when it has none.
+    ///
+    /// # Errors
+    /// [`RegistryError`]
+    pub fn blob_size(
+        &self,
+        repository: &ImageReference,
+        digest: &Digest,
+    ) -> Result<Option<u64>, RegistryError> {
+        let what = format!("{}@{digest}", repository.repository);
+        let url = url(repository, &format!("blobs/{digest}"));
+        let answer = self.authorized(repository, &what, &mut |authorization| {
+            let request = self.http().request(Method::HEAD, &url);
+            with(request, authorization)
+                .send()
+                .map_err(|error| unreachable(repository, &error))
+        })?;
+        match answer.status() {
+            404 => Ok(None),
+            200 => {
+                let length = answer.header("content-length");
+                let length = length.and_then(|text| text.parse().ok());
+                length.map(Some).ok_or_else(|| RegistryError::Wrong {
+                    host: repository.host().to_owned(),
+                    what: format!("`{what}`"),
+                    problem: "has no length".to_owned(),
+                })
+            }
+            // Some keep blobs elsewhere: then it is asked for again, and its size is not known here.
+            300..=399 => Ok(None),
+            _ => Err(self.not_taken(repository, what, answer)),
+        }
+    }
+
+    /// Sends the blob `content`, of which `body` gives the bytes.
+    ///
+    /// # Errors
+    /// [`RegistryError`]
+    pub fn push_blob(
+        &self,
+        repository: &ImageReference,
+        content: Content,
+        body: &mut dyn Read,
+    ) -> Result<(), RegistryError> {
+        let what = format!("{}@{}", repository.repository, content.digest);
+        let begin = url(repository, "blobs/uploads/");
+        let mut used = None;
+        let answer = self.authorized(repository, &what, &mut |authorization| {
+            used = authorization.map(str::to_owned);
+            let request = self.http().request(Method::POST, &begin);
+            with(request, authorization)
+                .send_bytes(&[])
+                .map_err(|error| unreachable(repository, &error))
+        })?;
+        if answer.status() != 202 {
+            return Err(self.not_taken(repository, what, answer));
+        }
+        let to = location(&answer, &begin).ok_or_else(|| RegistryError::Wrong {
+            host: repository.host().to_owned(),
+            what: format!("the place to send `{what}` to"),
+            problem: "is not https".to_owned(),
+        })?;
+        let separator = if to.contains('?') { '&' } else { '?' };
+        let digest = content.digest.hex();
+        let put = format!("{to}{separator}digest=sha256%3A{digest}");
+        // Another server gets nothing that authenticates.
+        let own = format!("{}/", begin.split("/v2/").next().unwrap_or_default());
+        let authorization = used.as_deref().filter(|_| put.starts_with(&own));
+        let request = self.http().request(Method::PUT, &put);
+        let request = request.header("Content-Type", "application/octet-stream");
+        let answer = with(request, authorization)
+            .send_from(body, content.size)
+            .map_err(|error| unreachable(repository, &error))?;
+        match answer.status() {
+            201 => Ok(()),
+            _ => Err(self.not_taken(repository, what, answer)),
+        }
+    }
+
+    /// Sends a manifest and names it `tag`.
+    ///
+    /// # Errors
+    /// [`RegistryError`]
+    pub fn push_manifest(
+        &self,
+        repository: &ImageReference,
+        tag: &str,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<(), RegistryError> {
+        let what = format!("{}:{tag}", repository.repository);
+        let url = url(repository, &format!("manifests/{tag}"));
+        let answer = self.authorized(repository, &what, &mut |authorization| {
+            let request = self.http().request(Method::PUT, &url);
+            let request = request.header("Content-Type", media_type);
+            with(request, authorization)
+                .send_bytes(bytes)
+                .map_err(|error| unreachable(repository, &error))
+        })?;
+        match answer.status() {
+            201 => Ok(()),
+            _ => Err(self.not_taken(repository, what, answer)),
+        }
+    }
+
+    /// Sends with what is known for the repository, and once more with what the registry asks for.
+    fn authorized(
+        &self,
+        repository: &ImageReference,
+        what: &str,
+        send: &mut dyn FnMut(Option<&str>) -> Result<Response, RegistryError>,
+    ) -> Result<Response, RegistryError> {
+        // Apart from what may pull: a token says what it is for.
+        let key = format!("push {}/{}", repository.registry, repository.repository);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = known().get(&key).cloned();
+        let answer = send(given.as_ref().map(|given| given.as_str()))?;
+        if answer.status() != 401 {
+            return Ok(answer);
+        }
+        let value = self.authorize(repository, &answer, what)?;
+        let answer = send(Some(value.as_str()))?;
+        known().insert(key, value);
+        Ok(answer)
+    }
+
+    fn not_taken(
+        &self,
+        repository: &ImageReference,
+        what: String,
+        answer: Response,
+    ) -> RegistryError {
+        let host = repository.host().to_owned();
+        let status = answer.status();
+        match status {
+            401 | 403 => RegistryError::NotTaken {
+                problem: self.no_credentials(&host),
+                host,
+                what,
+            },
+            400..=499 => RegistryError::NotTaken {
+                problem: format!("{status}, {}", told(&answer.excerpt(MAX_TOLD))),
+                host,
+                what,
+            },
+            _ => RegistryError::Status { host, what, status },
+        }
+    }
+}
+
+/// Most bytes of a registry's reason.
+const MAX_TOLD: u64 = 300;
+
+/// A registry's reason in one line.
+fn told(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line: String = line.join(" ");
+    line.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn url(repository: &ImageReference, path: &str) -> String {
+    let scheme = if repository.is_loopback() {
+        "http"
+    } else {
+        "https"
+    };
+    format!(
+        "{scheme}://{}/v2/{}/{path}",
+        repository.host(),
+        repository.repository
+    )
+}
+
+fn with<'a>(
+    request: outhaul_http::Request<'a>,
+    authorization: Option<&str>,
+) -> outhaul_http::Request<'a> {
+    match authorization {
+        Some(value) => request.secret_header("Authorization", value),
+        None => request,
+    }
+}

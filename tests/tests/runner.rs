@@ -39,6 +39,8 @@ mod hostile;
 mod interrupts;
 #[path = "runner/left_alone.rs"]
 mod left_alone;
+#[path = "runner/listed.rs"]
+mod listed;
 #[path = "runner/loops.rs"]
 mod loops;
 #[path = "runner/observing.rs"]

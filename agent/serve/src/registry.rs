@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hyper::header::{
@@ -22,7 +21,7 @@ use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
 use crate::body::{self, Content, FileBody, Framing, PIECE, Source};
 use crate::catalog::{Catalog, Checked};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{MAX_MANIFEST, Repository, Stored, blob_path};
+use crate::layout::{MAX_MANIFEST, Repository, Stored};
 use crate::name::Image;
 use crate::range::{self, Wanted};
 use crate::route::What;
@@ -77,16 +76,11 @@ pub fn answer(catalog: &Arc<Catalog>, asked: &Asked<'_>, what: &What) -> Answer 
     answer
 }
 
-/// The archive of a chart.
-pub fn archive(
-    catalog: &Arc<Catalog>,
-    asked: &Asked<'_>,
-    digest: &Digest,
-    stored: &Stored,
-) -> Answer {
+/// A file that is asked for by its path: the archive of a chart, something of an apt repository.
+pub fn file(catalog: &Arc<Catalog>, asked: &Asked<'_>, digest: &Digest, stored: &Stored) -> Answer {
     let found = blob(catalog, asked, digest, stored);
     let mut answer = found.unwrap_or_else(|refused| *refused);
-    // Another archive may be under this path next time.
+    // Another file may be under this path next time.
     header(&mut answer, CACHE_CONTROL, "no-cache");
     if asked.head {
         *answer.body_mut() = Content::Bytes(None);
@@ -158,9 +152,8 @@ fn damaged(digest: &Digest, problem: &str) -> Refused {
 const MISMATCH: &str = "the stored bytes do not match the digest";
 
 /// Opens a blob, whose size must be right.
-fn open(digest: &Digest, stored: &Stored) -> Result<Option<File>, String> {
-    let path: PathBuf = blob_path(digest);
-    let found = stored.layout.open_file(&path);
+fn open(stored: &Stored) -> Result<Option<File>, String> {
+    let found = stored.layout.open_file(&stored.path);
     let Some(file) = found.map_err(|error| error.to_string())? else {
         return Ok(None);
     };
@@ -210,7 +203,7 @@ fn manifest(
         ))
     };
     let manifest = repository.manifests.get(digest).ok_or_else(unknown)?;
-    let file = open(digest, &manifest.stored).map_err(|problem| damaged(digest, &problem))?;
+    let file = open(&manifest.stored).map_err(|problem| damaged(digest, &problem))?;
     let mut bytes = Vec::new();
     file.ok_or_else(unknown)?
         .take(MAX_MANIFEST)
@@ -236,7 +229,7 @@ fn blob(
     stored: &Stored,
 ) -> Result<Answer, Refused> {
     let failed = |problem: &str| damaged(digest, problem);
-    let file = open(digest, stored).map_err(|problem| failed(&problem))?;
+    let file = open(stored).map_err(|problem| failed(&problem))?;
     let mut file = file.ok_or_else(|| unknown_blob(digest))?;
     let marks = media::marks(&file).map_err(|error| failed(&error.to_string()))?;
     let checked = catalog.checked(digest, &marks);

@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
@@ -238,7 +239,8 @@ fn stream(
     {
         return ship_ready(fleet, secret, request, plan, ready);
     }
-    let signer = fleet.statement_signer(secret)?;
+    let signer = Arc::new(fleet.statement_signer(secret)?);
+    collector.sign_with(Arc::clone(&signer));
     let orders = Sites::of(fleet).orders_for(role)?;
     let mut build = |number: u64| -> Result<Built, ProduceError> {
         let mut spool = Spool::new(&std::env::temp_dir())?;

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
 use outhaul_git::source;
 use outhaul_needs::Release;
 use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::{
     ChartReference, Credentials, Hosts, ImageCache, ImageReference, Pulled, RegistryClient,
-    RegistryError, look, pull, pull_chart,
+    RegistryError, look, look_file, pull, pull_chart, pull_file,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
@@ -150,6 +151,27 @@ impl ImageSource for Registries {
             });
             error
         })?))
+    }
+
+    fn bring_file(
+        &self,
+        url: &str,
+        sources: &source::SourceMap,
+        digest: Digest,
+        needed: bool,
+    ) -> Result<Content, ImageError> {
+        let hosts = Hosts {
+            may_ask: &|url| {
+                let permitted = sources.permitted(url).map(drop);
+                permitted.map_err(|error| format!("{error}; {}", error.help()))
+            },
+            is_named: &|url| sources.is_named(url),
+        };
+        let get = match self.only_looks && !needed {
+            true => look_file,
+            false => pull_file,
+        };
+        get(self.client()?, &self.cache, url, digest, &hosts).map_err(failed)
     }
 
     fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String> {

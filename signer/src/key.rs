@@ -275,6 +275,11 @@ impl PublicKey {
         self.0.to_public_key_pem(LineEnding::LF).unwrap_or_default()
     }
 
+    /// Its 32 bytes.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
     /// 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
         hex::encode(self.0.as_bytes())

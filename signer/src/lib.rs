@@ -20,6 +20,7 @@ pub mod envelope;
 pub mod fleet;
 pub mod key;
 pub mod metadata;
+pub mod openpgp;
 pub mod publish;
 pub mod request;
 pub mod review;

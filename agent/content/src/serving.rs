@@ -114,7 +114,7 @@ pub fn describe(folder: &Path, index: &Index) -> Option<Description> {
             let parent = path.parent().unwrap_or(&below);
             let name = path.file_name().unwrap_or_default();
             if name == DESCRIPTION {
-                add(&mut all, folder, &path, parent);
+                add(&mut all, folder, &path, parent, assignment.name.as_str());
             }
         }
     }
@@ -132,13 +132,16 @@ pub fn describe(folder: &Path, index: &Index) -> Option<Description> {
             }
         }
     }
-    let is_empty = all.layouts.is_empty() && all.repositories.is_empty() && all.problems.is_empty();
+    let is_empty = all.layouts.is_empty()
+        && all.repositories.is_empty()
+        && all.packages.is_empty()
+        && all.problems.is_empty();
     (!is_empty).then_some(all)
 }
 
 /// Adds what a payload's own description says. One that cannot be read is named where people ask what is
 /// served, and keeps nothing else from being served or applied.
-fn add(all: &mut Description, folder: &Path, path: &Path, parent: &Path) {
+fn add(all: &mut Description, folder: &Path, path: &Path, parent: &Path, assignment: &str) {
     let read = durable::read(&folder.join(path), MAX_DESCRIPTION)
         .map_err(|error| error.to_string())
         .and_then(|bytes| {
@@ -149,6 +152,19 @@ fn add(all: &mut Description, folder: &Path, path: &Path, parent: &Path) {
             let found = found.below(parent);
             all.layouts.extend(found.layouts);
             all.repositories.extend(found.repositories);
+            // No workload answers for another one's packages.
+            let (own, others): (Vec<_>, Vec<_>) = found
+                .packages
+                .into_iter()
+                .partition(|one| one.name == assignment);
+            all.packages.extend(own);
+            all.problems.extend(others.into_iter().map(|one| {
+                format!(
+                    "`{}`: the apt repository `{}` is not named after its assignment `{assignment}`",
+                    path.display(),
+                    one.name
+                )
+            }));
         }
         Ok(_) => {
             let problem = format!(

@@ -17,6 +17,7 @@ use crate::error::ServeError;
 use crate::git::{self, Address};
 use crate::layout::{self, ImageRepository, Repositories};
 use crate::name::{self, ImageName};
+use crate::packages;
 
 /// The format that this program reads.
 pub const FORMAT: &str = "outhaul-catalog-v1";
@@ -36,6 +37,9 @@ pub struct Description {
     /// Git repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<git::GitEntry>,
+    /// Apt repositories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<packages::Entry>,
     /// What could not be described, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -48,6 +52,7 @@ impl Description {
             format: FORMAT.to_owned(),
             layouts: Vec::new(),
             repositories: Vec::new(),
+            packages: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -60,6 +65,13 @@ impl Description {
         }
         for repository in &mut self.repositories {
             repository.pack = prefix.join(&repository.pack);
+        }
+        let files = self
+            .packages
+            .iter_mut()
+            .flat_map(|one| one.files.values_mut());
+        for file in files {
+            file.file = prefix.join(&file.file);
         }
         self
     }
@@ -94,6 +106,7 @@ pub struct Catalog {
     images: Repositories,
     charts: ChartRepositories,
     git: BTreeMap<Address, Arc<git::GitRepository>>,
+    packages: packages::Repositories,
     problems: Vec<String>,
     /// By digest and the marks that the file had when it was read whole.
     checked: Mutex<BTreeMap<Digest, (Marks, BlobCheck)>>,
@@ -146,12 +159,32 @@ impl Catalog {
                 Err(problem) => problems.push(format!("`{}`: {problem}", entry.url)),
             }
         }
+        let mut all_packages = packages::Repositories::new();
+        for entry in &description.packages {
+            match packages::Repository::open(&media, entry) {
+                Ok(repository) => {
+                    if all_packages
+                        .insert(entry.name.clone(), repository)
+                        .is_some()
+                    {
+                        problems.push(format!(
+                            "apt repository `{}` is described twice",
+                            entry.name
+                        ));
+                    }
+                }
+                Err(problem) => {
+                    problems.push(format!("apt repository `{}`: {problem}", entry.name))
+                }
+            }
+        }
         Ok(Self {
             marks,
             folder: media,
             images,
             charts,
             git,
+            packages: all_packages,
             problems,
             checked: Mutex::default(),
         })
@@ -177,6 +210,11 @@ impl Catalog {
     /// The git repositories, by address.
     pub fn git(&self) -> &BTreeMap<Address, Arc<git::GitRepository>> {
         &self.git
+    }
+
+    /// The apt repositories, by name.
+    pub fn packages(&self) -> &packages::Repositories {
+        &self.packages
     }
 
     /// What cannot be served, and why.

@@ -166,6 +166,7 @@ fn add(
     let (repository, entries) = all.entry(address).or_default();
     let stored = Stored {
         layout: std::sync::Arc::clone(layout),
+        path: blob_path(&parts.archive),
         size: manifest.archive_size,
     };
     let before = repository.archives.get(path);

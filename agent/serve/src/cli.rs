@@ -1,4 +1,4 @@
-//! The command line: `outhaul-mirror run`, `check`, `enable` and `disable`.
+//! The command line: `outhaul-mirror run`, `check`, `enable`, `disable` and `apt`.
 //!
 //! What comes in: arguments. What goes out: with `run` the address on stdout once it serves, and a log on
 //! stderr; with `check` what is served; with `enable` and `disable` what became of containerd's configuration; an exit
@@ -26,6 +26,7 @@ use crate::tls::Authority;
 use crate::verify;
 use crate::view::{Current, FolderView};
 
+mod apt;
 mod containerd;
 
 /// Serves the active generation's images as an OCI registry, and its repositories over git, read only.
@@ -66,6 +67,7 @@ enum Command {
     Enable(containerd::Enable),
     Disable(containerd::Disable),
     Page(PageArgs),
+    Apt(apt::Apt),
 }
 
 /// Serve until stopped
@@ -125,6 +127,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match &cli.command {
         // What was changed is known from its own record, also where the state folder is gone.
         Command::Disable(args) => containerd::disable(args),
+        Command::Apt(args) if args.removes() => apt::remove(args),
         command => state_folder(&cli.state).and_then(|()| match command {
             Command::Run(args) => serve(&cli, args).map(|()| 0),
             Command::Enable(args) => {
@@ -133,6 +136,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 containerd::enable(&cli.state, &settings, args)
             }
             Command::Page(args) => serve_page(&cli, args).map(|()| 0),
+            Command::Apt(args) => {
+                let settings = configured(&cli.state.join("agent.toml"))?;
+                in_range(&settings, "correct `[serve]` in `agent.toml`")?;
+                let current = Current::new(Box::new(FolderView::new(&cli.state)));
+                apt::write(&cli.state, &settings, current.catalog()?.as_deref(), args)
+            }
             Command::Check(_) | Command::Disable(_) => check(&cli),
         }),
     };
@@ -190,12 +199,18 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
         .iter()
         .map(|(address, repository)| (address, repository.archives.keys().collect()))
         .collect();
+    let packages: BTreeMap<&String, usize> = catalog
+        .packages()
+        .iter()
+        .map(|(name, repository)| (name, repository.packages()))
+        .collect();
     match cli.output {
         Output::Json => console::result(json!({
             "active": true,
             "charts": charts,
             "images": images,
             "repositories": repositories,
+            "packages": packages,
             "problems": catalog.problems(),
         })),
         Output::Text => {
@@ -209,6 +224,9 @@ fn check(cli: &Cli) -> Result<u8, ServeError> {
                     "charts {address}: {}",
                     archives.join(", ")
                 )));
+            }
+            for (name, count) in &packages {
+                console::data(&format!("apt {name}: {count} packages"));
             }
             for (address, tip) in &repositories {
                 console::data(&format!("git {}: {tip}", printable(address)));

@@ -56,8 +56,10 @@ struct Document {
 /// Where bytes lie, and how many they are.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The layout.
+    /// The layout, or another folder.
     pub layout: Arc<Media>,
+    /// Their path in it.
+    pub path: PathBuf,
     /// Their number, as whoever refers to them says.
     pub size: u64,
 }
@@ -279,7 +281,7 @@ impl Load {
         let manifest = Manifest {
             chart,
             archive_size: archive.map_or(0, |archive| archive.size),
-            stored: self.stored(descriptor),
+            stored: self.stored(&digest, descriptor),
             media_type,
             subject: document.subject.as_ref().map(parsed).transpose()?,
             artifact_type: own_type.or(config_type),
@@ -292,7 +294,9 @@ impl Load {
         for blob in document.config.iter().chain(&document.layers) {
             // One that is by another algorithm is not served.
             if let Ok(digest) = Digest::parse(&blob.digest) {
-                to.blobs.entry(digest).or_insert_with(|| self.stored(blob));
+                to.blobs
+                    .entry(digest)
+                    .or_insert_with(|| self.stored(&digest, blob));
             }
         }
         Ok(Some(digest))
@@ -381,9 +385,10 @@ impl Load {
         Ok(Some(document))
     }
 
-    fn stored(&self, descriptor: &Descriptor) -> Stored {
+    fn stored(&self, digest: &Digest, descriptor: &Descriptor) -> Stored {
         Stored {
             layout: Arc::clone(&self.layout),
+            path: blob_path(digest),
             size: descriptor.size,
         }
     }

@@ -1,4 +1,4 @@
-//! What a site serves, read only: the active generation's images as an OCI registry, its charts as chart repositories,
+//! What a site serves, read only: the active generation's images as an OCI registry, its charts as chart repositories, its packages as apt repositories,
 //! and its git repositories over smart HTTP, all under their original names.
 //!
 //! What comes in: a [`view::View`], which names the folder of the active generation, and HTTP requests. What
@@ -13,6 +13,7 @@ mod error;
 pub mod git;
 pub mod layout;
 pub mod name;
+pub mod packages;
 pub mod settings;
 pub mod view;
 

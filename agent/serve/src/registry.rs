@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hyper::header::{
@@ -22,7 +21,7 @@ use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
 use crate::body::{self, BodyContent, FileBody, Framing, PIECE, Source};
 use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{ImageRepository, MAX_MANIFEST, Stored, blob_path};
+use crate::layout::{ImageRepository, MAX_MANIFEST, Stored};
 use crate::name::ImageName;
 use crate::range::{self, Wanted};
 use crate::route::What;
@@ -77,8 +76,8 @@ pub fn answer(catalog: &Arc<Catalog>, asked: &ImageQuestion<'_>, what: &What) ->
     answer
 }
 
-/// The archive of a chart.
-pub fn archive(
+/// A file that is asked for by its path: the archive of a chart, something of an apt repository.
+pub fn file(
     catalog: &Arc<Catalog>,
     asked: &ImageQuestion<'_>,
     digest: &Digest,
@@ -86,7 +85,7 @@ pub fn archive(
 ) -> Answer {
     let found = blob(catalog, asked, digest, stored);
     let mut answer = found.unwrap_or_else(|refused| *refused);
-    // Another archive may be under this path next time.
+    // Another file may be under this path next time.
     header(&mut answer, CACHE_CONTROL, "no-cache");
     if asked.head {
         *answer.body_mut() = BodyContent::Bytes(None);
@@ -158,9 +157,8 @@ fn damaged(digest: &Digest, problem: &str) -> Refused {
 const MISMATCH: &str = "the stored bytes do not match the digest";
 
 /// Opens a blob, whose size must be right.
-fn open(digest: &Digest, stored: &Stored) -> Result<Option<File>, String> {
-    let path: PathBuf = blob_path(digest);
-    let found = stored.layout.open_file(&path);
+fn open(stored: &Stored) -> Result<Option<File>, String> {
+    let found = stored.layout.open_file(&stored.path);
     let Some(file) = found.map_err(|error| error.to_string())? else {
         return Ok(None);
     };
@@ -210,7 +208,7 @@ fn manifest(
         ))
     };
     let manifest = repository.manifests.get(digest).ok_or_else(unknown)?;
-    let file = open(digest, &manifest.stored).map_err(|problem| damaged(digest, &problem))?;
+    let file = open(&manifest.stored).map_err(|problem| damaged(digest, &problem))?;
     let mut bytes = Vec::new();
     file.ok_or_else(unknown)?
         .take(MAX_MANIFEST)
@@ -236,7 +234,7 @@ fn blob(
     stored: &Stored,
 ) -> Result<Answer, Refused> {
     let failed = |problem: &str| damaged(digest, problem);
-    let file = open(digest, stored).map_err(|problem| failed(&problem))?;
+    let file = open(stored).map_err(|problem| failed(&problem))?;
     let mut file = file.ok_or_else(|| unknown_blob(digest))?;
     let marks = media::marks(&file).map_err(|error| failed(&error.to_string()))?;
     let checked = catalog.checked(digest, &marks);

@@ -12,6 +12,7 @@ use crate::charts;
 use crate::digest::{Digest, DigestError};
 use crate::git::Address;
 use crate::name;
+use crate::packages;
 
 /// Longest path and query that are read.
 pub const MAX_TARGET: usize = 4096;
@@ -33,6 +34,13 @@ pub enum Route {
     /// `…/index.yaml` or an archive of a chart repository.
     Chart {
         /// The path, without a slash before it.
+        path: String,
+    },
+    /// A file of an apt repository: `/apt/NAME/…`.
+    Package {
+        /// The repository's name.
+        repository: String,
+        /// The path in it.
         path: String,
     },
     /// `…/info/refs` of a git repository.
@@ -183,6 +191,21 @@ fn git(path: &str, query: &Query) -> Result<Route, RouteError> {
         });
     }
     let path = path.strip_prefix('/').ok_or(RouteError::Nothing)?;
+    let of_packages = path.strip_prefix(packages::PREFIX);
+    if let Some((repository, path)) = of_packages
+        .and_then(|rest| rest.strip_prefix('/'))
+        .and_then(|rest| rest.split_once('/'))
+    {
+        // A flat repository's address ends with `./`.
+        let path = path.strip_prefix("./").unwrap_or(path);
+        return match packages::is_name(repository) && packages::is_path(path) {
+            true => Ok(Route::Package {
+                repository: repository.to_owned(),
+                path: path.to_owned(),
+            }),
+            false => Err(RouteError::Nothing),
+        };
+    }
     let is_index = path == "index.yaml" || path.ends_with("/index.yaml");
     match (is_index || path.ends_with(".tgz")) && charts::is_path(path) {
         true => Ok(Route::Chart {

@@ -186,6 +186,7 @@ impl ParsedRequest {
                 answer
             }
             Route::Chart { path } => self.chart(&catalog, path),
+            Route::Package { repository, path } => self.package(&catalog, repository, path),
             Route::Refs {
                 repository,
                 service,
@@ -223,9 +224,7 @@ impl ParsedRequest {
             Some(Found::Index(index)) => {
                 uncached(registry::bytes(&asked, "application/yaml", index))
             }
-            Some(Found::Archive(digest, stored)) => {
-                registry::archive(catalog, &asked, digest, stored)
-            }
+            Some(Found::Archive(digest, stored)) => registry::file(catalog, &asked, digest, stored),
             None => {
                 let known: Vec<&str> = catalog.charts().addresses().take(20).collect();
                 let message = match known.is_empty() {
@@ -237,6 +236,36 @@ impl ParsedRequest {
                 };
                 text(StatusCode::NOT_FOUND, &message)
             }
+        }
+    }
+
+    /// Something of an apt repository.
+    fn package(&self, catalog: &Arc<Catalog>, repository: &str, path: &str) -> Answer {
+        let asked = Asked {
+            name: path,
+            ns: None,
+            host: self.host.as_deref(),
+            headers: &self.headers,
+            head: self.head,
+        };
+        let Some(found) = catalog.packages().get(repository) else {
+            let known: Vec<&str> = catalog.packages().keys().map(String::as_str).collect();
+            let message = match known.is_empty() {
+                true => "the site's active generation has no apt repository".to_owned(),
+                false => format!(
+                    "the site's active generation has no apt repository of this name; here are {}",
+                    known.join(", ")
+                ),
+            };
+            return text(StatusCode::NOT_FOUND, &message);
+        };
+        match found.file(path) {
+            Some((digest, stored)) => registry::file(catalog, &asked, digest, stored),
+            // apt asks for forms of an index that a flat repository need not have.
+            None => text(
+                StatusCode::NOT_FOUND,
+                "this apt repository has no such file",
+            ),
         }
     }
 

@@ -10,23 +10,31 @@ use std::io;
 use crate::body;
 use crate::catalog::Catalog;
 use crate::digest::Digest;
-use crate::layout::blob_path;
+use crate::layout::Stored;
 
 /// What of `catalog` is missing or damaged.
 pub fn damages(catalog: &Catalog) -> Vec<String> {
     let mut known: BTreeMap<Digest, Option<String>> = BTreeMap::new();
     let mut all = Vec::new();
-    for (image, repository) in catalog.images() {
-        let bad = repository.blobs.iter().find_map(|(digest, stored)| {
-            let checked = known.entry(*digest).or_insert_with(|| {
-                let file = stored.layout.open_file(&blob_path(digest));
-                let file = file.map_err(|error| error.to_string());
-                file.and_then(|file| whole(file, stored.size, digest)).err()
-            });
-            checked.clone()
+    let mut bad = |digest: &Digest, stored: &Stored| {
+        let checked = known.entry(*digest).or_insert_with(|| {
+            let file = stored.layout.open_file(&stored.path);
+            let file = file.map_err(|error| error.to_string());
+            file.and_then(|file| whole(file, stored.size, digest)).err()
         });
-        if let Some(why) = bad {
+        checked.clone()
+    };
+    for (image, repository) in catalog.images() {
+        let mut blobs = repository.blobs.iter();
+        if let Some(why) = blobs.find_map(|(digest, stored)| bad(digest, stored)) {
             all.push(format!("image {image}: {why}"));
+        }
+    }
+    for (name, repository) in catalog.packages() {
+        for (path, (digest, stored)) in &repository.files {
+            if let Some(why) = bad(digest, stored) {
+                all.push(format!("apt repository {name}: `{path}`: {why}"));
+            }
         }
     }
     for (address, repository) in catalog.git() {

@@ -113,6 +113,11 @@ impl Part {
         Ok(())
     }
 
+    /// Says that what came is all of it.
+    pub(crate) fn ends(&mut self) {
+        self.content.size = self.there;
+    }
+
     /// Adds what comes, as far as it belongs; says why it ended early.
     pub(crate) fn fill(&mut self, from: &mut dyn Read) -> Result<Option<io::Error>, RegistryError> {
         let mut buffer = vec![0; 64 * 1024];

@@ -18,7 +18,7 @@ use crate::chart_index::{self, Index, Version};
 use crate::client::{RegistryClient, RegistryError};
 use crate::pull::Pulled;
 
-mod fetch;
+pub(crate) mod fetch;
 
 /// Largest `index.yaml` in bytes.
 pub const MAX_INDEX: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! Images out of registries, and charts out of chart repositories: found by tag or digest, pulled whole, verified, kept in a cache by digest.
+//! Images out of registries, and charts out of chart repositories, files by URL: found by tag or digest, pulled whole, verified, kept in a cache by digest.
 //!
 //! ```text
 //! name ─▶ ImageReference ─▶ RegistryClient::manifest ─▶ pull: index, platforms, configs, layers ─▶ Cache
@@ -13,6 +13,7 @@ pub mod chart;
 pub mod chart_index;
 mod client;
 mod credentials;
+pub mod file;
 pub mod pull;
 pub mod reference;
 
@@ -23,5 +24,6 @@ pub use cache::ImageCache;
 pub use chart::{ChartReference, Hosts, pull_chart};
 pub use client::{RegistryClient, RegistryError};
 pub use credentials::Credentials;
+pub use file::{look_file, pull_file};
 pub use pull::{Pulled, look, pull};
 pub use reference::ImageReference;

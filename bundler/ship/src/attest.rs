@@ -12,7 +12,6 @@ use outhaul_bundle::Index;
 use outhaul_bundle::encode::ContentSource;
 use outhaul_signer::fleet::StatementSigner;
 
-pub mod deb;
 pub mod image;
 pub mod sbom;
 pub mod statement;

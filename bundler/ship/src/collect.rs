@@ -16,18 +16,22 @@ use crate::assemble::Spool;
 use crate::lock::Lock;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
+use outhaul_files::list;
 use outhaul_git::source::git::Packed;
 use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 use outhaul_plane::delivery::Delivery;
 use outhaul_plane::delivery::storage::OCI;
 use outhaul_plane::render::RenderedAssignment;
+use outhaul_signer::fleet::StatementSigner;
 
+use files::ListOfFiles;
 use images::OtherKey;
 use places::Clash;
 use served::{Ref, RepositoryReference, Serving};
 
 mod charts;
 mod error;
+mod files;
 mod images;
 mod places;
 mod served;
@@ -75,6 +79,8 @@ pub struct Collector<'a> {
     others: BTreeMap<OtherKey, Result<(Opened, Ref), Arc<SourceError>>>,
     /// Who brings images, and those that are here, by their whole names.
     images: Option<&'a dyn ImageSource>,
+    /// Who brings the files that workloads list.
+    files: Option<&'a dyn ImageSource>,
     brought: BTreeMap<String, Result<Brought, ImageError>>,
     lock: Lock,
     /// Who has what was shipped last.
@@ -87,6 +93,8 @@ pub struct Collector<'a> {
     renders: bool,
     /// Of which charts it is not known which images they need, and where they are written.
     uncertain: BTreeMap<String, Option<Location>>,
+    /// What signs apt repositories; an estimate has none.
+    signer: Option<Arc<StatementSigner>>,
 }
 
 impl<'a> Collector<'a> {
@@ -98,6 +106,7 @@ impl<'a> Collector<'a> {
             opened: BTreeMap::new(),
             others: BTreeMap::new(),
             images: None,
+            files: None,
             brought: BTreeMap::new(),
             lock: Lock::default(),
             earlier: None,
@@ -105,13 +114,21 @@ impl<'a> Collector<'a> {
             carries: false,
             renders: false,
             uncertain: BTreeMap::new(),
+            signer: None,
         }
     }
 
     /// The same, with who brings images, and what is pinned already.
     #[must_use]
     pub fn with_images(mut self, images: Option<&'a dyn ImageSource>, lock: Lock) -> Self {
-        (self.images, self.lock) = (images, lock);
+        (self.images, self.files, self.lock) = (images, images, lock);
+        self
+    }
+
+    /// The same, with who brings the files that workloads list, and no image.
+    #[must_use]
+    pub fn with_files(mut self, files: &'a dyn ImageSource) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -129,6 +146,11 @@ impl<'a> Collector<'a> {
         self.carries = images == Some(Images::Carry);
         let charts = delivery.charts.as_ref().map(|charts| charts.value);
         self.renders = charts == Some(Charts::Render);
+    }
+
+    /// Gives it what signs the apt repositories of what is collected from now on.
+    pub fn sign_with(&mut self, signer: Arc<StatementSigner>) {
+        self.signer = Some(signer);
     }
 
     /// What is pinned by now.
@@ -158,7 +180,7 @@ impl<'a> Collector<'a> {
         if let Some(path) = names.pointers.into_iter().next() {
             return Err(pointer(name, path));
         }
-        let paths = names.files;
+        let mut paths = names.files;
         if pin.is_none() && paths.iter().all(|path| path.starts_with(".git/")) {
             return Err(CollectError::Empty {
                 assignment: name.to_owned(),
@@ -170,6 +192,21 @@ impl<'a> Collector<'a> {
             .iter()
             .try_for_each(|path| relative(name, path).map(drop))?;
         let named = || name.to_owned();
+        let source = source.0.clone();
+        let listed = match paths.iter().any(|path| path == list::FILE) {
+            false => None,
+            true => ListOfFiles::read(name, assignment, &source)?,
+        };
+        if let Some(listed) = listed {
+            self.permits_listed(name, &listed)?;
+            if is_served_whole(assignment, &source) {
+                return Err(CollectError::Unlisted {
+                    assignment: named(),
+                });
+            }
+            files::own_folder_is_free(name, &paths)?;
+            paths.extend(listed.paths());
+        }
         match places::clash(assignment, &paths) {
             None => Ok(Listed {
                 files: paths.len() as u64,
@@ -249,6 +286,13 @@ impl<'a> Collector<'a> {
                 other => other,
             })?;
             no_links(name, links)?;
+            let listed = match files.iter().any(|file| file.path.as_str() == list::FILE) {
+                false => None,
+                true => ListOfFiles::read(name, assignment, source)?,
+            };
+            if let Some(listed) = listed {
+                self.add_listed(name, &listed, &mut files, spool)?;
+            }
             payloads.files.insert(name.clone(), files);
         }
         for (name, assignment) in all {
@@ -348,6 +392,12 @@ fn serve_own(
         is_served = true;
     }
     is_served
+}
+
+/// Whether its own repository travels as a pack, and no file of it besides.
+fn is_served_whole(assignment: &RenderedAssignment, opened: &Opened) -> bool {
+    let mut serving = Serving::default();
+    serve_own("", assignment, opened, &mut serving)
 }
 
 fn failed(assignment: &str, source: SourceError) -> CollectError {

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::Digest;
@@ -250,7 +251,8 @@ fn stream(
     {
         return ship_ready(fleet, secret, request, plan, ready);
     }
-    let signer = fleet.statement_signer(secret)?;
+    let signer = Arc::new(fleet.statement_signer(secret)?);
+    collector.sign_with(Arc::clone(&signer));
     let orders = Sites::of(fleet).orders_for(role)?;
     if let (Some(kept), Some(latest)) = (StoredBundle::read(fleet.folder(), role), &latest) {
         remember_encoded(fleet, role, kept.number(), latest, encoded);

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::assemble::attest_and_seal::Keys;
 use crate::attest::{self, statement};
 use crate::collect::Payloads;
+use outhaul_files::apt;
 use outhaul_plane::render::RenderedAssignment;
 
 /// Largest attestation that is read, in bytes.
@@ -262,9 +263,22 @@ pub fn differences(
         }
         of_sites(assignment, now, &index.recipients, &mut tell);
         let payload = payloads.files.get(name).unwrap_or(&nothing).iter();
+        // Who verifies has no key of the fleet; what was signed is compared without its signature.
+        let release = format!("{}/{}", apt::FOLDER, apt::RELEASE);
+        let has_packages = assignment
+            .payload
+            .iter()
+            .any(|file| file.path.as_str() == release);
+        let is_compared = |path: &str| !has_packages || !apt::depends_on_signer(path);
+        let payload = payload.filter(|file| is_compared(file.path.as_str()));
+        let carried = assignment.payload.iter();
+        let carried = carried
+            .filter(|file| is_compared(file.path.as_str()))
+            .cloned();
+        let carried: Vec<_> = carried.collect();
         let payload = payload.map(|file| (file.path.as_str(), (file.content, file.executable)));
         compare(
-            &assignment.payload,
+            &carried,
             payload.collect(),
             &format!("{name}/payload"),
             &mut tell,

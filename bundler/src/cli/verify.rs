@@ -18,6 +18,7 @@ use super::inspect::{completed_by, left_out_json};
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
+use crate::registries::Registries;
 use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
 use outhaul_ship::assemble::attest_and_seal::Keys;
@@ -316,7 +317,8 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Fai
     let temporary = std::env::temp_dir();
     let mut spool =
         Spool::new(&temporary).map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
-    let mut collector = Collector::new(&sources, &rendered.cache);
+    let registries = Registries::of_user(&rendered.cache);
+    let mut collector = Collector::new(&sources, &rendered.cache).with_files(&registries);
     let cluster_type = rendered
         .control_plane
         .cluster_types

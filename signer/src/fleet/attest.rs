@@ -24,6 +24,16 @@ impl StatementSigner {
     pub fn sign(&self, payload_type: &str, payload: Vec<u8>) -> Envelope {
         Envelope::sign(payload_type, payload, &self.0)
     }
+
+    /// The signature over a digest, in another form than an envelope.
+    pub(crate) fn sign_digest(&self, digest: &[u8]) -> [u8; 64] {
+        self.0.sign(digest)
+    }
+
+    /// The key's public half.
+    pub(crate) fn public_bytes(&self) -> [u8; 32] {
+        self.0.public().to_bytes()
+    }
 }
 
 impl fmt::Debug for StatementSigner {

@@ -22,6 +22,7 @@ mod hooks;
 mod hostile;
 mod interrupts;
 mod left_alone;
+mod listed;
 mod loops;
 mod observing;
 mod openapi;

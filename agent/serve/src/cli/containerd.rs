@@ -100,7 +100,7 @@ pub(super) fn disable(args: &Disable) -> Result<u8, ServeError> {
 }
 
 /// The mirror, as this machine reaches it.
-fn mirror(state: &Path, settings: &Settings) -> Result<Mirror, ServeError> {
+pub(super) fn mirror(state: &Path, settings: &Settings) -> Result<Mirror, ServeError> {
     let listen = settings.listen;
     // What listens on every address is reached on this machine's own.
     let address = match listen.ip() {

@@ -16,11 +16,11 @@ use crate::client::{RegistryClient, RegistryError};
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// How long an index or an archive may take.
-const BODY: Duration = Duration::from_secs(600);
+/// How long one answer may take; of a file, what broke off goes on from there.
+const BODY: Duration = Duration::from_secs(3600);
 
 /// A repository that is asked.
-pub(super) struct Fetch<'a> {
+pub(crate) struct Fetch<'a> {
     client: &'a RegistryClient,
     /// Without a slash at its end.
     base: BaseUrl,
@@ -30,7 +30,7 @@ pub(super) struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    pub(super) fn of(
+    pub(crate) fn of(
         client: &'a RegistryClient,
         repository: &str,
         hosts: &'a Hosts<'a>,
@@ -60,7 +60,7 @@ impl<'a> Fetch<'a> {
         &self.text
     }
 
-    pub(super) fn wrong(&self, what: &str, problem: impl Into<String>) -> RegistryError {
+    pub(crate) fn wrong(&self, what: &str, problem: impl Into<String>) -> RegistryError {
         RegistryError::Wrong {
             host: self.host.clone(),
             what: what.to_owned(),
@@ -68,7 +68,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    pub(super) fn unreachable(&self, problem: String) -> RegistryError {
+    pub(crate) fn unreachable(&self, problem: String) -> RegistryError {
         RegistryError::Unreachable {
             host: self.host.clone(),
             problem,
@@ -127,7 +127,31 @@ impl<'a> Fetch<'a> {
         Ok(bytes)
     }
 
+    /// A file from byte `from` on, where its server gives out parts: where what comes begins, how much comes, and the bytes.
+    pub(crate) fn file(
+        &self,
+        url: &str,
+        from: u64,
+    ) -> Result<(u64, Option<u64>, Box<dyn Read + Send>), RegistryError> {
+        let range = (from > 0).then(|| format!("bytes={from}-"));
+        let answer = self.answer(url, url, true, range.as_deref())?;
+        let begins = if answer.status() == 206 { from } else { 0 };
+        let length = answer.header("content-length");
+        let length = length.and_then(|length| length.parse().ok());
+        Ok((begins, length, Box::new(answer.into_reader())))
+    }
+
     fn get(&self, url: &str, what: &str, may_leave: bool) -> Result<Response, RegistryError> {
+        self.answer(url, what, may_leave, None)
+    }
+
+    fn answer(
+        &self,
+        url: &str,
+        what: &str,
+        may_leave: bool,
+        range: Option<&str>,
+    ) -> Result<Response, RegistryError> {
         let mut at = url.to_owned();
         for _ in 0..=MAX_REDIRECTS {
             let host = host_of(&at).unwrap_or_default().to_owned();
@@ -136,9 +160,9 @@ impl<'a> Fetch<'a> {
                     self.wrong(&format!("`{what}`"), format!("is elsewhere: {problem}"))
                 })?;
             }
-            let answer = self.ask(&at, &host, what)?;
+            let answer = self.ask(&at, &host, what, range)?;
             match answer.status() {
-                200 => return Ok(answer),
+                200 | 206 => return Ok(answer),
                 300..=399 => {
                     let next = next(&answer, &at).ok_or_else(|| {
                         self.wrong(
@@ -193,14 +217,20 @@ impl<'a> Fetch<'a> {
         self.wrong(&format!("`{what}`"), problem)
     }
 
-    fn ask(&self, url: &str, host: &str, what: &str) -> Result<Response, RegistryError> {
-        let answer = self.send(url, None)?;
+    fn ask(
+        &self,
+        url: &str,
+        host: &str,
+        what: &str,
+        range: Option<&str>,
+    ) -> Result<Response, RegistryError> {
+        let answer = self.send(url, None, range)?;
         if answer.status() != 401 || host != self.host {
             return Ok(answer);
         }
         let asked = answer.header("www-authenticate").and_then(Challenge::parse);
         match (asked, self.client.basic(host)) {
-            (Some(Challenge::Basic), Some(given)) => self.send(url, Some(&given)),
+            (Some(Challenge::Basic), Some(given)) => self.send(url, Some(&given), range),
             (Some(Challenge::Basic), None) => Ok(answer),
             _ => Err(RegistryError::Denied {
                 host: host.to_owned(),
@@ -210,9 +240,17 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    fn send(&self, url: &str, given: Option<&str>) -> Result<Response, RegistryError> {
+    fn send(
+        &self,
+        url: &str,
+        given: Option<&str>,
+        range: Option<&str>,
+    ) -> Result<Response, RegistryError> {
         let request = self.client.http().request(Method::GET, url);
         let mut request = request.body_limit(BODY);
+        if let Some(range) = range {
+            request = request.header("Range", range);
+        }
         if let Some(given) = given {
             request = request.secret_header("Authorization", given);
         }

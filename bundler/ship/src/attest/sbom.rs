@@ -14,8 +14,9 @@ use outhaul_bundle::index::{Content, File};
 use outhaul_bundle::{Digest, Index};
 use serde_json::{Value, json};
 
+use super::AttestError;
 use super::image::{self, AttestedImage};
-use super::{AttestError, deb};
+use outhaul_files::deb;
 
 /// Largest manifest that is searched for images, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn files_packages_and_images_are_listed() {
         let control = "Package: tool\nVersion: 1-1ubuntu1\nArchitecture: all\n";
-        let package = deb::tests::deb(control);
+        let package = deb::fake::deb(control);
         let document = made(&[
             ("reconciler.yaml", b"image: nginx:1.27\n"),
             ("other.yaml", b"- image: nginx:1.27\n"),

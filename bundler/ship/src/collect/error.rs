@@ -119,6 +119,36 @@ pub enum CollectError {
         /// Why.
         error: ImageError,
     },
+    /// A list of files that cannot be read.
+    #[error("`{assignment}`: its list of files is wrong: {}", shown(problems))]
+    FileList {
+        /// The assignment.
+        assignment: String,
+        /// Each problem with its place.
+        problems: Vec<(String, Location)>,
+    },
+    /// A list of files of a workload whose own files do not travel.
+    #[error(
+        "`{assignment}`: it lists files in `outhaul-files.toml`, and its repository travels as git for a reconciler that fetches it, \
+         which fetches none of them\n\
+         help: list them in the manifests of a workload that a folder, Ansible or the API server applies"
+    )]
+    Unlisted {
+        /// The assignment.
+        assignment: String,
+    },
+    /// A Debian package of a list, or the repository that is made of them.
+    #[error("`{assignment}`: package `{what}`: {problem}")]
+    Package {
+        /// The assignment.
+        assignment: String,
+        /// Its path or URL.
+        what: String,
+        /// What is wrong.
+        problem: String,
+        /// Where it is listed.
+        at: Box<Location>,
+    },
     /// A commit that a ref of another repository is pinned to cannot be had.
     #[error(
         "`{assignment}`: `{reference}` of `{url}`, as it is pinned in `outhaul.lock`, is not available"
@@ -203,9 +233,16 @@ impl CollectError {
     pub fn place(&self) -> Option<&Location> {
         match self {
             Self::Image { at, .. } => at.as_deref(),
+            Self::FileList { problems, .. } => problems.first().map(|(_, at)| at),
+            Self::Package { at, .. } => Some(at),
             _ => None,
         }
     }
+}
+
+fn shown(problems: &[(String, Location)]) -> String {
+    let line = |(problem, at): &(String, Location)| format!("{}: {problem}", at.file_line());
+    problems.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 /// A payload's error as a finding, still without a place.

@@ -17,6 +17,7 @@ use outhaul_git::source::{
 };
 use outhaul_plane::render::RenderedAssignment;
 
+use super::files::ListOfFiles;
 use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
@@ -48,6 +49,19 @@ pub trait ImageSource: std::fmt::Debug {
         sources: &SourceMap,
         known: Option<Digest>,
     ) -> Result<Brought, ImageError>;
+
+    /// Brings a file by its URL and digest; of one that is not `needed` now only its size may be found. `sources` knows which
+    /// hosts may be asked.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it cannot be had.
+    fn bring_file(
+        &self,
+        url: &str,
+        sources: &SourceMap,
+        digest: Digest,
+        needed: bool,
+    ) -> Result<Content, ImageError>;
 
     /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is not a chart.
     ///
@@ -123,6 +137,11 @@ impl Collector<'_> {
             self.is_whole(name, &asked.url, &opened)?;
         }
         self.needed(name, assignment, pin)?;
+        if let Some((opened, _)) = self.open(name, assignment, pin)?.cloned()
+            && let Some(listed) = ListOfFiles::read(name, assignment, &opened)?
+        {
+            self.bring_listed(name, &listed, (&opened, folder(assignment)))?;
+        }
         Ok(())
     }
 

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+pub mod fake;
+
 /// Most `ar` members before the control archive.
 const MAX_MEMBERS: usize = 4;
 /// Largest control archive, packed and unpacked, in bytes. Real ones have some 100 KiB.
@@ -69,7 +71,15 @@ fn malformed<T>(problem: &'static str) -> Result<T, DebError> {
 ///
 /// # Errors
 /// [`DebError`] when it is not a package or larger than any real one in a part that must be read.
-pub fn read(mut from: impl Read) -> Result<Package, DebError> {
+pub fn read(from: impl Read) -> Result<Package, DebError> {
+    read_with_control(from).map(|(package, _)| package)
+}
+
+/// The same, with the text of its `control` file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_control(mut from: impl Read) -> Result<(Package, String), DebError> {
     let mut magic = [0; 8];
     from.read_exact(&mut magic)?;
     if &magic != b"!<arch>\n" {
@@ -85,7 +95,7 @@ pub fn read(mut from: impl Read) -> Result<Package, DebError> {
                 return malformed("its control archive is too large");
             }
             let control = control(from.take(size), compression)?;
-            return package(&control);
+            return Ok((package(&control)?, control));
         }
         if size > MAX_ARCHIVE_BYTES {
             return malformed("a large member stands before its control archive");
@@ -187,61 +197,14 @@ fn package(control: &str) -> Result<Package, DebError> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::io::Write as _;
-
+mod tests {
     use proptest::prelude::*;
 
+    use super::fake::{ar, deb, tar};
     use super::*;
 
     const CONTROL: &str = "Package: label-printer\nVersion: 1:2.3+dfsg-1~bpo12\nArchitecture: arm64\n\
         Maintainer: A <a@lists.debian.org>\nDescription: prints\n Package: not this\n";
-
-    fn tar(name: &str, content: &[u8]) -> Vec<u8> {
-        let mut builder = tar::Builder::new(Vec::new());
-        for (name, content) in [("./md5sums", &b"x"[..]), (name, content)] {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(content.len() as u64);
-            header.set_mode(0o644);
-            header.set_cksum();
-            let path = name;
-            builder.append_data(&mut header, path, content).unwrap();
-        }
-        builder.into_inner().unwrap()
-    }
-
-    fn ar(members: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut bytes = b"!<arch>\n".to_vec();
-        for (name, content) in members {
-            writeln!(
-                bytes,
-                "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`",
-                0,
-                0,
-                0,
-                100_644,
-                content.len()
-            )
-            .unwrap();
-            bytes.extend_from_slice(content);
-            if content.len() % 2 == 1 {
-                bytes.push(b'\n');
-            }
-        }
-        bytes
-    }
-
-    /// A package with this `control`, as `dpkg-deb -Zgzip` would make it.
-    pub(in crate::attest) fn deb(control: &str) -> Vec<u8> {
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gz.write_all(&tar("control", control.as_bytes())).unwrap();
-        let control = gz.finish().unwrap();
-        ar(&[
-            ("debian-binary", b"2.0\n"),
-            ("control.tar.gz", &control),
-            ("data.tar", b""),
-        ])
-    }
 
     fn with(archive: &str, bytes: &[u8]) -> Result<Package, DebError> {
         read(&*ar(&[("debian-binary/", b"2.0\n"), (archive, bytes)]))

@@ -1,0 +1,373 @@
+//! What a workload lists in `outhaul-files.toml`: files, and Debian packages with a repository made of them.
+//!
+//! What comes in: the list among a workload's manifests, and somebody who brings a file. What goes out: files of the
+//! assignment's payload: what is listed, and for packages the index of a flat apt repository, signed with the fleet's
+//! key, with the catalog by which a site's mirror serves it. Whatever cannot be had is that assignment's error.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::sync::Arc;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Content, File};
+use outhaul_bundle::name::RelativePath;
+use outhaul_control::diagnostic::{Location, SourceFile};
+use outhaul_files::apt::{self, Listed as ListedPackage, Served};
+use outhaul_files::deb;
+use outhaul_files::list::{self, Fetched, FileList};
+use outhaul_git::source::{Opened, TreeLimits};
+use outhaul_plane::render::RenderedAssignment;
+use outhaul_signer::openpgp::PackageSigner;
+
+use super::{CollectError, Collector, ImageError, failed, folder, relative};
+use crate::assemble::Spool;
+
+/// A list, and where it is.
+pub(super) struct ListOfFiles {
+    pub(super) list: FileList,
+    file: Arc<SourceFile>,
+}
+
+impl ListOfFiles {
+    /// The list of an assignment; `None` where its workload has none.
+    pub(super) fn read(
+        name: &str,
+        assignment: &RenderedAssignment,
+        opened: &Opened,
+    ) -> Result<Option<Self>, CollectError> {
+        let limits = TreeLimits::PAYLOAD;
+        let tree = opened.tree(folder(assignment), &|path| path == list::FILE, &limits);
+        let tree = tree.map_err(|source| failed(name, source))?;
+        let Some(found) = tree.files.into_iter().next() else {
+            return Ok(None);
+        };
+        let path = match folder(assignment).trim_matches('/') {
+            "" | "." => list::FILE.to_owned(),
+            folder => format!("{folder}/{}", list::FILE),
+        };
+        let wrong = |problems| CollectError::FileList {
+            assignment: name.to_owned(),
+            problems,
+        };
+        let file = Arc::new(SourceFile {
+            name: opened.file_name(&path),
+            text: String::from_utf8_lossy(&found.bytes).into_owned(),
+        });
+        if found.bytes.len() as u64 > list::MAX_BYTES {
+            let problem = format!("it is larger than {} bytes", list::MAX_BYTES);
+            return Err(wrong(vec![(problem, Location::new(&file, 0..0))]));
+        }
+        let read = FileList::parse(&file.text);
+        let list = read.map_err(|problems| {
+            let placed = problems.into_iter().map(|problem| {
+                let end = file.text[problem.at..].find('\n').unwrap_or_default();
+                (
+                    problem.message,
+                    Location::new(&file, problem.at..problem.at + end),
+                )
+            });
+            wrong(placed.collect())
+        })?;
+        Ok(Some(Self { list, file }))
+    }
+
+    /// The paths that it adds to a payload, as far as they are known before anything is fetched.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let files = self
+            .list
+            .files
+            .iter()
+            .map(|one| one.path.as_str().to_owned());
+        let mut paths: Vec<String> = files.collect();
+        if self.has_packages() {
+            paths.push(apt::CATALOG.to_owned());
+            for name in [apt::PACKAGES, apt::RELEASE, apt::SIGNED, apt::KEY] {
+                paths.push(format!("{}/{name}", apt::FOLDER));
+            }
+            // Of their names nothing is known yet: digests are as long as a name needs.
+            let fetched = self.list.packages.iter();
+            paths.extend(fetched.map(|one| format!("{}/{}.deb", apt::FOLDER, one.digest.hex())));
+        }
+        paths
+    }
+
+    fn has_packages(&self) -> bool {
+        !self.list.packages.is_empty() || !self.list.own_packages.is_empty()
+    }
+
+    fn at(&self, fetched: &Fetched) -> Location {
+        let end = self.file.text[fetched.at..].find('\n').unwrap_or_default();
+        Location::new(&self.file, fetched.at..fetched.at + end)
+    }
+
+    fn top(&self) -> Location {
+        Location::new(&self.file, 0..0)
+    }
+}
+
+impl Collector<'_> {
+    /// That the hosts of everything that a list names may be asked.
+    pub(super) fn permits_listed(
+        &self,
+        name: &str,
+        listed: &ListOfFiles,
+    ) -> Result<(), CollectError> {
+        let files = listed.list.files.iter().map(|one| &one.content);
+        for one in files.chain(&listed.list.packages) {
+            let permitted = self.permitted(&one.url);
+            permitted.map_err(|error| not_fetched(name, listed, one, error))?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything that a list names, and reads its packages, so that what cannot be had or is none is known before
+    /// anything is packed.
+    pub(super) fn bring_listed(
+        &self,
+        name: &str,
+        listed: &ListOfFiles,
+        (opened, folder): (&Opened, &str),
+    ) -> Result<(), CollectError> {
+        for one in &listed.list.files {
+            self.fetched(name, listed, &one.content, false)?;
+        }
+        let mut all: Vec<ListedPackage> = Vec::new();
+        let own = &listed.list.own_packages;
+        let wanted = |path: &str| own.iter().any(|own| own.as_str() == path);
+        let limits = TreeLimits::PAYLOAD;
+        let read = opened.each::<CollectError>(folder, &wanted, &limits, &mut |file| {
+            let path = relative(name, &file.path)?;
+            let content = Content {
+                digest: Digest::of(&file.bytes),
+                size: file.bytes.len() as u64,
+            };
+            let what = (path.as_str(), listed.top());
+            all.push(package(name, what, &file.bytes[..], content, Some(&path))?);
+            Ok(())
+        });
+        read.map_err(|error| match error {
+            CollectError::Unread(source) => failed(name, source),
+            other => other,
+        })?;
+        if let Some(path) = own
+            .iter()
+            .find(|path| all.iter().all(|one| one.path != **path))
+        {
+            let problem = "it is not among the workload's manifests".to_owned();
+            return Err(wrong(name, (path.as_str(), listed.top()), problem));
+        }
+        for one in &listed.list.packages {
+            let content = self.fetched(name, listed, one, true)?;
+            let Some(source) = self.files else { continue };
+            let what = || (one.url.as_str(), listed.at(one));
+            let file = fs::File::open(source.folder().join(content.digest.hex()));
+            let file = file.map_err(|error| wrong(name, what(), error.to_string()))?;
+            let found = package(name, what(), file, content, None)?;
+            if all.iter().any(|other| other.path == found.path) {
+                let problem = format!("another package is `{}`, too", found.path.as_str());
+                return Err(wrong(name, what(), problem));
+            }
+            all.push(found);
+        }
+        let packages = apt::packages(&all).map(drop);
+        packages.map_err(|error| wrong(name, (list::FILE, listed.top()), error.to_string()))
+    }
+
+    /// Adds what a list names to the files of a payload.
+    pub(super) fn add_listed(
+        &self,
+        name: &str,
+        listed: &ListOfFiles,
+        files: &mut Vec<File>,
+        spool: &mut Spool,
+    ) -> Result<(), CollectError> {
+        for one in &listed.list.files {
+            let content = self.fetched(name, listed, &one.content, false)?;
+            self.lend(content, spool);
+            files.push(file_of(one.path.clone(), content));
+        }
+        if listed.has_packages() {
+            self.add_packages(name, listed, files, spool)?;
+        }
+        Ok(())
+    }
+
+    fn add_packages(
+        &self,
+        name: &str,
+        listed: &ListOfFiles,
+        files: &mut Vec<File>,
+        spool: &mut Spool,
+    ) -> Result<(), CollectError> {
+        let mut all = Vec::new();
+        let mut served = BTreeMap::new();
+        for path in &listed.list.own_packages {
+            // It was there when the list was looked at.
+            let Some(found) = files.iter().find(|file| file.path == *path) else {
+                continue;
+            };
+            let content = Content {
+                digest: found.content,
+                size: found.size,
+            };
+            let file = spool.open(&content.digest)?;
+            let what = (path.as_str(), listed.top());
+            all.push(package(name, what, file, content, Some(path))?);
+            served.insert(path.as_str().to_owned(), place(path.as_str(), content));
+        }
+        for one in &listed.list.packages {
+            let content = self.fetched(name, listed, one, true)?;
+            self.lend(content, spool);
+            let file = spool.open(&content.digest)?;
+            let found = package(name, (&one.url, listed.at(one)), file, content, None)?;
+            let here = format!("{}/{}", apt::FOLDER, found.path.as_str());
+            files.push(file_of(relative(name, &here)?, content));
+            served.insert(found.path.as_str().to_owned(), place(&here, content));
+            all.push(found);
+        }
+        let packages = apt::packages(&all);
+        let packages =
+            packages.map_err(|error| wrong(name, (list::FILE, listed.top()), error.to_string()))?;
+        let release = apt::release(name, &packages, &all);
+        let mut made = vec![(apt::PACKAGES, packages), (apt::RELEASE, release.clone())];
+        // An estimate has no key; nobody installs from one.
+        if let Some(signer) = &self.signer {
+            let signer = PackageSigner::of(signer);
+            made.push((apt::SIGNED, signer.sign_clear(&release)));
+            made.push((apt::KEY, signer.armored_key()));
+        }
+        for (of, text) in made {
+            let (digest, size) = spool.add(text.as_bytes())?;
+            let content = Content { digest, size };
+            let here = format!("{}/{of}", apt::FOLDER);
+            served.insert(of.to_owned(), place(&here, content));
+            files.push(file_of(relative(name, &here)?, content));
+        }
+        let (digest, size) = spool.add(apt::catalog(name, &served).as_bytes())?;
+        files.push(file_of(
+            relative(name, apt::CATALOG)?,
+            Content { digest, size },
+        ));
+        Ok(())
+    }
+
+    /// A content that a list names, here; of one that is not `needed` now only its size may be known.
+    fn fetched(
+        &self,
+        name: &str,
+        listed: &ListOfFiles,
+        fetched: &Fetched,
+        needed: bool,
+    ) -> Result<Content, CollectError> {
+        let Fetched { url, digest, .. } = fetched;
+        let failed = |error| not_fetched(name, listed, fetched, error);
+        let Some(source) = self.files else {
+            return Err(failed(ImageError {
+                message: "nothing here fetches files".to_owned(),
+                is_environment: false,
+                help: None,
+            }));
+        };
+        self.permitted(url).map_err(failed)?;
+        let brought = source.bring_file(url, self.sources, *digest, needed);
+        brought.map_err(|mut error| {
+            error.help.get_or_insert_with(|| {
+                format!(
+                    "see that the address and `sha256` are right (`curl --location {url} | sha256sum`), and that the \
+                     server lets you in (`auths` in the file of `docker login`, `REGISTRY_AUTH_FILE`)"
+                )
+            });
+            failed(error)
+        })
+    }
+
+    fn lend(&self, content: Content, spool: &mut Spool) {
+        if let Some(source) = self.files {
+            let path = source.folder().join(content.digest.hex());
+            if fs::exists(&path).unwrap_or_default() {
+                spool.lend(content, path);
+            }
+        }
+    }
+}
+
+fn not_fetched(
+    name: &str,
+    listed: &ListOfFiles,
+    fetched: &Fetched,
+    error: ImageError,
+) -> CollectError {
+    CollectError::Image {
+        assignment: name.to_owned(),
+        what: format!("file `{}`", fetched.url),
+        at: Some(Box::new(listed.at(fetched))),
+        pinned: false,
+        error,
+    }
+}
+
+/// Refuses files of a workload in the folder that is made here.
+pub(super) fn own_folder_is_free(name: &str, paths: &[String]) -> Result<(), CollectError> {
+    let below = format!("{}/", apt::FOLDER);
+    match paths
+        .iter()
+        .find(|path| path.to_lowercase().starts_with(&below))
+    {
+        None => Ok(()),
+        Some(path) => Err(CollectError::Alike {
+            assignment: name.to_owned(),
+            first: path.clone(),
+            second: below,
+        }),
+    }
+}
+
+fn wrong(name: &str, (what, at): (&str, Location), problem: String) -> CollectError {
+    CollectError::Package {
+        assignment: name.to_owned(),
+        what: what.to_owned(),
+        problem,
+        at: Box::new(at),
+    }
+}
+
+/// A package as its repository has it: at `path`, or under the name that Debian gives it.
+fn package(
+    name: &str,
+    (what, at): (&str, Location),
+    from: impl Read,
+    content: Content,
+    path: Option<&RelativePath>,
+) -> Result<ListedPackage, CollectError> {
+    let read = deb::read_with_control(from);
+    let (package, control) = read.map_err(|error| wrong(name, (what, at), error.to_string()))?;
+    let path = match path {
+        Some(path) => path.clone(),
+        None => relative(name, &apt::file_name(&package))?,
+    };
+    Ok(ListedPackage {
+        package,
+        control,
+        digest: content.digest,
+        size: content.size,
+        path,
+    })
+}
+
+fn file_of(path: RelativePath, content: Content) -> File {
+    File {
+        path,
+        content: content.digest,
+        size: content.size,
+        executable: false,
+    }
+}
+
+fn place(place: &str, content: Content) -> Served {
+    Served {
+        place: place.to_owned(),
+        digest: content.digest,
+        size: content.size,
+    }
+}

@@ -73,6 +73,30 @@ pub fn decode_sealed(
     end.expect_end()
 }
 
+/// As [`decode`], from the contents of `blob` as they are, end to end: what a patch made.
+///
+/// # Errors
+/// [`DecodeError`]
+#[expect(
+    clippy::type_complexity,
+    reason = "one place; a name for it would say less"
+)]
+pub fn decode_plain(
+    blob: &Blob,
+    plain: impl Read,
+    each: &mut dyn FnMut(&Content) -> io::Result<Option<Box<dyn Write>>>,
+) -> Result<(), DecodeError> {
+    let mut plain = StoredContent {
+        reader: plain,
+        left: blob.plain_bytes(),
+        blob: blob.digest,
+    };
+    let mut out = Splitter::new(blob, each)?;
+    plain.copy(&mut out)?;
+    plain.expect_end()?;
+    out.finish()
+}
+
 /// Decompresses and checks `size` bytes of `blob`.
 fn yield_contents(
     blob: &Blob,
@@ -88,16 +112,7 @@ fn yield_contents(
     };
     let mut out = Splitter::new(blob, each)?;
     match blob.encoding {
-        Encoding::Identity => {
-            let mut buffer = vec![0; BUFFER_BYTES];
-            loop {
-                let count = carried.read(&mut buffer)?;
-                if count == 0 {
-                    break;
-                }
-                out.push(&buffer[..count])?;
-            }
-        }
+        Encoding::Identity => carried.copy(&mut out)?,
         Encoding::Pack | Encoding::Zstd => unzstd(blob, &mut carried, limits, &mut out)?,
     }
     carried.expect_end()?;
@@ -156,6 +171,18 @@ struct StoredContent<R> {
 }
 
 impl<R: Read> StoredContent<R> {
+    /// All of it, as it is.
+    fn copy(&mut self, out: &mut Splitter<'_>) -> Result<(), DecodeError> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let count = self.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            out.push(&buffer[..count])?;
+        }
+    }
+
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, DecodeError> {
         let max = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let count = read_some(&mut self.reader, &mut buffer[..max]).map_err(|error| {

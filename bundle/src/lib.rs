@@ -25,6 +25,7 @@ mod member;
 pub mod name;
 pub mod number;
 pub mod order;
+pub mod patch;
 pub mod read;
 pub mod report;
 pub mod seal;

@@ -19,6 +19,7 @@ const MAX_VERSION_DIGITS: usize = 19;
 
 const FOLDER_METADATA: &str = "metadata/";
 const FOLDER_BLOBS: &str = "blobs/sha256/";
+const FOLDER_PATCHES: &str = "patches/sha256/";
 const VOLUME: &str = "volume.json";
 
 /// One member of a bundle.
@@ -29,6 +30,8 @@ pub(crate) enum Member {
     /// Which part of a bundle the file is; only such a file has it.
     Volume,
     Blob(Digest),
+    /// How the blob of this digest is made of blobs that a site has; only a copy for such sites has it.
+    Patch(Digest),
 }
 
 /// A metadata file's name: `timestamp.json` or `<version>.<role>.json`. Its order is the order in
@@ -91,6 +94,7 @@ impl fmt::Display for Member {
             Self::Index => f.write_str("index.json"),
             Self::Volume => f.write_str(VOLUME),
             Self::Blob(digest) => write!(f, "{FOLDER_BLOBS}{}", digest.hex()),
+            Self::Patch(digest) => write!(f, "{FOLDER_PATCHES}{}", digest.hex()),
         }
     }
 }
@@ -102,6 +106,8 @@ impl Member {
             MetadataName::parse(name).map(Self::Metadata)
         } else if let Some(hex) = text.strip_prefix(FOLDER_BLOBS) {
             Digest::from_hex(hex).ok().map(Self::Blob)
+        } else if let Some(hex) = text.strip_prefix(FOLDER_PATCHES) {
+            Digest::from_hex(hex).ok().map(Self::Patch)
         } else if text == VOLUME {
             Some(Self::Volume)
         } else {

@@ -20,7 +20,8 @@ use crate::digest::{Digest, Hasher};
 use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
 use crate::member::{Block, Member};
-use crate::volume::{MAX_VOLUME_BYTES, Volume};
+use crate::patch;
+use crate::volume::{MAX_COPY_BYTES, Volume};
 
 /// Where verified blobs go.
 pub trait BlobSink {
@@ -37,8 +38,26 @@ pub trait BlobSink {
     /// Whatever keeps the blob from being kept; it ends the reading.
     fn commit(&mut self, blob: &Blob) -> io::Result<()>;
 
-    /// The blob that was begun must be thrown away; its writer was dropped.
+    /// The blob that was begun, or its patch, must be thrown away; its writer was dropped.
     fn discard(&mut self, blob: &Blob);
+
+    /// Asked before a patch of `bytes` bytes that makes `blob`; as [`BlobSink::begin`]. Who never asked for a
+    /// copy's [`Volume`] meets none.
+    ///
+    /// # Errors
+    /// Whatever keeps the patch from being taken; it ends the reading.
+    fn begin_patch(&mut self, _: &Blob, _bytes: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+
+    /// The patch that was begun is as it was written. Nobody vouches for it: what it makes must be compared with the
+    /// index.
+    ///
+    /// # Errors
+    /// Whatever keeps the blob from being made and kept; it ends the reading.
+    fn commit_patch(&mut self, _: &Blob) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
 }
 
 /// What a reader has read so far.
@@ -120,9 +139,9 @@ impl<R: Read> BundleReader<R> {
             _ => None,
         };
         self.step(Stage::Index, Stage::End, |reader| {
-            let carried = match &volume {
-                None => index.blobs.iter().collect(),
-                Some(volume) if is_asked => volume.carried(index),
+            let members = match &volume {
+                None => index.blobs.iter().map(|blob| (blob, None)).collect(),
+                Some(volume) if is_asked => volume.members(index),
                 Some(volume) if volume.is_since() => {
                     let bases = volume.named_bases();
                     return Err(ReadError::LeavesOut { bases });
@@ -132,8 +151,11 @@ impl<R: Read> BundleReader<R> {
                     return Err(ReadError::Part { part, parts });
                 }
             };
-            for blob in carried {
-                reader.blob(blob, sink)?;
+            for (blob, patch) in members {
+                match patch {
+                    None => reader.blob(blob, sink)?,
+                    Some(bytes) => reader.patch(blob, bytes, sink)?,
+                }
             }
             reader.end()
         })
@@ -221,7 +243,7 @@ impl<R: Read> BundleReader<R> {
             }
         };
         let member = Member::Volume.to_string();
-        at_most(&member, size, MAX_VOLUME_BYTES)?;
+        at_most(&member, size, MAX_COPY_BYTES)?;
         let (bytes, _) = self.small(&member, size)?;
         Volume::from_bytes(&bytes, index.blobs.len())
             .map(Some)
@@ -264,6 +286,53 @@ impl<R: Read> BundleReader<R> {
         drop(writer);
         match copied {
             Ok(()) if wanted => sink.commit(blob).map_err(store),
+            Ok(()) => Ok(()),
+            Err(error) => {
+                if wanted {
+                    sink.discard(blob);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A patch: it is never larger than what it makes, and has the digest that it states of itself, so that a damaged
+    /// one is not looked into.
+    fn patch(&mut self, blob: &Blob, bytes: u64, sink: &mut dyn BlobSink) -> Result<(), ReadError> {
+        let member = Member::Patch(blob.digest);
+        let name = member.to_string();
+        at_most(&name, bytes, blob.size)?;
+        let block = self.header(&name)?;
+        expect(block, &member, bytes)?;
+        let store = |error| ReadError::Store {
+            blob: blob.digest,
+            error,
+        };
+        let mut writer = sink.begin_patch(blob, bytes).map_err(store)?;
+        let wanted = writer.is_some();
+        let copy = || {
+            let mut check = patch::SelfCheck::default();
+            self.input.take(&name, bytes, |bytes| {
+                check.update(bytes);
+                match writer.as_mut() {
+                    Some(writer) => writer.write_all(bytes).map_err(store),
+                    None => Ok(()),
+                }
+            })?;
+            if let Some((expected, found)) = check.differing() {
+                return Err(ReadError::Digest {
+                    member: name,
+                    expected,
+                    found,
+                });
+            }
+            self.input.fill(&name, bytes)?;
+            writer.as_mut().map_or(Ok(()), Write::flush).map_err(store)
+        };
+        let copied = copy();
+        drop(writer);
+        match copied {
+            Ok(()) if wanted => sink.commit_patch(blob).map_err(store),
             Ok(()) => Ok(()),
             Err(error) => {
                 if wanted {

@@ -4,22 +4,24 @@
 //! blobs are in which part. Each part is a bundle with all the metadata, the index, and a range of the index's blobs,
 //! whole: what signs the bundle signs each part, alone and in any order. [`Volume`] (`volume.json`)
 //! only states which range that is, or, in a copy for sites that have an earlier bundle, which blobs are left out
-//! ([`Volume::since`]). Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
+//! or carried as patches ([`Volume::since`]). Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
 //! signed index is there, whatever a part states of itself.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::index::Index;
+use crate::index::{Blob, Index};
 use crate::member::BLOCK;
 
 mod since;
 
-pub use since::{Base, MAX_BASES};
+pub use since::{Base, MAX_BASES, MAX_PATCHES};
 
-/// Largest `volume.json` in bytes.
+/// Largest `volume.json` of a part in bytes.
 pub const MAX_VOLUME_BYTES: u64 = 16 * 1024;
+/// Largest `volume.json` in bytes.
+pub const MAX_COPY_BYTES: u64 = 64 * 1024;
 /// Most parts of a bundle: each is named to people one by one.
 pub const MAX_PARTS: usize = 1_000;
 
@@ -38,6 +40,9 @@ pub struct Volume {
     /// The earlier bundles; a part has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     since: Vec<Base>,
+    /// Blobs that are carried as patches: the place in the index, and the patch's bytes; ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    patches: Vec<(usize, u64)>,
 }
 
 /// Why a bundle is not cut.
@@ -98,6 +103,7 @@ impl Volume {
             part,
             blobs: blobs.clone(),
             since: Vec::new(),
+            patches: Vec::new(),
         };
         Ok((1..=blobs.len()).map(part).collect())
     }
@@ -134,8 +140,9 @@ impl Volume {
 
     /// Bytes of this part as a file; `fixed_bytes` is where the blobs begin in the whole bundle.
     pub fn bytes(&self, fixed_bytes: u64, index: &Index) -> u64 {
-        let held = self.carried(index).into_iter();
-        let blobs = held.map(|blob| member_bytes(blob.size)).sum::<u64>();
+        let held = self.members(index).into_iter();
+        let size = |(blob, patch): (&Blob, Option<u64>)| member_bytes(patch.unwrap_or(blob.size));
+        let blobs = held.map(size).sum::<u64>();
         let own = member_bytes(self.to_bytes().len() as u64);
         let end = 2 * BLOCK as u64;
         fixed_bytes
@@ -154,8 +161,9 @@ impl Volume {
     /// Reads a foreign one of a bundle with `blobs` blobs; `Err` states what is wrong.
     pub(crate) fn from_bytes(bytes: &[u8], blobs: usize) -> Result<Self, String> {
         let volume: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let is_since = volume.format == since::FORMAT;
-        if volume.format != FORMAT && !is_since || is_since != volume.is_since() {
+        let is_since = volume.format == since::format(&volume.patches);
+        let is_part = volume.format == FORMAT && volume.patches.is_empty();
+        if !is_part && !is_since || is_since != volume.is_since() {
             return Err("it is of a format that this program does not know".to_owned());
         }
         if volume.to_bytes() != bytes {

@@ -25,6 +25,14 @@ pub trait BlobSource {
     /// # Errors
     /// Whatever keeps the blob from being opened; it ends the writing.
     fn open(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>>;
+
+    /// Opens the patch that makes `blob`, which a copy carries in its place.
+    ///
+    /// # Errors
+    /// Whatever keeps the patch from being opened; it ends the writing.
+    fn open_patch(&mut self, _: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        Err(io::Error::from(io::ErrorKind::NotFound))
+    }
 }
 
 /// Writes one part of a bundle, or a copy that leaves blobs out, to `out` and returns it, flushed: all that
@@ -86,20 +94,24 @@ fn write_members<W: Write>(
         tar.small(&Member::Metadata(name.clone()), bytes)?;
     }
     tar.small(&Member::Index, index_bytes)?;
-    let carried = match volume {
-        None => index.blobs.iter().collect(),
+    let members = match volume {
+        None => index.blobs.iter().map(|blob| (blob, None)).collect(),
         Some(volume) => {
             tar.small(&Member::Volume, &volume.to_bytes())?;
-            volume.carried(index)
+            volume.members(index)
         }
     };
     let mut buffer = vec![0; BUFFER_BYTES];
-    for blob in carried {
-        let reader = blobs.open(blob).map_err(|error| WriteError::Source {
+    for (blob, patch) in members {
+        let opened = match patch {
+            None => blobs.open(blob),
+            Some(_) => blobs.open_patch(blob),
+        };
+        let reader = opened.map_err(|error| WriteError::Source {
             blob: blob.digest,
             error,
         })?;
-        tar.blob(blob, reader, &mut buffer)?;
+        tar.blob(blob, patch, reader, &mut buffer)?;
     }
     tar.finish()
 }
@@ -161,14 +173,19 @@ impl<W: Write> Tar<W> {
         self.fill(member, bytes.len() as u64)
     }
 
+    /// A blob, or a patch of so many bytes that makes it.
     fn blob(
         &mut self,
         blob: &Blob,
+        patch: Option<u64>,
         mut reader: impl Read,
         buffer: &mut [u8],
     ) -> Result<(), WriteError> {
-        let member = Member::Blob(blob.digest);
-        self.put(&member, &member.header(blob.size))?;
+        let (member, size) = match patch {
+            None => (Member::Blob(blob.digest), blob.size),
+            Some(bytes) => (Member::Patch(blob.digest), bytes),
+        };
+        self.put(&member, &member.header(size))?;
         let mut hasher = Hasher::new();
         let mut copied = 0u64;
         loop {
@@ -184,22 +201,23 @@ impl<W: Write> Tar<W> {
                 }
             };
             copied = copied.saturating_add(count as u64);
-            if copied > blob.size {
+            if copied > size {
                 break;
             }
             hasher.update(&buffer[..count]);
             self.put(&member, &buffer[..count])?;
         }
         let (found, _) = hasher.finish();
-        if copied != blob.size || found != blob.digest {
+        let is_right = patch.is_some() || found == blob.digest;
+        if copied != size || !is_right {
             return Err(WriteError::Blob {
                 blob: blob.digest,
-                size: blob.size,
+                size,
                 found,
                 copied,
             });
         }
-        self.fill(&member, blob.size)
+        self.fill(&member, size)
     }
 
     /// Zeros up to the next whole block.

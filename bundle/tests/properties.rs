@@ -7,6 +7,7 @@ use outhaul_bundle::decode::decode;
 use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
 use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::Overlay;
+use outhaul_bundle::patch::{Maker, Region, Source, View};
 use outhaul_bundle::{BundleReader, Digest, Index, Limits};
 use proptest::prelude::*;
 
@@ -48,6 +49,34 @@ impl std::io::Write for Shared {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// A patch that makes what it should, of every kind of piece.
+fn sound_patch() -> Vec<u8> {
+    let (old, new) = bodies::patched_bytes();
+    let source = Source {
+        blob: Digest::of(&old),
+        view: View::Contents,
+    };
+    let mut maker = Maker::new(vec![source], std::io::Cursor::new(Vec::new()));
+    let region = |source, offset, length| Region {
+        source,
+        offset,
+        length,
+    };
+    maker.copy(region(0, 2_000, 1_000));
+    let prefix = region(0, 0, 600);
+    maker
+        .keep_aside(&new[1_000..1_500], &[prefix], &old[..600])
+        .unwrap();
+    let aside = maker.aside();
+    maker.copy(region(aside, 0, 500));
+    maker
+        .patch(&new[1_500..], &[region(0, 400, 600)], &old[400..1_000])
+        .unwrap();
+    let mut bytes = Vec::new();
+    maker.finish(&mut bytes).unwrap();
+    bytes
 }
 
 proptest! {
@@ -225,6 +254,26 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         bodies::index(&bytes);
+    }
+
+    #[test]
+    fn fuzz_patch_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::patch(&bytes);
+    }
+
+    #[test]
+    fn fuzz_patch_with_changed_bytes(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = sound_patch();
+        prop_assert!(bodies::patch(&bytes));
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::patch(&bytes);
+        bytes.truncate(cut.index(bytes.len()));
+        bodies::patch(&bytes);
     }
 
     #[test]

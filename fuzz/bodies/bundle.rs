@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content, Encoding};
+use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source};
 use outhaul_bundle::report::Ack;
 use outhaul_bundle::{
     BlobSink, BundleReader, Digest, Index, Instruction, Limits, Order, Report, decode,
@@ -81,6 +82,51 @@ pub fn blob(bytes: &[u8]) {
         let mut each = |_: &Content| Ok(Some(Box::new(io::sink()) as Box<dyn Write>));
         decode::decode(&blob, carried, &Limits::default(), &mut each).ok();
     }
+}
+
+/// The 3,000 bytes that patches build on here, and the 2,000 that a right one makes: some of them, in another order.
+pub fn patched_bytes() -> (Vec<u8>, Vec<u8>) {
+    let old: Vec<u8> = (0..3_000u32)
+        .map(|at| (at * at / 7).to_le_bytes()[0])
+        .collect();
+    let new = [&old[2_000..], &old[..990], b"ten bytes."].concat();
+    (old, new)
+}
+
+struct Old(Vec<u8>);
+
+impl PatchSources for Old {
+    fn read(&mut self, source: &Source, offset: u64, buffer: &mut [u8]) -> Result<(), PatchError> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.0.get(from..from.saturating_add(buffer.len()));
+        let bytes = bytes.ok_or_else(|| PatchError::Base {
+            blob: source.blob,
+            problem: "which has fewer bytes".to_owned(),
+        })?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Applies a patch; whether it made the bytes of [`patched_bytes`], which is all that it may make.
+pub fn patch(bytes: &[u8]) -> bool {
+    let (old, new) = patched_bytes();
+    let blob = Blob {
+        digest: Digest::of(&new),
+        size: new.len() as u64,
+        encoding: Encoding::Identity,
+        contents: vec![Content {
+            digest: Digest::of(&new),
+            size: new.len() as u64,
+        }],
+        sealed: None,
+    };
+    let (mut input, mut out) = (bytes, Vec::new());
+    let read = Patch::read(&mut input, bytes.len() as u64);
+    let applied = read.and_then(|patch| patch.apply(&blob, &mut input, &mut Old(old), &mut out));
+    assert!(out.len() <= new.len());
+    assert!(applied.is_err() || out == new);
+    applied.is_ok()
 }
 
 /// Parses an index; what is accepted must survive a round trip, and so must what it says to each site.

@@ -15,6 +15,7 @@ fn names_round_trip() {
         "metadata/12.s-0123456789abcdef.json",
         "index.json",
         &blob,
+        &blob.replace("blobs", "patches"),
     ] {
         assert_eq!(Member::parse(text).unwrap().to_string(), text);
     }
@@ -39,6 +40,7 @@ fn other_names_are_none() {
         "index.json\n",
         "blobs/sha256/00",
         "blobs/sha512/00",
+        "patches/sha256/../index.json",
     ] {
         assert_eq!(Member::parse(text), None, "{text}");
     }

@@ -4,7 +4,7 @@
 //! the blobs that all of them have. It names those bundles so that people learn what a site needs; nobody has to
 //! believe it: each blob that is left out is one of the signed index, and a site compares its own with the digest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,20 @@ pub const MAX_BASES: usize = 16;
 /// Most runs of blobs that are left out; more do not fit into `volume.json`.
 const MAX_RUNS: usize = 1_000;
 
-pub(super) const FORMAT: &str = "outhaul.dev/volume/v2";
+/// Most blobs that are carried as patches.
+pub const MAX_PATCHES: usize = 2_000;
+
+const FORMAT: &str = "outhaul.dev/volume/v2";
+/// A reader that knows the others alone must refuse it: it would take patches for blobs.
+const FORMAT_WITH_PATCHES: &str = "outhaul.dev/volume/v3";
+
+/// The format of a copy with these patches.
+pub(super) fn format(patches: &[(usize, u64)]) -> &'static str {
+    match patches {
+        [] => FORMAT,
+        _ => FORMAT_WITH_PATCHES,
+    }
+}
 
 /// An earlier bundle of the stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,6 +49,16 @@ impl Volume {
     /// The copy of a bundle without the blobs that each of `bases` has; `None` when there is no such blob, or there are
     /// no bases.
     pub fn since(index: &Index, bases: &[(Base, BTreeSet<Digest>)]) -> Option<Self> {
+        Self::since_with(index, bases, &BTreeMap::new())
+    }
+
+    /// The same, with patches in the place of these blobs, each of so many bytes. Those that save most, when they are
+    /// more than [`MAX_PATCHES`].
+    pub fn since_with(
+        index: &Index,
+        bases: &[(Base, BTreeSet<Digest>)],
+        patches: &BTreeMap<Digest, u64>,
+    ) -> Option<Self> {
         let is_left_out = |blob: &Blob| {
             let mut all = bases.iter();
             !bases.is_empty() && all.all(|(_, has)| has.contains(&blob.digest))
@@ -57,10 +80,27 @@ impl Volume {
         gaps.sort_by_key(|(range, bytes)| (std::cmp::Reverse(*bytes), range.start));
         gaps.truncate(MAX_RUNS);
         gaps.sort_by_key(|(range, _)| range.start);
-        if gaps.is_empty() {
+        let is_left_out = |at: usize| gaps.iter().any(|(range, _)| range.contains(&at));
+        let mut patched: Vec<(usize, u64)> = Vec::new();
+        if !bases.is_empty() {
+            let all = index.blobs.iter().enumerate();
+            let all = all.filter_map(|(at, blob)| Some((at, *patches.get(&blob.digest)?)));
+            patched.extend(all.filter(|(at, _)| !is_left_out(*at)));
+        }
+        let saved = |(at, bytes): &(usize, u64)| {
+            let size = index.blobs.get(*at).map_or(0, |blob| blob.size);
+            std::cmp::Reverse(size.saturating_sub(*bytes))
+        };
+        patched.sort_by_key(saved);
+        patched.truncate(MAX_PATCHES);
+        patched.sort_unstable();
+        if gaps.is_empty() && patched.is_empty() {
             return None;
         }
-        let mut blobs = Vec::new();
+        let mut blobs = match gaps.is_empty() {
+            true => vec![0],
+            false => Vec::new(),
+        };
         let mut end = 0;
         for (gap, _) in gaps {
             if gap.start > end {
@@ -77,10 +117,11 @@ impl Volume {
         }
         let since: BTreeSet<Base> = bases.iter().map(|(base, _)| base.clone()).collect();
         Some(Self {
-            format: FORMAT.to_owned(),
+            format: format(&patched).to_owned(),
             part: 1,
             blobs,
             since: since.into_iter().collect(),
+            patches: patched,
         })
     }
 
@@ -104,25 +145,58 @@ impl Volume {
         }
     }
 
-    /// The blobs that are in the file.
+    /// What is in the file, in order: the blobs, and for each that is carried as a patch the patch's bytes.
+    pub fn members<'i>(&self, index: &'i Index) -> Vec<(&'i Blob, Option<u64>)> {
+        let patch = |at: usize| {
+            let found = self.patches.binary_search_by_key(&at, |(place, _)| *place);
+            found
+                .ok()
+                .and_then(|found| self.patches.get(found))
+                .map(|(_, bytes)| *bytes)
+        };
+        let held = self.places(index.blobs.len(), true).into_iter();
+        held.filter_map(|at| Some((index.blobs.get(at)?, patch(at))))
+            .collect()
+    }
+
+    /// The blobs that are in the file as they are.
     pub fn carried<'i>(&self, index: &'i Index) -> Vec<&'i Blob> {
-        self.blobs_in(index, true)
+        let members = self.members(index).into_iter();
+        members
+            .filter_map(|(blob, patch)| patch.is_none().then_some(blob))
+            .collect()
+    }
+
+    /// Whether blobs are carried as patches.
+    pub fn has_patches(&self) -> bool {
+        !self.patches.is_empty()
+    }
+
+    /// The blobs that a site makes of what it has, each with the bytes of its patch; of a part there are none.
+    pub fn patched<'i>(&self, index: &'i Index) -> Vec<(&'i Blob, u64)> {
+        let members = self.members(index).into_iter();
+        members
+            .filter_map(|(blob, patch)| Some((blob, patch?)))
+            .collect()
     }
 
     /// The blobs that a copy leaves out because an earlier bundle has them; of a part there are none.
     pub fn left_out<'i>(&self, index: &'i Index) -> Vec<&'i Blob> {
         match self.is_since() {
-            true => self.blobs_in(index, false),
+            true => {
+                let places = self.places(index.blobs.len(), false).into_iter();
+                places.filter_map(|at| index.blobs.get(at)).collect()
+            }
             false => Vec::new(),
         }
     }
 
-    fn blobs_in<'i>(&self, index: &'i Index, is_carried: bool) -> Vec<&'i Blob> {
+    /// The places of the blobs that are in the file, or of those that are not.
+    fn places(&self, blobs: usize, is_carried: bool) -> Vec<usize> {
         if !self.is_since() {
-            let held = index.blobs.get(self.range()).unwrap_or_default();
-            return held.iter().collect();
+            return self.range().filter(|at| *at < blobs).collect();
         }
-        let mut rest = index.blobs.iter();
+        let mut rest = 0..blobs;
         let mut found = Vec::new();
         for (at, count) in self.blobs.iter().enumerate() {
             let run = rest.by_ref().take(*count);
@@ -149,11 +223,17 @@ impl Volume {
         let is_ascending = bases.windows(2).all(|pair| pair[0] < pair[1]);
         let mut all = self.blobs.iter();
         let sum = all.try_fold(0usize, |sum, count| sum.checked_add(*count));
-        let leaves_out = *first > 0 || others.len() > 1;
+        let leaves_out = *first > 0 || others.len() > 1 || !self.patches.is_empty();
         if !is_ascending || sum != Some(blobs) || others.contains(&0) || !leaves_out {
             return Some(format!(
                 "what it carries and what it leaves out are not the {blobs} blobs of the index, each once"
             ));
+        }
+        let carried: BTreeSet<usize> = self.places(blobs, true).into_iter().collect();
+        let is_ascending = self.patches.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let is_carried = self.patches.iter().all(|(at, _)| carried.contains(at));
+        if !is_ascending || !is_carried || self.patches.len() > MAX_PATCHES {
+            return Some("its patches are not of blobs that it carries, each once".to_owned());
         }
         None
     }

@@ -1,0 +1,357 @@
+//! Patches: one blob of a bundle made on site out of blobs that the site has, in the place of the blob itself.
+//!
+//! What comes in: the bytes of a patch, which nobody signs, and whoever reads the blobs that it builds on. What goes
+//! out: the contents of the blob that it is for, end to end, into a writer. A patch says how to make bytes and decides
+//! nothing: how many may come out, and that they are right, is what the signed index states of the blob's contents
+//! ([`Patch::apply`] compares each). Pieces are bounded, and made one after the other: memory does not
+//! grow with the blob. It names blobs by digest, and no path.
+
+use std::io::{self, Read, Write};
+
+use zstd::zstd_safe::DCtx;
+
+use crate::blob::{Blob, Content};
+use crate::digest::{Digest, Hasher};
+
+mod error;
+mod head;
+mod make;
+
+pub use error::PatchError;
+use head::{Kind, Pieces, head};
+pub use head::{Region, Source, View};
+pub use make::Maker;
+
+/// A patch's first bytes.
+pub(crate) const MAGIC: [u8; 16] = *b"outhaul patch 1\n";
+/// Bytes before its head: [`MAGIC`], the digest of all that follows the digest, two sizes of the head.
+pub(crate) const START: usize = MAGIC.len() + 32 + 8;
+/// Most blobs that one patch builds on.
+pub const MAX_SOURCES: usize = 256;
+/// Largest piece that is decompressed at once, in bytes.
+pub const MAX_PIECE_BYTES: u64 = 16 << 20;
+/// Most bytes that one piece refers to.
+pub const MAX_PREFIX_BYTES: u64 = 64 << 20;
+/// Most regions of one piece.
+pub const MAX_REGIONS: u64 = 100_000;
+/// Largest head in bytes: some 500,000 pieces.
+pub const MAX_HEAD_BYTES: u64 = 4 << 20;
+/// Most bytes that all pieces together refer to and keep aside, for each byte that is made.
+const MAX_WORK: u64 = 8;
+/// Bytes copied at once.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Compares a patch with the digest that it states of all that follows it, while it streams past.
+#[derive(Debug, Default)]
+pub(crate) struct SelfCheck {
+    start: Vec<u8>,
+    hasher: Hasher,
+}
+
+impl SelfCheck {
+    const START: usize = MAGIC.len() + 32;
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        let missing = Self::START - self.start.len();
+        let (start, rest) = bytes.split_at(missing.min(bytes.len()));
+        self.start.extend_from_slice(start);
+        self.hasher.update(rest);
+    }
+
+    /// The digest that it states and the one that it has, when they differ.
+    pub(crate) fn differing(self) -> Option<(Digest, Digest)> {
+        let (found, _) = self.hasher.finish();
+        let stated = self.start.get(MAGIC.len()..Self::START);
+        let stated = stated.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let stated = Digest::from_bytes(stated.unwrap_or_default());
+        (stated != found).then_some((stated, found))
+    }
+}
+
+/// Reads what a patch builds on.
+pub trait PatchSources {
+    /// Fills `buffer` with the bytes of `source` from `offset` on.
+    ///
+    /// # Errors
+    /// [`PatchError::Base`] when the blob is not there or has fewer bytes.
+    fn read(&mut self, source: &Source, offset: u64, buffer: &mut [u8]) -> Result<(), PatchError>;
+}
+
+/// A patch of which the head was read.
+#[derive(Debug)]
+pub struct Patch {
+    sources: Vec<Source>,
+    pieces: Vec<u8>,
+    /// Bytes of all frames.
+    frames: u64,
+}
+
+impl Patch {
+    /// Reads the head of a patch of `size` bytes.
+    ///
+    /// # Errors
+    /// [`PatchError`]
+    pub fn read(input: &mut impl Read, size: u64) -> Result<Self, PatchError> {
+        let mut start = [0; START];
+        fill(input, &mut start)?;
+        let number = |at: usize| {
+            let four = start.get(at..at + 4).and_then(|four| four.try_into().ok());
+            u64::from(u32::from_le_bytes(four.unwrap_or_default()))
+        };
+        let (carried, plain) = (number(START - 8), number(START - 4));
+        let left = size.checked_sub(START as u64 + carried);
+        let Some(frames) = left.filter(|_| start.starts_with(&MAGIC) && plain <= MAX_HEAD_BYTES)
+        else {
+            return Err(PatchError::malformed("it is no patch of this format"));
+        };
+        let bytes = take(input, carried)?;
+        let bytes = decompress(&bytes, &[], plain)?;
+        let (sources, pieces) = head(&bytes)?;
+        Ok(Self {
+            sources,
+            pieces: pieces.to_vec(),
+            frames,
+        })
+    }
+
+    /// The blobs that it builds on.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Makes the contents of `blob`, end to end, from `input`, which is where [`Patch::read`] left it, and `sources`.
+    /// What `out` got must be thrown away when this fails.
+    ///
+    /// # Errors
+    /// [`PatchError`]: of the patch, of what it builds on, or of `out`.
+    pub fn apply(
+        &self,
+        blob: &Blob,
+        input: &mut impl Read,
+        sources: &mut dyn PatchSources,
+        out: &mut dyn Write,
+    ) -> Result<(), PatchError> {
+        if blob.sealed.is_some() {
+            return Err(PatchError::malformed("it is for a blob that is sealed"));
+        }
+        self.check(blob.plain_bytes())?;
+        let mut out = Contents::new(blob, out);
+        let mut aside = Vec::new();
+        for piece in Pieces::of(&self.pieces, self.sources.len()) {
+            let piece = piece?;
+            if piece.kind == Kind::Copy {
+                for region in &piece.regions {
+                    match self.sources.get(region.source) {
+                        Some(source) => copy(source, region, sources, &mut out)?,
+                        None => out.write(part(&aside, region)?)?,
+                    }
+                }
+                continue;
+            }
+            let mut prefix = Vec::new();
+            for region in &piece.regions {
+                let at = prefix.len();
+                let length = usize::try_from(region.length).unwrap_or(usize::MAX);
+                let source = self.sources.get(region.source);
+                let source = source.ok_or_else(|| PatchError::malformed("it names no source"))?;
+                prefix.resize(at + length, 0);
+                let buffer = prefix.get_mut(at..).unwrap_or_default();
+                sources.read(source, region.offset, buffer)?;
+            }
+            let frame = take(input, piece.frame())?;
+            let made = decompress(&frame, &prefix, piece.size)?;
+            match piece.kind {
+                Kind::Aside(_) => aside = made,
+                _ => out.write(&made)?,
+            }
+        }
+        out.finish()
+    }
+}
+
+impl Patch {
+    /// Adds up all that is stated, before anything is done by it.
+    fn check(&self, expected: u64) -> Result<(), PatchError> {
+        let (mut bytes, mut frames, mut work) = (0u64, 0u64, 0u64);
+        for piece in Pieces::of(&self.pieces, self.sources.len()) {
+            let piece = piece?;
+            match piece.kind {
+                Kind::Aside(_) => work = work.saturating_add(piece.size),
+                _ => bytes = bytes.saturating_add(piece.size),
+            }
+            if piece.kind != Kind::Copy {
+                let regions = piece.regions.iter().map(|region| region.length);
+                work = regions.fold(work, u64::saturating_add);
+            }
+            frames = frames.saturating_add(piece.frame());
+        }
+        if bytes != expected {
+            return Err(PatchError::Size { expected, bytes });
+        }
+        if work
+            > expected
+                .saturating_mul(MAX_WORK)
+                .saturating_add(MAX_PREFIX_BYTES)
+        {
+            return Err(PatchError::malformed(
+                "it takes more work than what it makes is worth",
+            ));
+        }
+        if frames != self.frames {
+            return Err(PatchError::malformed("its pieces are not all of it"));
+        }
+        Ok(())
+    }
+}
+
+impl Blob {
+    /// Bytes of its contents, end to end.
+    pub fn plain_bytes(&self) -> u64 {
+        let sizes = self.contents.iter().map(|content| content.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+fn copy(
+    source: &Source,
+    region: &Region,
+    sources: &mut dyn PatchSources,
+    out: &mut Contents<'_>,
+) -> Result<(), PatchError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let (mut offset, mut left) = (region.offset, region.length);
+    while left > 0 {
+        let count = usize::try_from(left).map_or(BUFFER_BYTES, |left| left.min(BUFFER_BYTES));
+        let buffer = buffer.get_mut(..count).unwrap_or_default();
+        sources.read(source, offset, buffer)?;
+        out.write(buffer)?;
+        offset = offset.saturating_add(count as u64);
+        left -= count as u64;
+    }
+    Ok(())
+}
+
+/// The bytes of a region of what was kept aside.
+fn part<'a>(aside: &'a [u8], region: &Region) -> Result<&'a [u8], PatchError> {
+    let from = usize::try_from(region.offset).unwrap_or(usize::MAX);
+    let length = usize::try_from(region.length).unwrap_or(usize::MAX);
+    let bytes = aside.get(from..from.saturating_add(length));
+    bytes.ok_or_else(|| PatchError::malformed("a piece copies what was not made"))
+}
+
+/// One frame that yields exactly `size` bytes: a buffer of that size is all that it gets.
+fn decompress(frame: &[u8], prefix: &[u8], size: u64) -> Result<Vec<u8>, PatchError> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; size];
+    let mut decoder = DCtx::try_create().ok_or_else(|| PatchError::malformed("no memory"))?;
+    let done = decoder
+        .ref_prefix(prefix)
+        .and_then(|_| decoder.decompress(bytes.as_mut_slice(), frame));
+    match done {
+        Ok(count) if count == size => Ok(bytes),
+        Ok(_) => Err(PatchError::malformed("a piece is shorter than it states")),
+        Err(_) => Err(PatchError::Piece),
+    }
+}
+
+/// `count` bytes, in memory that grows as they come.
+fn take(input: &mut impl Read, count: u64) -> Result<Vec<u8>, PatchError> {
+    let mut bytes = Vec::new();
+    input
+        .take(count)
+        .read_to_end(&mut bytes)
+        .map_err(PatchError::Read)?;
+    match bytes.len() as u64 == count {
+        true => Ok(bytes),
+        false => Err(PatchError::malformed("it ends too early")),
+    }
+}
+
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> Result<(), PatchError> {
+    input
+        .read_exact(buffer)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => PatchError::malformed("it ends too early"),
+            _ => PatchError::Read(error),
+        })
+}
+
+/// What comes out: each content against its digest, and nothing beyond the last.
+struct Contents<'a> {
+    contents: std::slice::Iter<'a, Content>,
+    current: Option<&'a Content>,
+    left: u64,
+    hasher: Hasher,
+    out: &'a mut dyn Write,
+}
+
+impl<'a> Contents<'a> {
+    fn new(blob: &'a Blob, out: &'a mut dyn Write) -> Self {
+        Self {
+            contents: blob.contents.iter(),
+            current: None,
+            left: 0,
+            hasher: Hasher::new(),
+            out,
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), PatchError> {
+        while !bytes.is_empty() {
+            if self.left == 0 {
+                self.next()?;
+            }
+            let count = usize::try_from(self.left).map_or(bytes.len(), |n| n.min(bytes.len()));
+            let (now, later) = bytes.split_at(count);
+            self.hasher.update(now);
+            self.out.write_all(now).map_err(PatchError::Store)?;
+            self.left -= count as u64;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Ends the content that is full, and begins the next one that has bytes.
+    fn next(&mut self) -> Result<(), PatchError> {
+        self.end()?;
+        while let Some(content) = self.contents.next() {
+            self.current = Some(content);
+            self.left = content.size;
+            if content.size > 0 {
+                return Ok(());
+            }
+            self.end()?;
+        }
+        Err(PatchError::Piece)
+    }
+
+    fn end(&mut self) -> Result<(), PatchError> {
+        let Some(content) = self.current.take() else {
+            return Ok(());
+        };
+        let (found, _) = std::mem::take(&mut self.hasher).finish();
+        match found == content.digest && self.left == 0 {
+            true => Ok(()),
+            false => Err(PatchError::Digest {
+                expected: content.digest,
+                found,
+            }),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), PatchError> {
+        self.end()?;
+        for content in self.contents {
+            if content.digest != Digest::of(b"") {
+                return Err(PatchError::Digest {
+                    expected: content.digest,
+                    found: Digest::of(b""),
+                });
+            }
+        }
+        self.out.flush().map_err(PatchError::Store)
+    }
+}
+
+#[cfg(test)]
+mod tests;

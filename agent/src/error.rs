@@ -209,7 +209,7 @@ impl AgentError {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused { rule, .. } if rule == "failed-before" || rule == "left-out" => 1,
+            Self::Refused { rule, .. } if is_of_findings(rule) => 1,
             Self::Refused { .. } => 4,
             Self::Nothing { .. } | Self::Failed { .. } => 1,
             Self::Config(ConfigError::File(_)) => 3,
@@ -276,6 +276,11 @@ fn left_alone(rule: &str) -> &'static str {
     }
 }
 
+/// Whether a refusal says what this site lacks, and not that something is wrong with what was brought.
+fn is_of_findings(rule: &str) -> bool {
+    matches!(rule, "failed-before" | "left-out" | "patch-base")
+}
+
 fn refusal_help(rule: &str) -> &'static str {
     match rule {
         "rollback" => "use the newest bundle; to go back on purpose, run `outhaul-agent rollback`",
@@ -299,7 +304,11 @@ fn refusal_help(rule: &str) -> &'static str {
         rule if rule == "not-a-backup" || rule.starts_with("backup-") => {
             "do not use this file: take another copy of the backup, or replace the site with a new kit"
         }
-        "left-out" => {
+        "patch" => {
+            "bring the whole bundle (`outhaul copy` without `--since`), which always works; tell the centre if a new copy \
+             is refused the same way"
+        }
+        "left-out" | "patch-base" => {
             "bring the whole bundle (`outhaul copy` without `--since`), or a copy since a bundle that this site has; \
              with the bundle that the copy was made since, or the missing parts of this one, on a stick, import that \
              first and then this copy again"

@@ -21,6 +21,7 @@ mod accept;
 mod act;
 pub mod answer;
 pub mod init;
+mod plain;
 
 /// Where the helper's folder lies unless another is named.
 pub const DEFAULT_FOLDER: &str = "/var/lib/outhaul-apply";

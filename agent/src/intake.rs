@@ -274,8 +274,10 @@ fn try_accept(
         .filter(|_| !restored)
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
     blobs.drop_damaged(brought, checked)?;
+    blobs.build_on(since::known(agent, volume.as_ref())?);
     let needed = blobs
         .missing_bytes(&index.blobs)
+        .saturating_add(since::making_bytes(&index, volume.as_ref()))
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
     if let Some(volume) = volume.as_ref().filter(|volume| !volume.is_since()) {

@@ -19,9 +19,14 @@ use crate::cut;
 use crate::durable::{self, FileError, at};
 use crate::state_folder::StateFolder;
 
+mod patched;
 mod sealed_values;
+mod sources;
+mod stored;
 mod tried;
 
+use patched::Patching;
+pub use stored::Stored;
 use tried::Trial;
 
 /// Writes go to the disk in pieces of this many bytes.
@@ -37,6 +42,8 @@ pub struct Blobs {
     added: Vec<Digest>,
     /// What blobs are tried for when they are only looked at: nothing is kept.
     trial: Option<Trial>,
+    /// What blobs are made of that a copy carries as patches.
+    patching: Patching,
 }
 
 impl Blobs {
@@ -48,6 +55,7 @@ impl Blobs {
             identities: state_folder.identities(),
             added: Vec::new(),
             trial: None,
+            patching: Patching::default(),
         }
     }
 
@@ -61,15 +69,16 @@ impl Blobs {
         self.partial.join(digest.hex())
     }
 
-    /// Whether a blob is there with its full size.
+    /// Whether a blob is there with its full size, as it is carried or as its contents.
     pub fn has(&self, blob: &Blob) -> bool {
-        std::fs::metadata(self.path(&blob.digest)).is_ok_and(|meta| meta.len() == blob.size)
+        self.is_carried(blob) || self.is_plain(blob)
     }
 
-    /// Whether a blob is there with the bytes that its digest names.
+    /// Whether a blob is there with the bytes that its digest names, or with those that the digests of its contents
+    /// name.
     pub fn is_whole(&self, blob: &Blob) -> bool {
         let found = digest_of(&self.path(&blob.digest));
-        found.is_ok_and(|found| found == blob.digest)
+        found.is_ok_and(|found| found == blob.digest) || self.is_plain_and_whole(blob)
     }
 
     /// Removes each of `blobs` that is damaged, so that it is copied again. One that a generation links to
@@ -84,11 +93,12 @@ impl Blobs {
     ) -> Result<(), FileError> {
         for blob in blobs.into_iter().filter(|blob| self.has(blob)) {
             let path = self.path(&blob.digest);
-            let meta = std::fs::metadata(&path).map_err(at("look at", &path))?;
-            let is_older = |checked| meta.modified().is_ok_and(|at| at < checked);
-            let is_known = meta.nlink() > 1 && checked.is_some_and(is_older);
+            let meta = std::fs::metadata(&path).ok();
+            let is_older = |at: SystemTime| checked.is_some_and(|checked| at < checked);
+            let is_known =
+                meta.is_some_and(|meta| meta.nlink() > 1 && meta.modified().is_ok_and(is_older));
             if !is_known && !self.is_whole(blob) {
-                durable::remove_file(&path)?;
+                self.remove(&blob.digest)?;
             }
         }
         Ok(())
@@ -97,15 +107,6 @@ impl Blobs {
     /// The folder of the keys that open what is sealed.
     pub fn identities(&self) -> &Path {
         &self.identities
-    }
-
-    /// Opens a whole blob.
-    ///
-    /// # Errors
-    /// [`FileError`] of what it reads or writes.
-    pub fn open(&self, digest: &Digest) -> Result<File, FileError> {
-        let path = self.path(digest);
-        File::open(&path).map_err(at("open", &path))
     }
 
     /// Bytes of `blobs` that are not there yet.
@@ -122,13 +123,16 @@ impl Blobs {
     /// # Errors
     /// [`FileError`] of what it reads or writes.
     pub fn keep(&mut self, digest: &Digest) -> Result<(), FileError> {
-        let from = self.partial_path(digest);
-        File::open(&from)
+        let (from, to) = (self.partial_path(digest), self.path(digest));
+        self.keep_as(*digest, &from, &to)
+    }
+
+    fn keep_as(&mut self, digest: Digest, from: &Path, to: &Path) -> Result<(), FileError> {
+        File::open(from)
             .and_then(|file| file.sync_all())
-            .map_err(at("sync", &from))?;
-        let to = self.path(digest);
-        std::fs::rename(&from, &to).map_err(at("rename to", &to))?;
-        self.added.push(*digest);
+            .map_err(at("sync", from))?;
+        std::fs::rename(from, to).map_err(at("rename to", to))?;
+        self.added.push(digest);
         cut::here("blob-written");
         Ok(())
     }
@@ -147,7 +151,7 @@ impl Blobs {
     /// [`FileError`] of what it reads or writes.
     pub fn take_back(&mut self) -> Result<(), FileError> {
         for digest in std::mem::take(&mut self.added) {
-            durable::remove_file(&self.path(&digest))?;
+            self.remove(&digest)?;
         }
         self.clear_partial()
     }
@@ -168,12 +172,8 @@ impl Blobs {
     /// [`FileError`] of what it reads or writes.
     pub fn retain(&self, wanted: &BTreeSet<String>) -> Result<(), FileError> {
         for path in durable::list(&self.whole)? {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if !wanted.contains(&name) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !wanted.contains(stored::digest_in(&name)) {
                 durable::remove_file(&path)?;
             }
         }
@@ -203,9 +203,22 @@ impl BlobSink for Blobs {
     }
 
     fn discard(&mut self, blob: &Blob) {
+        self.patching.discard();
         if self.trial.is_none() {
             let _ = durable::remove_file(&self.partial_path(&blob.digest));
         }
+    }
+
+    fn begin_patch(&mut self, blob: &Blob, bytes: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        if self.has(blob) {
+            return Ok(None);
+        }
+        let file = self.patching.begin(&self.partial, bytes)?;
+        Ok(Some(Box::new(BufWriter::with_capacity(BUFFER_BYTES, file))))
+    }
+
+    fn commit_patch(&mut self, blob: &Blob) -> io::Result<()> {
+        self.make(blob)
     }
 }
 

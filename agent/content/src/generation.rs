@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::{Assignment, Blob, Content, Encoding};
 use outhaul_bundle::name::Name;
-use outhaul_bundle::{Digest, Index, Limits, decode};
+use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_reconcilers::Desired;
 use outhaul_serve::catalog;
 
@@ -272,8 +272,8 @@ pub fn write_contents(
         {
             continue;
         }
-        let carried = blobs.open(&blob.digest)?;
-        decode::decode_sealed(blob, carried, limits, &secrets, &mut |content| {
+        let stored = blobs.open(blob)?;
+        stored.decode(blob, limits, &secrets, &mut |content| {
             let Some((path, executable)) = wanted.get(content).and_then(|paths| paths.first())
             else {
                 return Ok(None);

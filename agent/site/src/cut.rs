@@ -24,6 +24,10 @@ pub const INSTANTS: [&str; 15] = [
     "active-committed",
 ];
 
+/// Instants that only a copy with patches passes.
+#[cfg(any(debug_assertions, test))]
+pub const PATCH_INSTANTS: [&str; 1] = ["blob-made"];
+
 /// Instants that only a failed or reverted bundle passes.
 #[cfg(any(debug_assertions, test))]
 pub const REVERT_INSTANTS: [&str; 4] = [
@@ -68,6 +72,7 @@ pub const HELPER_INSTANTS: [&str; 4] = [
 fn all() -> impl Iterator<Item = &'static str> {
     INSTANTS
         .into_iter()
+        .chain(PATCH_INSTANTS)
         .chain(REVERT_INSTANTS)
         .chain(SLIP_INSTANTS)
         .chain(ORDER_INSTANTS)

@@ -70,7 +70,7 @@ impl MetadataSource for HandedOver<'_> {
 }
 
 /// What was found where the agent's file should be: a trick, or a disk that fails.
-fn of_the_agent(error: FileError) -> RequestFailure {
+pub(super) fn of_the_agent(error: FileError) -> RequestFailure {
     let source = error.source.get_ref();
     let trick = source.is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unexpected>);
     if trick {
@@ -266,6 +266,9 @@ impl Helper {
 
     fn copy_blob(&self, blobs: &mut Blobs, blob: &Blob) -> Result<(), RequestFailure> {
         let path = Path::new("blobs/sha256").join(blob.digest.hex());
+        if self.copy_plain(blobs, blob)? {
+            return Ok(());
+        }
         let disk = |error: std::io::Error| durable::at("copy", &path)(error);
         let file = self.agent.open_file(&path).map_err(of_the_agent)?;
         let mut from = file

@@ -9,7 +9,7 @@ use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::TrustError;
 
-use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected};
+use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected, since};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -163,7 +163,12 @@ pub(super) fn stage(
     offer: &Offer,
     blobs: &mut Blobs,
 ) -> Result<(), AgentError> {
-    source.blobs(index, blobs)?;
+    if let Err(error) = source.blobs(index, blobs) {
+        return Err(since::or_wrong(agent, source.name(), index, blobs, error));
+    }
+    if let Some(made) = blobs.made() {
+        tracing::info!("bundle {}: {made}", index.number);
+    }
     blobs.sync()?;
     cut::here("blobs-complete");
     agent.heartbeat.beat();

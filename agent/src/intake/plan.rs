@@ -128,14 +128,18 @@ pub(crate) fn rehearse(
         agent.reconciler(&kind)?.ready()?;
     }
     let mut blobs = Blobs::for_rehearsal(&agent.state_folder, &index, agent.limits)?;
+    blobs.build_on(since::known(agent, volume.as_ref())?);
     let needed = blobs
         .missing_bytes(&index.blobs)
+        .saturating_add(since::making_bytes(&index, volume.as_ref()))
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
     if !restored {
         copy::begin(agent, source.name(), &index, offer)?;
     }
     let read = source.blobs(&index, &mut blobs);
+    let read =
+        read.map_err(|error| since::or_wrong(agent, source.name(), &index, &mut blobs, error));
     let read = read.and_then(|()| {
         let tried = blobs.tried(&index);
         tried.map_err(|error| copy::of_unpacking(source.name(), error))

@@ -1,4 +1,4 @@
-//! A copy that leaves out what an earlier bundle brought: whether this site has all of that.
+//! A copy that leaves out what an earlier bundle brought, or carries patches of it: whether this site has all of that.
 //!
 //! What comes in: a copy of which metadata and index were verified, and the store of blobs. What goes out: nothing, when
 //! each blob that is left out lies in the store with the bytes that the signed index names; or a refusal that states
@@ -12,6 +12,7 @@ use outhaul_kit::counted::counted;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
+use crate::generation;
 use crate::runner;
 use crate::state::generations;
 
@@ -71,7 +72,8 @@ pub(super) fn brought<'i>(
         return Ok(index.blobs.iter().collect());
     };
     check(agent, name, index, volume, blobs)?;
-    Ok(volume.carried(index))
+    let members = volume.members(index).into_iter();
+    Ok(members.map(|(blob, _)| blob).collect())
 }
 
 /// Why a copy was not taken that was `check`ed and failed afterwards: what is left out may have been lost since.
@@ -89,6 +91,59 @@ pub(super) fn or_lost(
         Some(refused @ AgentError::Refused { .. }) => refused,
         _ => error,
     }
+}
+
+/// The blobs that patches may build on: those of the generations on this site, by their signed indexes.
+pub(super) fn known(agent: &Agent, volume: Option<&Volume>) -> Result<Vec<Blob>, AgentError> {
+    let mut known = Vec::new();
+    if volume.is_none_or(|volume| !volume.has_patches()) {
+        return Ok(known);
+    }
+    for row in generations::all(agent.store.read())? {
+        if !row.whole {
+            continue;
+        }
+        // One that is lost has no blobs that are known; a patch that needs them says so.
+        let index =
+            generation::read_index(&agent.state_folder, row.number, &row.index, &agent.limits);
+        known.extend(index.into_iter().flat_map(|index| index.blobs));
+    }
+    Ok(known)
+}
+
+/// Bytes that are needed for a while to make the blobs that a copy carries as patches: what they are made of, what is
+/// made, and the patches.
+pub(super) fn making_bytes(index: &Index, volume: Option<&Volume>) -> u64 {
+    let patched = volume.map(|volume| volume.patched(index));
+    let patched = patched.unwrap_or_default().into_iter();
+    patched.fold(0, |sum, (blob, patch)| {
+        let plain = blob.plain_bytes().saturating_mul(2);
+        sum.saturating_add(plain).saturating_add(patch)
+    })
+}
+
+/// Why the blobs of a source were not taken: a patch that made nothing is refused by name.
+pub(super) fn or_wrong(
+    agent: &Agent,
+    name: &str,
+    index: &Index,
+    blobs: &mut Blobs,
+    error: AgentError,
+) -> AgentError {
+    let Some((blob, wrong)) = blobs.take_wrong() else {
+        return error;
+    };
+    let here = match runner::site_now(agent.store.read()).map(|site| site.active) {
+        Ok(Some(active)) => format!("this site has bundle {}", active.number),
+        Ok(None) => "this site has no bundle yet".to_owned(),
+        Err(error) => return error.into(),
+    };
+    let message = format!(
+        "blob {} of bundle {} travels as a patch: {wrong}; {here}",
+        blob.short(),
+        index.number
+    );
+    AgentError::refused(name, wrong.rule(), message)
 }
 
 /// How many of those that are left out.

@@ -30,6 +30,7 @@ mod one_assignment;
 mod order_trust;
 mod orders;
 mod overlays;
+mod patches;
 mod people;
 mod plans;
 mod plugged_in;

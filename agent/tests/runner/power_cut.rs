@@ -178,6 +178,31 @@ fn a_cut_at_any_instant_of_taking_a_copy_since_a_bundle_ends_as_the_whole_bundle
 }
 
 #[test]
+fn a_cut_at_any_instant_of_taking_a_copy_with_patches_changes_nothing_about_its_end() {
+    let stays = |name: &str| Load::new(name).file("same.yaml", name);
+    let draft = |line: &str| {
+        let stay = ["a", "b", "leaves"].map(stays).into_iter();
+        Draft::new(stay.chain([crate::patches::load(line)]))
+    };
+    let mut case = Case::new(&draft("four"), |_| ());
+    // Of a site that has what the patches build on.
+    case.before.take(&case.newest);
+    let five = draft("five");
+    case.centre.publish(&five);
+    let copy = (&five, 4);
+    case.newest = crate::patches::copy(&case.centre, copy, (&draft("four"), 3), |_, patch| patch);
+    let instants = case.cut_at_every_instant();
+    assert!(instants > 10, "{instants}");
+    let site = case.before.copy();
+    let cut = case.import(&site, Some("blob-made"));
+    assert_eq!(
+        cut.status.signal(),
+        Some(SIGKILL),
+        "a patch passes no instant of its own"
+    );
+}
+
+#[test]
 fn a_cut_at_any_instant_of_going_back_changes_nothing_about_its_end() {
     let (draft, foreign) = bad();
     let case = Case::new(&draft, foreign);
@@ -291,9 +316,9 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    // The apply helper's, a cluster's and a hook's are passed where there is one, in their own tests.
+    // The apply helper's, a cluster's, a hook's and a patch's are passed where there is one, in their own tests.
     let own = names.filter(|name| {
-        ["helper-", "object-", "hook-"]
+        ["helper-", "object-", "hook-", "blob-made"]
             .iter()
             .all(|other| !name.starts_with(other))
     });

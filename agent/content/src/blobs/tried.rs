@@ -10,13 +10,13 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::path::Path;
 
 use outhaul_bundle::index::{Blob, Content};
-use outhaul_bundle::{Digest, Index, Limits, decode};
-use rustix::fs::{Mode, OFlags};
+use outhaul_bundle::{Digest, Index, Limits};
 
 use super::Blobs;
 use super::sealed_values::SealedTexts;
+use super::sources::unnamed;
+use super::stored::Stored;
 use crate::content_error::GenerationError;
-use crate::durable;
 use crate::secrets::Secrets;
 use crate::state_folder::StateFolder;
 
@@ -36,18 +36,7 @@ pub(super) struct Trial {
 impl Trial {
     /// A file without a name for the next blob.
     pub(super) fn begin(&mut self, folder: &Path) -> io::Result<File> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => File::from(file),
-            // Not every file system has files without a name.
-            Err(_) => {
-                let path = folder.join("rehearsal");
-                durable::create(&path, 0o600).map_err(|error| error.source)?;
-                let file = File::options().read(true).write(true).open(&path)?;
-                durable::remove_file(&path).map_err(|error| error.source)?;
-                file
-            }
-        };
+        let file = unnamed(folder)?;
         let copy = file.try_clone()?;
         self.file = Some(file);
         Ok(copy)
@@ -57,22 +46,21 @@ impl Trial {
     pub(super) fn verified(&mut self, blob: &Blob) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.seek(SeekFrom::Start(0))?;
-            self.unpack(blob, file);
+            self.unpack(blob, Stored::Carried(file));
         }
         Ok(())
     }
 
-    fn unpack(&mut self, blob: &Blob, carried: File) {
+    pub(super) fn unpack(&mut self, blob: &Blob, stored: Stored) {
         let wanted = |content: &Content| self.wanted.contains(content);
         // What only other sites need is carried, and not unpacked.
         if !blob.contents.iter().any(wanted) {
             return;
         }
         let texts = &mut self.texts;
-        let tried =
-            decode::decode_sealed(blob, carried, &self.limits, &self.secrets, &mut |content| {
-                Ok(Some(texts.sink(content)))
-            });
+        let tried = stored.decode(blob, &self.limits, &self.secrets, &mut |content| {
+            Ok(Some(texts.sink(content)))
+        });
         self.tried.insert(blob.digest, tried.map_err(Into::into));
     }
 }
@@ -124,7 +112,7 @@ impl Blobs {
         for blob in &index.blobs {
             if !trial.tried.contains_key(&blob.digest) && self.has(blob) {
                 // It was here already and was not read again.
-                trial.unpack(blob, self.open(&blob.digest)?);
+                trial.unpack(blob, self.open(blob)?);
             }
             trial.tried.remove(&blob.digest).unwrap_or(Ok(()))?;
             for content in &blob.contents {

@@ -1,0 +1,144 @@
+//! Blobs that are made here: of a patch that a copy carries, and of blobs that the site has.
+//!
+//! What comes in: a patch whose bytes are as they were written, which nobody signed, and the blobs of the generations on
+//! this site. What goes out: a blob with the contents that the signed index names, under its digest, or a refusal and
+//! nothing. A patch lies in a file without a name; what it makes gets its name once every content of it was compared.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Seek as _, SeekFrom};
+use std::path::Path;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Blob, Encoding};
+use outhaul_bundle::patch::{Patch, PatchError};
+use outhaul_kit::counted::counted;
+
+use super::sources::{StoredSources, unnamed};
+use super::stored::Stored;
+use super::{BUFFER_BYTES, Blobs};
+use crate::cut;
+use crate::durable;
+
+/// What is needed to make blobs.
+#[derive(Debug, Default)]
+pub(super) struct Patching {
+    /// Blobs that may be here, by digest.
+    known: BTreeMap<Digest, Blob>,
+    /// The patch that is being read.
+    patch: Option<File>,
+    /// Bytes of the patch that is being read, and of all before it; blobs that were made, and their bytes as carried.
+    bytes: u64,
+    all_bytes: u64,
+    made: usize,
+    in_place_of: u64,
+    /// Why a patch made nothing.
+    wrong: Option<(Digest, PatchError)>,
+}
+
+impl Patching {
+    pub(super) fn begin(&mut self, folder: &Path, bytes: u64) -> io::Result<File> {
+        self.bytes = bytes;
+        let file = unnamed(folder)?;
+        let copy = file.try_clone()?;
+        self.patch = Some(file);
+        Ok(copy)
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.patch = None;
+    }
+}
+
+impl Blobs {
+    /// Patches may build on these blobs, of which the entries come from signed indexes.
+    pub fn build_on(&mut self, blobs: impl IntoIterator<Item = Blob>) {
+        let blobs = blobs.into_iter().map(|blob| (blob.digest, blob));
+        self.patching.known.extend(blobs);
+    }
+
+    /// Why a patch made nothing, and the blob that it was for; asked once.
+    pub fn take_wrong(&mut self) -> Option<(Digest, PatchError)> {
+        self.patching.wrong.take()
+    }
+
+    /// What was made of patches, in a sentence.
+    pub fn made(&self) -> Option<String> {
+        let Patching {
+            made,
+            all_bytes,
+            in_place_of,
+            ..
+        } = &self.patching;
+        let blobs = counted(*made, "blob", "blobs");
+        (*made > 0).then(|| {
+            format!("{blobs} made of patches of {all_bytes} bytes, in place of {in_place_of} bytes")
+        })
+    }
+
+    /// Makes `blob` of the patch that was read.
+    pub(super) fn make(&mut self, blob: &Blob) -> io::Result<()> {
+        let Some(patch) = self.patching.patch.take() else {
+            return Ok(());
+        };
+        let applied = self.apply(blob, patch);
+        if applied.is_ok() {
+            self.patching.made += 1;
+            self.patching.all_bytes += self.patching.bytes;
+            self.patching.in_place_of += blob.size;
+        }
+        applied.map_err(|error| match error {
+            PatchError::Read(error) | PatchError::Store(error) => error,
+            error => {
+                let told = io::Error::other(error.to_string());
+                self.patching.wrong = Some((blob.digest, error));
+                told
+            }
+        })
+    }
+
+    fn apply(&mut self, blob: &Blob, mut patch: File) -> Result<(), PatchError> {
+        let store = |error: durable::FileError| PatchError::Store(error.source);
+        // Of what is stored as it is, the contents are the blob.
+        let is_carried = blob.encoding == Encoding::Identity;
+        let path = match is_carried {
+            true => self.partial_path(&blob.digest),
+            false => self.partial_plain_path(&blob.digest),
+        };
+        let mut made = match self.trial {
+            Some(_) => unnamed(&self.partial).map_err(PatchError::Store)?,
+            None => durable::create(&path, 0o600).map_err(store)?,
+        };
+        let size = patch.seek(SeekFrom::End(0)).map_err(PatchError::Read)?;
+        patch.seek(SeekFrom::Start(0)).map_err(PatchError::Read)?;
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, patch);
+        let applied = Patch::read(&mut input, size).and_then(|patch| {
+            let mut sources = StoredSources::new(self, &self.patching.known);
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, &mut made);
+            patch.apply(blob, &mut input, &mut sources, &mut out)
+        });
+        if let Err(error) = applied {
+            if self.trial.is_none() {
+                let _ = durable::remove_file(&path);
+            }
+            return Err(error);
+        }
+        if let Some(trial) = &mut self.trial {
+            made.seek(SeekFrom::Start(0)).map_err(PatchError::Store)?;
+            trial.unpack(
+                blob,
+                match is_carried {
+                    true => Stored::Carried(made),
+                    false => Stored::Plain(made),
+                },
+            );
+            return Ok(());
+        }
+        cut::here("blob-made");
+        let kept = match is_carried {
+            true => self.keep(&blob.digest),
+            false => self.keep_plain(&blob.digest),
+        };
+        kept.map_err(store)
+    }
+}

@@ -1,0 +1,109 @@
+//! What patches build on: blobs of this site, each compared with its digest before a byte of it is used.
+//!
+//! What comes in: a digest that a patch names, and the entries of the site's own signed indexes. What goes out: bytes of
+//! the blob's contents. What is not in an index of this site, is sealed, missing or damaged is refused by name. Contents that
+//! are compressed in the store are unpacked to a file without a name, which is gone with the patch.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use outhaul_bundle::index::{Blob, Encoding};
+use outhaul_bundle::patch::{PatchError, PatchSources, Source, View};
+use outhaul_bundle::seal::NoKeys;
+use outhaul_bundle::{Digest, Limits};
+use rustix::fs::{Mode, OFlags};
+
+use super::stored::Stored;
+use super::{BUFFER_BYTES, Blobs};
+use crate::durable;
+
+/// The blobs that one patch builds on, as they are opened.
+pub(super) struct StoredSources<'a> {
+    blobs: &'a Blobs,
+    known: &'a BTreeMap<Digest, Blob>,
+    opened: BTreeMap<Source, File>,
+}
+
+impl<'a> StoredSources<'a> {
+    pub(super) fn new(blobs: &'a Blobs, known: &'a BTreeMap<Digest, Blob>) -> Self {
+        Self {
+            blobs,
+            known,
+            opened: BTreeMap::new(),
+        }
+    }
+
+    fn open(&self, source: &Source) -> Result<File, PatchError> {
+        let base = |problem: &str| PatchError::Base {
+            blob: source.blob,
+            problem: problem.to_owned(),
+        };
+        let blob = self.known.get(&source.blob);
+        let blob = blob.filter(|blob| self.blobs.has(blob));
+        let blob = blob.ok_or_else(|| base("which is not here"))?;
+        if blob.sealed.is_some() {
+            return Err(base("which is sealed"));
+        }
+        if !self.blobs.is_whole(blob) {
+            return Err(base("which is damaged here"));
+        }
+        let unreadable = |error: durable::FileError| PatchError::Read(error.source);
+        let View::Contents = source.view;
+        match self.blobs.open(blob).map_err(unreadable)? {
+            Stored::Carried(file) if blob.encoding == Encoding::Identity => Ok(file),
+            Stored::Plain(file) => Ok(file),
+            stored @ Stored::Carried(_) => {
+                let file = unnamed(&self.blobs.partial).map_err(PatchError::Store)?;
+                let mut each = |_: &_| {
+                    let out = BufWriter::with_capacity(BUFFER_BYTES, file.try_clone()?);
+                    Ok(Some(Box::new(out) as Box<dyn Write>))
+                };
+                let decoded = stored.decode(blob, &Limits::default(), &NoKeys, &mut each);
+                decoded.map_err(|error| match error.is_environment() {
+                    true => PatchError::Read(io::Error::other(error.to_string())),
+                    false => base("which is damaged here"),
+                })?;
+                Ok(file)
+            }
+        }
+    }
+}
+
+impl PatchSources for StoredSources<'_> {
+    fn read(&mut self, source: &Source, offset: u64, buffer: &mut [u8]) -> Result<(), PatchError> {
+        if !self.opened.contains_key(source) {
+            let file = self.open(source)?;
+            self.opened.insert(*source, file);
+        }
+        let Some(file) = self.opened.get(source) else {
+            return Ok(());
+        };
+        file.read_exact_at(buffer, offset)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => PatchError::Base {
+                    blob: source.blob,
+                    problem: "which has fewer bytes than the patch refers to".to_owned(),
+                },
+                _ => PatchError::Read(error),
+            })
+    }
+}
+
+/// A file without a name in `folder`: gone when it is closed, whatever happens.
+pub(super) fn unnamed(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(File::from(file)),
+        // Not every file system has files without a name.
+        Err(_) => {
+            let path = folder.join("rehearsal");
+            durable::create(&path, 0o600).map_err(|error| error.source)?;
+            let file = File::options().read(true).write(true).open(&path)?;
+            durable::remove_file(&path).map_err(|error| error.source)?;
+            Ok(file)
+        }
+    }
+}

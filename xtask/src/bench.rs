@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 4] = [
+const BENCHMARKS: [(&str, &str); 5] = [
     ("outhaul-bundle", "throughput"),
+    ("outhaul-delta", "layers"),
     ("outhaul-tests", "import"),
     ("outhaul-bundler", "render"),
     ("outhaul-hub", "fleet"),

@@ -305,4 +305,8 @@ impl BlobSink for CheckOnly {
     }
 
     fn discard(&mut self, _blob: &Blob) {}
+
+    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
 }

@@ -193,9 +193,11 @@ impl Classified for CopyError {
                 InspectError::Read(read) if read.is_environment() => Environment,
                 _ => FailureClass::Trust,
             },
-            Self::Changed { .. } | Self::Deliver(_) | Self::Parts { .. } | Self::Read { .. } => {
-                Environment
-            }
+            Self::Changed { .. }
+            | Self::Deliver(_)
+            | Self::Parts { .. }
+            | Self::Patches(_)
+            | Self::Read { .. } => Environment,
         }
     }
 
@@ -221,6 +223,9 @@ impl Classified for CopyError {
                 }
             }),
             Self::Read { .. } => None,
+            Self::Patches(_) => Some(
+                "see that the folder for temporary files (`TMPDIR`) has room; `--no-patches` makes none".to_owned(),
+            ),
             Self::NoBase { known, .. } => {
                 let known = match known.as_slice() {
                     [] => String::new(),

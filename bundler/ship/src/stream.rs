@@ -42,6 +42,7 @@ mod earlier;
 mod error;
 pub mod estimate;
 mod next;
+pub mod patches;
 mod plan;
 mod production;
 mod recipients;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_kit::counted::counted;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_ship::stream::patches::{How, Travels};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 use outhaul_signer::fleet::Fleet;
@@ -17,12 +18,15 @@ use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json, say};
 
+/// Blobs of which a line says how they travel.
+const MAX_NAMED: usize = 20;
+
 /// Copy the bundles that were signed last onto a stick: the same bytes, read back and compared
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It needs neither the control plane nor a passphrase: the fleet keeps the last bundle of each \
-                  stream.\n\nWith `--since` a copy is small: it leaves out what its sites have from an earlier bundle. A site \
-                  that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
+                  stream.\n\nWith `--since` a copy is small: it leaves out what its sites have from an earlier bundle, and carries \
+                  patches for what changed where those are smaller. A site that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
                   everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
                   /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
                   /media/stick"
@@ -52,6 +56,9 @@ pub struct Args {
     /// The same for a bundle in a file, when the fleet does not know any more what it has
     #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
     since_file: Vec<PathBuf>,
+    /// Make no patches: what changed travels whole, as agents need it that know no patches
+    #[arg(long)]
+    no_patches: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -73,6 +80,10 @@ impl Args {
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Format::Text {
                     data(&line(&bundle, &copied, left_out.as_ref()));
+                    let others = left_out.as_ref().map(|left_out| left_out.others.as_slice());
+                    for line in others_lines(others.unwrap_or_default()) {
+                        data(&line);
+                    }
                     if left_out.is_none() && self.is_since() {
                         say(&nothing_left_out(&bundle));
                     }
@@ -87,6 +98,7 @@ impl Args {
                 let left_out = left_out.as_ref().map(|left_out| {
                     json!({
                         "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
+                        "others": left_out.others.iter().map(other_json).collect::<Vec<_>>(),
                     })
                 });
                 json!({
@@ -138,7 +150,7 @@ impl Args {
         bases: Option<&[Has]>,
     ) -> Result<Vec<(Copied, Option<LeftOut>)>, Failure> {
         if let Some(bases) = bases {
-            let copied = since::copy(bundle, &self.to, bases);
+            let copied = since::copy(bundle, &self.to, bases, !self.no_patches);
             return Ok(vec![copied.map_err(|error| Failure::of(&error))?]);
         }
         let copied = match self.volume_size {
@@ -189,10 +201,11 @@ fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> Str
     let only_for = left_out.map_or_else(String::new, |left_out| {
         let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
         format!(
-            "; only for sites that have bundle {} ({} of {} bytes left out)",
+            "; only for sites that have bundle {} ({} of {} bytes left out{})",
             numbers.join(" or "),
             counted(left_out.blobs, "blob", "blobs"),
-            left_out.bytes
+            left_out.bytes,
+            patched(&left_out.others)
         )
     });
     format!(
@@ -206,6 +219,60 @@ fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> Str
         },
         copied.file.display()
     )
+}
+
+/// What is carried as patches, in words.
+fn patched(others: &[Travels]) -> String {
+    let patches = others.iter().filter_map(|other| match &other.how {
+        How::Patch { bytes, .. } => Some((other.bytes, *bytes)),
+        How::Whole { .. } => None,
+    });
+    let (mut count, mut whole, mut bytes) = (0usize, 0u64, 0u64);
+    for (of, patch) in patches {
+        count += 1;
+        whole += of;
+        bytes += patch;
+    }
+    match count {
+        0 => String::new(),
+        count => format!(
+            ", {} of {whole} bytes as patches of {bytes} bytes",
+            counted(count, "blob", "blobs")
+        ),
+    }
+}
+
+/// A line for each blob that is not left out, the largest first.
+fn others_lines(others: &[Travels]) -> Vec<String> {
+    let mut others: Vec<&Travels> = others.iter().collect();
+    others.sort_by_key(|other| (std::cmp::Reverse(other.bytes), &other.name));
+    let line = |other: &&Travels| match &other.how {
+        How::Patch { bytes, method } => format!(
+            "  {}: a patch of {bytes} bytes in place of {}, made by {}",
+            other.name,
+            other.bytes,
+            method.word()
+        ),
+        How::Whole { why } => format!("  {}: whole, {} bytes: {why}", other.name, other.bytes),
+    };
+    let mut lines: Vec<String> = others.iter().take(MAX_NAMED).map(line).collect();
+    if let Some(more) = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        lines.push(format!(
+            "  and {more} smaller ones (`--output json` has all)"
+        ));
+    }
+    lines
+}
+
+fn other_json(other: &Travels) -> serde_json::Value {
+    let (how, bytes, method, why) = match &other.how {
+        How::Patch { bytes, method } => ("patch", *bytes, Some(method.word()), None),
+        How::Whole { why } => ("whole", other.bytes, None, Some(why)),
+    };
+    json!({
+        "name": other.name, "blob": other.blob.to_string(), "whole_bytes": other.bytes, "how": how,
+        "bytes": bytes, "method": method, "why": why,
+    })
 }
 
 /// Why a copy is whole though something was to be left out.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_bundle::index::Index;
+use outhaul_bundle::index::{Blob, Index};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::seal::Sealed;
 use outhaul_bundle::volume::Volume;
@@ -206,11 +206,40 @@ impl Args {
 pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
     let left_out = volume.left_out(index);
     let bytes = left_out.iter().map(|blob| blob.size).sum::<u64>();
+    let left_out = counted(left_out.len(), "blob", "blobs");
+    let bases = volume.named_bases();
+    let patched = volume.patched(index);
+    if patched.is_empty() {
+        return format!(
+            "complete only on a site that has {bases} (or holds {left_out}, {bytes} bytes)"
+        );
+    }
+    let (whole, patches) = patched_bytes(&patched);
     format!(
-        "complete only on a site that has {} (or holds {}, {bytes} bytes)",
-        volume.named_bases(),
-        counted(left_out.len(), "blob", "blobs")
+        "complete only on a site that has {bases}: {left_out} of {bytes} bytes left out, {} of {whole} bytes as patches of \
+         {patches} bytes",
+        counted(patched.len(), "blob", "blobs")
     )
+}
+
+/// Bytes of blobs that are carried as patches, and of the patches.
+fn patched_bytes(patched: &[(&Blob, u64)]) -> (u64, u64) {
+    let whole = patched.iter().map(|(blob, _)| blob.size).sum();
+    (whole, patched.iter().map(|(_, bytes)| bytes).sum())
+}
+
+/// What a copy for sites with an earlier bundle needs and saves; nothing of another file.
+pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json::Value> {
+    let left_out = volume.left_out(index);
+    let patched = volume.patched(index);
+    let (whole, patches) = patched_bytes(&patched);
+    volume.is_since().then(|| {
+        json!({
+            "since": volume.bases(), "blobs": left_out.len(),
+            "bytes": left_out.iter().map(|blob| blob.size).sum::<u64>(),
+            "patches": { "blobs": patched.len(), "bytes": patches, "in_place_of": whole },
+        })
+    })
 }
 
 fn print_part(volume: &Volume, index: &Index) {
@@ -312,10 +341,7 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
         "part": found.volume.as_ref().filter(|volume| !volume.is_since()).map(|volume| json!({
             "number": volume.part(), "of": volume.parts(), "blobs": volume.carried(&found.index).len(),
         })),
-        "left_out": found.volume.as_ref().filter(|volume| volume.is_since()).map(|volume| json!({
-            "since": volume.bases(), "blobs": volume.left_out(&found.index).len(),
-            "bytes": volume.left_out(&found.index).iter().map(|blob| blob.size).sum::<u64>(),
-        })),
+        "left_out": found.volume.as_ref().and_then(|volume| left_out_json(volume, &found.index)),
         "metadata": found.metadata,
         "bytes": sizes,
         "sealed_for": sealed,

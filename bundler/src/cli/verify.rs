@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::foreign;
-use super::inspect::completed_by;
+use super::inspect::{completed_by, left_out_json};
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
@@ -198,17 +198,13 @@ impl Args {
                 .help("`--snapshot` compares the whole bundle; without it this file is checked"));
         }
         if self.output == Format::Json {
-            let left_out = volume.left_out(index);
             print_json(&json!({
                 "number": index.number,
                 "stream": index.stream,
                 "snapshot": index.snapshot,
                 "trusted": true,
                 "part": (!volume.is_since()).then(|| json!({ "number": volume.part(), "of": volume.parts() })),
-                "left_out": volume.is_since().then(|| json!({
-                    "since": volume.bases(), "blobs": left_out.len(),
-                    "bytes": left_out.iter().map(|blob| blob.size).sum::<u64>(),
-                })),
+                "left_out": left_out_json(volume, index),
             }))?;
             return Ok(Exit::SUCCESS);
         }

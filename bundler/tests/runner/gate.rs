@@ -397,11 +397,16 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
             .filter(|path| path.to_string_lossy().ends_with(end))
             .count()
     };
-    // The one before the newest is known by its list of blobs only, for `copy --since`.
+    // The one before the newest is there for `copy --since`: what it had, and its file to compare with.
     assert_eq!(
-        (kept.len(), of(".2.outhaul"), of(".1.blobs.json")),
-        (3, 1, 1),
-        "one bundle, what it is, and what the one before had: {kept:?}"
+        (
+            kept.len(),
+            of(".2.outhaul"),
+            of(".1.outhaul"),
+            of(".1.blobs.json")
+        ),
+        (4, 1, 1, 1),
+        "two bundles, what the newest is, and what the one before had: {kept:?}"
     );
 }
 

@@ -11,13 +11,15 @@ use super::isolation::BREAKS;
 use super::kept::Fleet;
 use super::repositories::{commit, git};
 
-/// The fleet's own copy of the last bundle.
+/// The fleet's own copies of bundles, that of the last one last.
 fn copies(fleet: &Fleet) -> Vec<PathBuf> {
     let entries = fs::read_dir(fleet.path("fleet/bundles")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths
+    let mut paths: Vec<PathBuf> = paths
         .filter(|path| path.extension().is_some_and(|ending| ending == "outhaul"))
-        .collect()
+        .collect();
+    paths.sort();
+    paths
 }
 
 #[test]

@@ -141,6 +141,9 @@ pub enum CopyError {
         /// The most.
         max: usize,
     },
+    /// Patches could not be made.
+    #[error("what differs from the earlier bundle could not be written down")]
+    Patches(#[source] std::io::Error),
     /// The fleet's copy cannot be read as a bundle.
     #[error("the fleet's copy of {stream}, number {number} cannot be read")]
     Read {

@@ -2,7 +2,8 @@
 //!
 //! What comes in: a bundle file that was just signed, and from what it was made. What goes out: the same
 //! bytes again for another stick, when nothing changed since. Kept because neither signatures nor seals
-//! can be made twice alike. One bundle a stream; a copy that is missing or was changed is not handed out.
+//! can be made twice alike. One bundle a stream, and the one before it, with which copies are compared; a copy that is
+//! missing or was changed is not handed out.
 
 use std::path::{Path, PathBuf};
 
@@ -48,20 +49,26 @@ impl StoredBundle {
         (kept.format == FORMAT).then_some(kept)
     }
 
-    /// Remembers it, durably, and lets go of the bundle before it.
+    /// Remembers it, durably, and lets go of the bundles before it but for the last one, which copies are compared with.
     pub(super) fn write(&self, fleet: &Path, role: &str) -> Result<(), FileError> {
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
         durable::write(&record(fleet, role), &bytes, SECRET_MODE)?;
-        let own = bundle(fleet, role, self.number);
         let entries = std::fs::read_dir(folder(fleet)).into_iter().flatten();
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let older = name.is_some_and(|name| {
-                name.strip_prefix(role)
-                    .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".outhaul"))
-            });
-            if older && path != own {
+        let number = |name: &str| -> Option<Option<u64>> {
+            let number = name.strip_prefix(role)?.strip_prefix('.')?;
+            let number = number.strip_suffix(".outhaul")?;
+            Some(number.parse().ok())
+        };
+        let others = entries.flatten().filter_map(|entry| {
+            let number = number(entry.file_name().to_str()?)?;
+            (number != Some(self.number)).then(|| (number, entry.path()))
+        });
+        let others: Vec<_> = others.collect();
+        let earlier = others.iter().filter_map(|(number, _)| *number);
+        let last = earlier.filter(|number| *number < self.number).max();
+        for (number, path) in others {
+            if number.is_none() || number != last {
                 // It is only in the way; the next bundle tries again.
                 let _ = std::fs::remove_file(path);
             }

@@ -1,7 +1,7 @@
 //! A kept bundle without the blobs that its sites have from an earlier one.
 //!
 //! What comes in: a bundle that the fleet keeps, which earlier bundles its sites have, and a folder. What goes out: a
-//! copy in it with all the metadata, the index, and the blobs that those do not all have, read back. Which blobs an
+//! copy in it with all the metadata, the index, and the blobs that those do not all have, some as patches, read back. Which blobs an
 //! earlier bundle had is written down when the fleet lets go of it ([`remember`]), or read out of its file. Nothing is
 //! signed here, and no key is needed: a site compares what is left out with the digests of the signed index.
 
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use outhaul_bundle::index::Blob;
 use outhaul_bundle::volume::{Base, MAX_BASES};
 use outhaul_bundle::{Digest, Index, Volume};
 use outhaul_kit::media;
@@ -17,6 +18,7 @@ use outhaul_signer::fleet::Fleet;
 use serde::{Deserialize, Serialize};
 
 use super::copies::{Copied, CopyError, KeptBundle};
+use super::patches::{Patches, Travels};
 use super::shelf::{self, StoredBundle};
 use super::volumes::Opened;
 use crate::deliver::{self, DeliverError};
@@ -40,9 +42,24 @@ pub enum Earlier {
 }
 
 /// An earlier bundle and the blobs that it has.
-pub type Has = (Base, BTreeSet<Digest>);
+#[derive(Debug, Clone)]
+pub struct Has {
+    base: Base,
+    blobs: BTreeSet<Digest>,
+    /// Its file, when it is here.
+    file: Option<PathBuf>,
+}
 
-/// What a copy leaves out.
+impl Has {
+    /// Opens its file, when that is here and has all of its blobs.
+    fn open(&self) -> Option<Opened> {
+        let opened = Opened::open(self.file.as_ref()?).ok()?;
+        let is_right = Digest::of(&opened.index.to_bytes()) == self.base.index;
+        (is_right && opened.is_whole()).then_some(opened)
+    }
+}
+
+/// What a copy leaves out, and what it carries as patches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Numbers of the bundles of which a site needs one.
@@ -51,6 +68,8 @@ pub struct LeftOut {
     pub blobs: usize,
     /// Their bytes.
     pub bytes: u64,
+    /// How each of the other blobs travels.
+    pub others: Vec<Travels>,
 }
 
 /// The blobs of a bundle that the fleet keeps no more.
@@ -91,12 +110,16 @@ impl EarlierBundle {
         }
     }
 
-    fn base(self) -> Has {
+    fn has(self, file: Option<PathBuf>) -> Has {
         let base = Base {
             number: self.number,
             index: self.index,
         };
-        (base, self.blobs)
+        Has {
+            base,
+            blobs: self.blobs,
+            file,
+        }
     }
 }
 
@@ -169,12 +192,17 @@ pub fn bases(
     let opened = open(bundle)?;
     let found = earlier.iter().map(|one| {
         let found = find(fleet, bundle, &opened.index, one, trust)?;
-        Ok(found.base())
+        let file = match one {
+            Earlier::File(path) => path.clone(),
+            _ => shelf::bundle(fleet.folder(), bundle.role(), found.number),
+        };
+        Ok(found.has(Some(file)))
     });
     found.collect()
 }
 
-/// Copies `bundle` into `folder` without the blobs that every one of `bases` has; whole when there are none.
+/// Copies `bundle` into `folder` without the blobs that every one of `bases` has, and where `is_patched` with patches for
+/// the others where they are smaller; whole when there are none.
 ///
 /// # Errors
 /// [`CopyError`]
@@ -182,10 +210,24 @@ pub fn copy(
     bundle: &KeptBundle,
     folder: &Path,
     bases: &[Has],
+    is_patched: bool,
 ) -> Result<(Copied, Option<LeftOut>), CopyError> {
     bundle.check()?;
-    let mut opened = open(bundle)?;
-    let Some(volume) = Volume::since(&opened.index, bases) else {
+    let opened = open(bundle)?;
+    let patches = match is_patched {
+        true => {
+            let has = |blob: &Blob| bases.iter().all(|base| base.blobs.contains(&blob.digest));
+            let old = bases.iter().find_map(Has::open);
+            Patches::make(&opened, old.as_ref(), &has)
+        }
+        false => Patches::none(),
+    };
+    let mut patches = patches.map_err(CopyError::Patches)?;
+    let named: Vec<_> = bases
+        .iter()
+        .map(|one| (one.base.clone(), one.blobs.clone()))
+        .collect();
+    let Some(volume) = Volume::since_with(&opened.index, &named, &patches.sizes()) else {
         return Ok((bundle.copy(folder)?, None));
     };
     let file = folder.join(name(&bundle.file_name(), &volume));
@@ -194,15 +236,16 @@ pub fn copy(
         numbers: volume.bases().iter().map(|base| base.number).collect(),
         blobs: left_out.len(),
         bytes: left_out.iter().map(|blob| blob.size).sum(),
+        others: std::mem::take(&mut patches.told),
     };
-    let copied = match opened.is_there(&file, &volume) {
+    let copied = match opened.is_there(&file, &volume, &patches) {
         Some(bytes) => Copied {
             file,
             bytes,
             written: false,
         },
         None => Copied {
-            bytes: opened.write(&file, &volume)?,
+            bytes: opened.write(&file, &volume, &patches)?,
             file,
             written: true,
         },

@@ -6,18 +6,21 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::index::{Blob, Index};
+use outhaul_bundle::decode;
+use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
-use outhaul_bundle::read::BundleReader;
+use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::write::BlobSource;
 use outhaul_bundle::{Digest, Volume, write_part};
+use outhaul_delta::Plain;
 use outhaul_kit::media::Media;
 
 use super::copies::{Copied, CopyError, KeptBundle};
-use crate::deliver::{CheckOnly, DeliverError, medium};
+use crate::deliver::{DeliverError, medium};
 use crate::inspect::{self, InspectError};
 
 /// Copies `bundle` into `folder` in parts of at most `max_bytes`: those of `only`, or all of them when it is empty.
@@ -36,11 +39,12 @@ pub fn copy(
         return Ok(vec![bundle.copy(folder)?]);
     }
     let (stream, number) = (bundle.stream(), bundle.number);
-    let mut opened = Opened::open(bundle.path()).map_err(|source| CopyError::Read {
+    let opened = Opened::open(bundle.path()).map_err(|source| CopyError::Read {
         stream: stream.clone(),
         number,
         source: Box::new(source),
     })?;
+    let patches = NoPatches;
     let parts = Volume::plan(opened.fixed_bytes, &opened.index, max_bytes).map_err(|error| {
         CopyError::Cut {
             stream: stream.clone(),
@@ -66,7 +70,7 @@ pub fn copy(
     let mut done = BTreeMap::new();
     for volume in parts.into_iter().filter(wanted) {
         let file = folder.join(part_name(&bundle.file_name(), &volume));
-        match opened.is_there(&file, &volume) {
+        match opened.is_there(&file, &volume, &patches) {
             Some(bytes) => drop(done.insert(
                 volume.part(),
                 Copied {
@@ -80,7 +84,7 @@ pub fn copy(
     }
     opened.fits(bundle, folder, &waiting)?;
     for (volume, file) in waiting {
-        let bytes = opened.write(&file, &volume)?;
+        let bytes = opened.write(&file, &volume, &patches)?;
         done.insert(
             volume.part(),
             Copied {
@@ -107,6 +111,8 @@ pub(super) struct Opened {
     index_bytes: Vec<u8>,
     /// Where the blobs begin.
     fixed_bytes: u64,
+    /// Where they end.
+    end: u64,
     places: BTreeMap<Digest, u64>,
 }
 
@@ -138,12 +144,41 @@ impl Opened {
             index,
             index_bytes,
             fixed_bytes,
+            end: at,
             places,
         })
     }
 
+    /// Whether the file has every blob of its index.
+    pub(super) fn is_whole(&self) -> bool {
+        let end = self.end.saturating_add(2 * BLOCK);
+        self.file.metadata().is_ok_and(|found| found.len() == end)
+    }
+
+    /// The contents of a blob, end to end, in a file without a name.
+    pub(super) fn plain(&self, blob: &Blob) -> io::Result<Plain> {
+        let out = tempfile::tempfile()?;
+        let mut blobs = Blobs {
+            file: &self.file,
+            places: &self.places,
+            patches: None,
+        };
+        let mut each = |_: &Content| {
+            let out = BufWriter::new(out.try_clone()?);
+            Ok(Some(Box::new(out) as Box<dyn Write>))
+        };
+        decode::decode(blob, blobs.open(blob)?, &Limits::default(), &mut each)
+            .map_err(io::Error::other)?;
+        Plain::new(out)
+    }
+
     /// The size of the part when it lies at `path`, whole, as the medium gives it back.
-    pub(super) fn is_there(&self, path: &Path, volume: &Volume) -> Option<u64> {
+    pub(super) fn is_there(
+        &self,
+        path: &Path,
+        volume: &Volume,
+        patches: &dyn PatchFiles,
+    ) -> Option<u64> {
         let media = Media::open(path.parent()?).ok()?;
         let file = media.open_uncached(Path::new(path.file_name()?)).ok()??;
         let mut reader = BundleReader::new(file, Limits::default());
@@ -155,8 +190,13 @@ impl Opened {
         };
         let (index, _) = reader.read_index(&expected).ok()?;
         let found = reader.read_volume(&index).ok()??;
-        reader.read_blobs(&index, &mut CheckOnly).ok()?;
-        (same && found == *volume).then(|| reader.offset())
+        let mut sink = Same {
+            patches,
+            hasher: Hasher::new(),
+            is_same: true,
+        };
+        reader.read_blobs(&index, &mut sink).ok()?;
+        (same && found == *volume && sink.is_same).then(|| reader.offset())
     }
 
     /// Sees that all that is to be written fits, before anything is.
@@ -189,11 +229,17 @@ impl Opened {
         })
     }
 
-    pub(super) fn write(&mut self, path: &Path, volume: &Volume) -> Result<u64, DeliverError> {
+    pub(super) fn write(
+        &self,
+        path: &Path,
+        volume: &Volume,
+        patches: &dyn PatchFiles,
+    ) -> Result<u64, DeliverError> {
         let size = volume.bytes(self.fixed_bytes, &self.index);
         let mut blobs = Blobs {
             file: &self.file,
             places: &self.places,
+            patches: Some(patches),
         };
         let (metadata, index, bytes) = (&self.metadata, &self.index, &self.index_bytes);
         let (_, written) = medium::put(path, size, |out| {
@@ -208,12 +254,68 @@ impl Opened {
     }
 }
 
+/// The patches of a copy.
+pub(super) trait PatchFiles {
+    /// Opens the patch for a blob.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + '_>>;
+
+    /// The digest of the patch for a blob.
+    fn digest(&self, blob: &Blob) -> Option<Digest>;
+}
+
+/// Of parts.
+struct NoPatches;
+
+impl PatchFiles for NoPatches {
+    fn open(&self, _: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        Err(io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn digest(&self, _: &Blob) -> Option<Digest> {
+        None
+    }
+}
+
+/// Checks every blob, and sees that the patches of a copy that is there are these.
+struct Same<'a> {
+    patches: &'a dyn PatchFiles,
+    hasher: Hasher,
+    is_same: bool,
+}
+
+impl BlobSink for Same<'_> {
+    fn begin(&mut self, _: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
+
+    fn commit(&mut self, _: &Blob) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self, _: &Blob) {}
+
+    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        self.hasher = Hasher::new();
+        Ok(Some(Box::new(&mut self.hasher)))
+    }
+
+    fn commit_patch(&mut self, blob: &Blob) -> io::Result<()> {
+        let (found, _) = std::mem::take(&mut self.hasher).finish();
+        self.is_same &= self.patches.digest(blob) == Some(found);
+        Ok(())
+    }
+}
+
 /// Tar's unit.
 const BLOCK: u64 = 512;
 
 struct Blobs<'a> {
     file: &'a File,
     places: &'a BTreeMap<Digest, u64>,
+    patches: Option<&'a dyn PatchFiles>,
 }
 
 impl BlobSource for Blobs<'_> {
@@ -223,5 +325,12 @@ impl BlobSource for Blobs<'_> {
         let mut file = self.file;
         file.seek(SeekFrom::Start(*place))?;
         Ok(Box::new(file.take(blob.size)))
+    }
+
+    fn open_patch(&mut self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        match self.patches {
+            Some(patches) => patches.open(blob),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
     }
 }

@@ -1,0 +1,145 @@
+//! Patches of blobs against what sites have.
+//!
+//! What comes in: the plain bytes of a blob that a site lacks, and those of blobs that it has, in files. What goes out: a
+//! patch ([`outhaul_bundle::patch`]), made file by file where both are tar archives (matched by path, then by the last
+//! part of it), else piece by piece against the part that resembles it most. Memory does not grow with either.
+//! It knows neither bundles nor fleets, and decides nothing about what travels.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::FileExt as _;
+use std::rc::Rc;
+
+use outhaul_bundle::patch::{Maker, Source};
+
+mod archive;
+pub mod likely;
+mod resemble;
+
+use resemble::Resembling;
+
+/// Bytes in a file.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    file: Rc<File>,
+    size: u64,
+}
+
+impl Plain {
+    /// What `file` holds.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn new(file: File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        Ok(Self {
+            file: Rc::new(file),
+            size,
+        })
+    }
+
+    /// How many they are.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its first bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn start(&self) -> io::Result<Vec<u8>> {
+        self.read(0, self.size.min(512))
+    }
+
+    /// `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has fewer.
+    pub fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    fn reader(&self) -> io::Result<io::BufReader<&File>> {
+        let mut file = self.file.as_ref();
+        file.seek(SeekFrom::Start(0))?;
+        Ok(io::BufReader::with_capacity(1 << 16, file))
+    }
+}
+
+/// A blob that sites have.
+#[derive(Debug, Clone)]
+pub struct Old {
+    /// Its name in a patch.
+    pub source: Source,
+    /// Its bytes, read as that says.
+    pub bytes: Plain,
+}
+
+/// How a patch was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// File by file of an archive.
+    Files,
+    /// Piece by piece.
+    Pieces,
+}
+
+impl Method {
+    /// As a short word, for people and programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Pieces => "pieces",
+        }
+    }
+}
+
+/// Writes to `out` the patch that makes `new` of `olds`. Returns its size and how it was made; `None` when it would not be
+/// smaller than `limit` bytes.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn patch(
+    new: &Plain,
+    olds: &[Old],
+    limit: u64,
+    out: &mut dyn Write,
+) -> io::Result<Option<(u64, Method)>> {
+    let mut olds = olds.to_vec();
+    olds.sort_by_key(|old| old.source);
+    olds.dedup_by_key(|old| old.source);
+    let sources = olds.iter().map(|old| old.source).collect();
+    let mut maker = Maker::new(sources, tempfile::tempfile()?);
+    let within = |maker: &Maker<File>| maker.bytes() < limit;
+    let entries = archive::entries(new);
+    let method = match entries.as_ref().and_then(|_| archive::Known::of(&olds)) {
+        Some(known) => {
+            let entries = entries.unwrap_or_default();
+            if !archive::patch(new, &entries, &olds, &known, &mut maker, &within)? {
+                return Ok(None);
+            }
+            Method::Files
+        }
+        None => {
+            let mut all = Resembling::all(&olds);
+            let whole = 0..new.size();
+            if !resemble::patch(new, whole, &olds, &mut all, &mut maker, &within)? {
+                return Ok(None);
+            }
+            Method::Pieces
+        }
+    };
+    let mut patch = tempfile::tempfile()?;
+    let size = maker.finish(&mut patch)?;
+    let Some(size) = size.filter(|size| *size < limit) else {
+        return Ok(None);
+    };
+    patch.seek(SeekFrom::Start(0))?;
+    io::copy(&mut patch, out)?;
+    Ok(Some((size, method)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The blobs of a copy that travel as patches, because sites have what resembles them.
+//!
+//! What comes in: a bundle, the earlier bundles that its sites have, and the file of one of those. What goes out: for each
+//! blob that not all of them have, a patch where that is smaller, applied once here and compared with the index; or why the
+//! blob travels whole. Patches lie in a file without a name until the copy is written. Nothing is signed: a site holds
+//! what it makes against the signed index.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+
+use outhaul_bundle::index::{Blob, Encoding};
+use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source, View};
+use outhaul_bundle::{Digest, digest::Hasher};
+use outhaul_delta::likely::{Likely, Names};
+use outhaul_delta::{Method, Old, Plain};
+use outhaul_kit::console::progress::{Meter, Unit};
+
+use super::volumes::{Opened, PatchFiles};
+
+/// Tar's unit: what is saved is counted in it.
+const BLOCK: u64 = 512;
+/// The first bytes of what gzip compressed.
+const GZIP: [u8; 3] = *b"\x1f\x8b\x08";
+/// Blobs that are unpacked at once.
+const MAX_OPEN: usize = 48;
+
+/// How a blob that not every site has travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Travels {
+    /// What it holds, for people.
+    pub name: String,
+    /// The blob.
+    pub blob: Digest,
+    /// Its bytes.
+    pub bytes: u64,
+    /// How.
+    pub how: How,
+}
+
+/// As a patch, or whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// As a patch.
+    Patch {
+        /// The patch's bytes.
+        bytes: u64,
+        /// How it was made.
+        method: Method,
+    },
+    /// Whole.
+    Whole {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The patches of one copy.
+#[derive(Debug)]
+pub(super) struct Patches {
+    file: File,
+    /// Where each begins, its bytes, and their digest.
+    places: BTreeMap<Digest, (u64, u64, Digest)>,
+    /// How each blob travels.
+    pub(super) told: Vec<Travels>,
+}
+
+impl Patches {
+    /// None.
+    pub(super) fn none() -> io::Result<Self> {
+        Ok(Self {
+            file: tempfile::tempfile()?,
+            places: BTreeMap::new(),
+            told: Vec::new(),
+        })
+    }
+
+    /// The patches for what sites have not, made of what they have and `old` holds.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub(super) fn make(
+        new: &Opened,
+        old: Option<&Opened>,
+        has: &dyn Fn(&Blob) -> bool,
+    ) -> io::Result<Self> {
+        let mut patches = Self::none()?;
+        let missing: Vec<&Blob> = new.index.blobs.iter().filter(|blob| !has(blob)).collect();
+        let likely = old.map(|old| Likely::of(&old.index, has));
+        let names = Names::of(&new.index);
+        let total = missing.iter().map(|blob| blob.size).sum();
+        let meter = Meter::new("comparing with what sites have", Unit::Bytes, Some(total));
+        let mut unpacked = BTreeMap::new();
+        for blob in missing {
+            let how = match (old, &likely) {
+                _ if blob.sealed.is_some() => whole("it is sealed, and cannot be compared here"),
+                (Some(old), Some(likely)) => {
+                    let like = likely.like(blob, &names);
+                    patches.one((new, blob), (old, &like), &mut unpacked)?
+                }
+                _ => whole("the file of the earlier bundle is not here (`--since-file`)"),
+            };
+            patches.told.push(Travels {
+                name: names.shown(blob),
+                blob: blob.digest,
+                bytes: blob.size,
+                how,
+            });
+            meter.add(blob.size);
+        }
+        Ok(patches)
+    }
+
+    fn one(
+        &mut self,
+        (new, blob): (&Opened, &Blob),
+        (old, like): (&Opened, &[&Blob]),
+        unpacked: &mut BTreeMap<Digest, Plain>,
+    ) -> io::Result<How> {
+        if like.is_empty() {
+            return Ok(whole("the earlier bundle has nothing like it"));
+        }
+        if unpacked.len() > MAX_OPEN {
+            unpacked.clear();
+        }
+        let mut olds = Vec::new();
+        for blob in like {
+            let bytes = match unpacked.get(&blob.digest) {
+                Some(bytes) => bytes.clone(),
+                None => old.plain(blob)?,
+            };
+            unpacked.insert(blob.digest, bytes.clone());
+            let source = Source {
+                blob: blob.digest,
+                view: View::Contents,
+            };
+            olds.push(Old { source, bytes });
+        }
+        let plain = new.plain(blob)?;
+        if blob.encoding == Encoding::Identity && plain.start()?.starts_with(&GZIP) {
+            return Ok(whole(
+                "it is gzip: what is inside can be compared, but the site needs these very bytes",
+            ));
+        }
+        let begin = self.file.seek(SeekFrom::End(0))?;
+        let made = outhaul_delta::patch(&plain, &olds, blob.size, &mut self.file)?;
+        let is_smaller = |bytes: u64| bytes.div_ceil(BLOCK) < blob.size.div_ceil(BLOCK);
+        let Some((bytes, method)) = made.filter(|(bytes, _)| is_smaller(*bytes)) else {
+            self.file.set_len(begin)?;
+            return Ok(whole("a patch would not be smaller"));
+        };
+        self.file.seek(SeekFrom::Start(begin))?;
+        let mut hasher = Hasher::new();
+        io::copy(&mut (&self.file).take(bytes), &mut hasher)?;
+        self.file.seek(SeekFrom::Start(begin))?;
+        let mut input = io::BufReader::new((&self.file).take(bytes));
+        let applied = Patch::read(&mut input, bytes)
+            .and_then(|patch| patch.apply(blob, &mut input, &mut Checking(&olds), &mut io::sink()));
+        if let Err(error) = applied {
+            self.file.set_len(begin)?;
+            return Ok(whole(&format!("its patch does not hold: {error}")));
+        }
+        let place = (begin, bytes, hasher.finish().0);
+        self.places.insert(blob.digest, place);
+        Ok(How::Patch { bytes, method })
+    }
+
+    /// The bytes of each, by the blob that it makes.
+    pub(super) fn sizes(&self) -> BTreeMap<Digest, u64> {
+        let places = self.places.iter();
+        places
+            .map(|(blob, (_, bytes, _))| (*blob, *bytes))
+            .collect()
+    }
+}
+
+impl PatchFiles for Patches {
+    fn open(&self, blob: &Blob) -> io::Result<Box<dyn Read + '_>> {
+        let place = self.places.get(&blob.digest);
+        let (begin, bytes, _) = place.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(*begin))?;
+        Ok(Box::new(file.take(*bytes)))
+    }
+
+    fn digest(&self, blob: &Blob) -> Option<Digest> {
+        let place = self.places.get(&blob.digest);
+        place.map(|(_, _, digest)| *digest)
+    }
+}
+
+fn whole(why: &str) -> How {
+    How::Whole {
+        why: why.to_owned(),
+    }
+}
+
+/// What a patch builds on, for applying it here.
+struct Checking<'a>(&'a [Old]);
+
+impl PatchSources for Checking<'_> {
+    fn read(&mut self, source: &Source, offset: u64, buffer: &mut [u8]) -> Result<(), PatchError> {
+        let old = self.0.iter().find(|old| old.source == *source);
+        let bytes = old.map(|old| old.bytes.read(offset, buffer.len() as u64));
+        match bytes {
+            Some(Ok(bytes)) => {
+                buffer.copy_from_slice(&bytes);
+                Ok(())
+            }
+            Some(Err(error)) => Err(PatchError::Read(error)),
+            None => Err(PatchError::Base {
+                blob: source.blob,
+                problem: "which is not here".to_owned(),
+            }),
+        }
+    }
+}

@@ -50,7 +50,7 @@ pub trait BlobSink {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
-    /// The patch that was begun is as it was written. Nobody vouches for it: what it makes must be compared with the
+    /// The patch that was begun is as it was written. Nobody signed it: what it makes must be compared with the
     /// index.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use outhaul_bundle::{
 };
 
 use super::centre::{Centre, Draft, Load, noise};
-use super::site::{Site, Tree, assert_told, code, stderr, stdout, tree};
+use super::site::{Site, Tree, assert_reports, code, stderr, stdout, tree};
 
 fn draft(line: &str) -> Draft {
     Draft::new([load(line)])
@@ -184,8 +184,8 @@ impl Case {
     fn refuses(&self, copy: &Path, exit: i32, rule: &str, words: &[&str]) {
         let before = kept(&self.site);
         let planned = self.site.run(&["plan", copy.to_str().unwrap()]);
-        assert_told(&planned, exit, words);
-        assert_told(&self.site.import(copy), exit, words);
+        assert_reports(&planned, exit, words);
+        assert_reports(&self.site.import(copy), exit, words);
         assert_eq!(kept(&self.site), before);
         assert_eq!(reported(&self.site, rule), 1, "{rule}");
         // The whole bundle always works.
@@ -271,7 +271,7 @@ fn a_patch_whose_base_the_site_lacks_names_what_it_has_and_the_whole_bundle_work
         |_, b| b,
     );
     let before = kept(&other);
-    assert_told(
+    assert_reports(
         &other.import(&copy),
         1,
         &[

@@ -62,7 +62,7 @@ pub(super) struct Patches {
     /// Where each begins, its bytes, and their digest.
     places: BTreeMap<Digest, (u64, u64, Digest)>,
     /// How each blob travels.
-    pub(super) told: Vec<Travels>,
+    pub(super) travels: Vec<Travels>,
 }
 
 impl Patches {
@@ -71,7 +71,7 @@ impl Patches {
         Ok(Self {
             file: tempfile::tempfile()?,
             places: BTreeMap::new(),
-            told: Vec::new(),
+            travels: Vec::new(),
         })
     }
 
@@ -100,7 +100,7 @@ impl Patches {
                 }
                 _ => whole("the file of the earlier bundle is not here (`--since-file`)"),
             };
-            patches.told.push(Travels {
+            patches.travels.push(Travels {
                 name: names.shown(blob),
                 blob: blob.digest,
                 bytes: blob.size,

@@ -236,7 +236,7 @@ pub fn copy(
         numbers: volume.bases().iter().map(|base| base.number).collect(),
         blobs: left_out.len(),
         bytes: left_out.iter().map(|blob| blob.size).sum(),
-        others: std::mem::take(&mut patches.told),
+        others: std::mem::take(&mut patches.travels),
     };
     let copied = match opened.is_there(&file, &volume, &patches) {
         Some(bytes) => Copied {

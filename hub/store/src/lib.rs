@@ -5,9 +5,9 @@
 //! PostgreSQL would run it too: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
+mod access_log;
 mod acts;
 mod audit;
-mod callers;
 mod conflicts;
 mod copies;
 mod current;
@@ -24,6 +24,7 @@ mod requests;
 mod sites;
 mod soak;
 mod timeline;
+mod tokens;
 
 use std::fs::{self, File};
 use std::io;
@@ -33,8 +34,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub use access_log::AccessEntry;
 pub use audit::ChainedDecision;
-pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict};
 pub use copies::Expected;
 pub use current::{SiteFilter, SitePage};
@@ -51,6 +52,7 @@ pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
+pub use tokens::Token;
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";
@@ -71,6 +73,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_refused_files.sql"),
     include_str!("migrations/0012_audit.sql"),
     include_str!("migrations/0013_conflicts_and_restores.sql"),
+    include_str!("migrations/0014_access.sql"),
 ];
 
 /// After this migration older reports are read for what its new table holds.

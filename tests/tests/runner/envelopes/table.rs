@@ -345,21 +345,13 @@ pub(super) const TABLE: &[Case] = &[
         "ann --scope read --state hub",
         "ann --scope read --state nowhere",
     ),
-    case(
-        "outhaul-hub token list",
-        "--state hub",
-        "--state nowhere",
-    ),
+    case("outhaul-hub token list", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub token revoke",
         "ann --state hub",
         "ann --state hub",
     ),
-    case(
-        "outhaul-hub audit access",
-        "--state hub",
-        "--state nowhere",
-    ),
+    case("outhaul-hub audit access", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub defer",
         "--site edge-1 --until 14d --reason sea --by ann --state hub",

@@ -24,6 +24,7 @@ mod requests;
 mod serve;
 mod site;
 mod sites;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -97,6 +98,7 @@ enum Command {
     Gate(gate::Args),
     Decisions(decisions::Args),
     Approve(acts::Approve),
+    Hold(acts::Hold),
     Waive(acts::Waive),
     Defer(acts::Defer),
     Withdraw(acts::Withdraw),
@@ -108,6 +110,7 @@ enum Command {
     Key(key::Args),
     Move(moving::Args),
     Restore(backup::Restore),
+    Token(token::Args),
     Completions(completions::Args),
 }
 
@@ -149,6 +152,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),
         Command::Approve(args) => acts::approve(&common, &args),
+        Command::Hold(args) => acts::hold(&common, &args),
         Command::Waive(args) => acts::waive(&common, &args),
         Command::Defer(args) => acts::defer(&common, &args),
         Command::Withdraw(args) => acts::withdraw(&common, &args),
@@ -156,6 +160,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Audit(args) => audit::run(&common, &args),
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
+        Command::Token(args) => token::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
         Command::Move(args) => moving::run(&common, &args),
         Command::Completions(args) => Ok(completions::run(&args)),

@@ -16,6 +16,7 @@
     reason = "a method of `Session<'a>` named by its path is not general enough over 'a"
 )]
 
+mod acting;
 mod audit;
 mod backup;
 mod backup_error;

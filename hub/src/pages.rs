@@ -4,6 +4,7 @@
 //! server. Everything that a site or a file wrote is escaped. Very long tables are cut with a pointer to
 //! the API, so that each page stays readable with a hundred thousand sites.
 
+mod access;
 mod views;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::view::{AssignmentRow, FleetView, OrderRow, STATES};
 use crate::visible;
 
+pub use access::{ActForm, access, act, login};
 pub use views::{DecisionList, board, decisions, environments, problem, site, sites};
 
 /// Sites shown; those that need attention come first.
@@ -51,11 +53,24 @@ struct Ordered<'a> {
     order: &'a OrderRow,
 }
 
+/// Whoever looks at a page, as it says of them.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Shown {
+    /// The name of their token; `None` for anybody.
+    pub name: Option<String>,
+    /// What each form of their session carries; `None` without a session.
+    pub form: Option<String>,
+    /// Whether they may approve, hold, waive, defer and withdraw.
+    pub may_approve: bool,
+    /// Whether they may see who did what.
+    pub is_admin: bool,
+}
+
 /// The page of the fleet.
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn render(fleet: &FleetView) -> Result<String, minijinja::Error> {
+pub fn render(fleet: &FleetView, visitor: &Shown) -> Result<String, minijinja::Error> {
     let shown = fleet.sites.len().min(MAX_SITES);
     let orders = orders(fleet);
     let orders_shown = orders.len().min(MAX_ORDERS);
@@ -71,11 +86,12 @@ pub fn render(fleet: &FleetView) -> Result<String, minijinja::Error> {
             more_orders => orders.len() - orders_shown,
             groups => Serde(groups(&fleet.assignments)),
         },
+        visitor,
     )
 }
 
 /// One page of the template's text, within what all pages share.
-fn page(template: &str, values: Value) -> Result<String, minijinja::Error> {
+fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     // What would act instead of show is written out in every text, whoever wrote it.
@@ -91,6 +107,7 @@ fn page(template: &str, values: Value) -> Result<String, minijinja::Error> {
     environment.add_filter("minute", minute);
     environment.add_filter("moment", crate::time::rfc3339);
     environment.add_filter("ranges", ranges);
+    environment.add_global("visitor", minijinja::value::Serde(visitor));
     environment.add_global("version", env!("CARGO_PKG_VERSION"));
     environment.add_global("states", Value::from(STATES.to_vec()));
     environment.add_template("style", include_str!("pages/style.css"))?;

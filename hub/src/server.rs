@@ -4,13 +4,17 @@
 //! ready and that it lives. It stops on SIGTERM or SIGINT: no new connection is taken, running requests
 //! are finished, within a deadline. It holds the state's lock, so that there is one server.
 
+mod access;
+mod acts;
 mod api;
 mod body;
 mod counters;
+mod forms;
 mod gates;
 mod kalypso;
 mod lanes;
 mod lists;
+mod login;
 mod metrics;
 mod openapi;
 mod pages;
@@ -50,6 +54,8 @@ pub struct ServerOptions {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// A published folder, handed out read only below `/repository/` to sites that pull.
     pub repository: Option<PathBuf>,
+    /// Whether anybody may read, without a login.
+    pub open_reading: bool,
 }
 
 /// Serves until the process is stopped. `ready` is called once with the address and the scheme
@@ -69,7 +75,12 @@ pub fn serve(
         .as_ref()
         .map(|(cert, key)| acceptor(cert, key))
         .transpose()?;
-    let shared = Arc::new(Shared::new(hub, state)?);
+    let shared = Arc::new(Shared::new(
+        hub,
+        state,
+        options.open_reading,
+        tls.is_some(),
+    )?);
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
         // What sites accept of it is in its signatures, so that no more is needed than files.

@@ -5,6 +5,7 @@
 //! site reports, whether it has the newest bundle, and whether what runs is as desired. It decides
 //! nothing; the gate does.
 
+mod act;
 mod board;
 mod carrying;
 mod list;
@@ -20,6 +21,7 @@ use outhaul_bundle::hub_api::RestoredHub;
 use outhaul_gate::observed::resolved;
 use serde::Serialize;
 
+pub use act::ActView;
 use board::newest_commits;
 pub use board::{Board, Environments, Reach, Step};
 pub use carrying::{CarriedBundle, CarrierList, LeftOut, Stop};

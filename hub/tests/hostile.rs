@@ -227,7 +227,7 @@ fn liveness_waits_for_no_query_and_no_writer() {
         ("NOTIFY_SOCKET", path.to_str().unwrap()),
         ("WATCHDOG_USEC", "200000"),
     ];
-    let server = hub.serve_in(&[], &message);
+    let server = hub.serve_in(&["--open-reading"], &message);
     let address = server.address();
     // Somebody writes for as long as it takes, and twelve clients ask for the page all the time.
     let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();

@@ -241,8 +241,8 @@ const FORGERIES: [(&str, &str); 8] = [
         "its `fleet` is another",
     ),
     (
-        "DELETE FROM migrations WHERE version = 13",
-        "its tables are of version 12",
+        "DELETE FROM migrations WHERE version = (SELECT MAX(version) FROM migrations)",
+        "its tables are of version",
     ),
 ];
 

@@ -108,8 +108,9 @@ impl Hub {
         )
     }
 
+    /// Serves with open reading, as most tests look at more than at who may look.
     pub fn serve(&self, more: &[&str]) -> Server {
-        self.serve_in(more, &[])
+        self.serve_in(&[&["--open-reading"], more].concat(), &[])
     }
 
     pub fn serve_in(&self, more: &[&str], environment: &[(&str, &str)]) -> Server {

@@ -1,6 +1,8 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod access;
+mod access_pages;
 mod asked;
 mod audited;
 mod bad_input;

@@ -357,6 +357,7 @@ fn start_hub(programs: &Programs, folder: &Path) -> Result<Hub, DemoError> {
             &format!("127.0.0.1:{port}"),
             "--repository",
             "published",
+            "--open-reading",
         ]);
     let shown = typed.shown();
     let log = std::fs::File::create(folder.join("hub.log")).map_err(io)?;

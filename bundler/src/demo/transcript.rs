@@ -72,7 +72,10 @@ impl Transcript {
         );
         self.step(
             "hub",
-            &format!("listens on {} (loopback)", folders.hub_url()),
+            &format!(
+                "listens on {} (loopback; everybody on this machine may read)",
+                folders.hub_url()
+            ),
         );
         self.step(
             BENCH.name,

@@ -313,9 +313,13 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Whether what a person decided holds at gates: choices and withdrawals stay, anything else is given again.
+    /// Whether what a person decided holds at gates: choices, holds and withdrawals stay, anything else is given again.
     pub fn holds(&self, act: &Act) -> bool {
-        act.at_ms > self.at_ms || matches!(act.kind, ActKind::Choose | ActKind::Withdraw)
+        act.at_ms > self.at_ms
+            || matches!(
+                act.kind,
+                ActKind::Choose | ActKind::Hold | ActKind::Withdraw
+            )
     }
 
     /// Whether a report counts: it came after the restore, and was made not before the backup.
@@ -334,6 +338,8 @@ pub enum ActKind {
     Choose,
     /// A site is expected later, by a deadline.
     Defer,
+    /// Nothing is promoted from an environment, until it is withdrawn or ends.
+    Hold,
     /// Gates go on without a site, until a moment.
     Waive,
     /// An earlier entry holds no more.
@@ -342,20 +348,22 @@ pub enum ActKind {
 
 impl ActKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Approve,
         Self::Choose,
         Self::Defer,
+        Self::Hold,
         Self::Waive,
         Self::Withdraw,
     ];
 
-    /// `approve`, `choose`, `defer`, `waive` or `withdraw`.
+    /// `approve`, `choose`, `defer`, `hold`, `waive` or `withdraw`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Choose => "choose",
             Self::Defer => "defer",
+            Self::Hold => "hold",
             Self::Waive => "waive",
             Self::Withdraw => "withdraw",
         }
@@ -370,10 +378,10 @@ pub struct Act {
     pub id: i64,
     /// What kind.
     pub kind: ActKind,
-    /// The environment, of an approval.
+    /// The environment, of an approval or a hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// The base commit, of an approval.
+    /// The base commit, of an approval or of a hold of one commit only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The site, of a waiver, deferral or choice.

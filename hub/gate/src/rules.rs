@@ -113,6 +113,7 @@ pub(super) fn asked(
     if let Some(rule) = &rules.approvals {
         found.push(approvals(question, facts, rule));
     }
+    found.extend(held(question, facts));
     if !rules.closed.is_empty() {
         found.push(closed(question.now_ms, &rules.closed));
     }
@@ -284,6 +285,40 @@ fn is_in(question: &GateQuestion, facts: &Facts<'_>, rule: &PartRule, site: &Sit
             && wanted
                 .iter()
                 .any(|one| one.workload == *workload && one.is_for(&site.site))
+    })
+}
+
+/// What people hold back; `None` where they hold nothing.
+fn held(question: &GateQuestion, facts: &Facts<'_>) -> Option<RuleVerdict> {
+    let is_of = |act: &&Act| {
+        act.kind == ActKind::Hold
+            && facts.counts(act)
+            && act.environment.as_deref() == Some(question.environment.as_str())
+            && act
+                .commit
+                .as_deref()
+                .is_none_or(|commit| commit == question.commit)
+            && act
+                .until_ms
+                .is_none_or(|until_ms| until_ms > question.now_ms)
+    };
+    let holds: Vec<&Act> = facts.acts.iter().filter(is_of).collect();
+    let first = holds.first()?;
+    let names: BTreeSet<&str> = holds.iter().map(|act| act.by.as_str()).collect();
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let told = |act: &&Act| {
+        let at = time::rfc3339(act.at_ms);
+        format!("hold {} by {}, {at}: {}", act.id, act.by, act.reason)
+    };
+    Some(RuleVerdict {
+        evidence: holds.iter().map(told).collect(),
+        ..verdict(
+            "hold",
+            format!("nobody holds promotions from `{}`", question.environment),
+            false,
+            format!("held by {}: {}", names.join(", "), first.reason),
+            || format!("`outhaul-hub withdraw {}` ends it", first.id),
+        )
     })
 }
 

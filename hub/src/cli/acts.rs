@@ -1,4 +1,4 @@
-//! `outhaul-hub approve`, `waive`, `defer`, `withdraw` and `approvals`: what people decide about gates, on record.
+//! `outhaul-hub approve`, `hold`, `waive`, `defer`, `withdraw` and `approvals`: what people decide about gates, on record.
 //!
 //! What comes in: who decides what, why, and until when. What goes out: one entry more on record, which nothing
 //! changes or removes. Who may run a command on the hub's state may give any name: it is for the record, and no proof.
@@ -7,15 +7,13 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::{Common, Output, print};
+use crate::acting::{self, sentence, until};
 use crate::error::HubError;
 use crate::gate;
-use crate::gate::record::known_environment;
 use crate::state::Hub;
 use crate::store::{Act, ActKind, StoreError};
-use crate::time::{self, DAY_MS};
+use crate::time;
 
-/// Nothing is let be for longer; whoever needs longer should revoke the site.
-const LONGEST_MS: i64 = 366 * DAY_MS;
 /// Entries listed.
 const LISTED: u32 = 1_000;
 
@@ -35,6 +33,28 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "SHA", value_parser = commit)]
     commit: String,
     /// When the approval ends; without it, when it is withdrawn
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Hold promotions from an environment back, on record
+///
+/// The gate is closed until somebody withdraws the hold, or it ends. What runs on sites is not changed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub hold --environment stage --by alice \
+                        --reason \"the press hall reports smoke\" --state hub"
+)]
+pub(crate) struct Hold {
+    /// The environment that nothing leaves
+    #[arg(long, value_name = "NAME")]
+    environment: String,
+    /// Only this base commit, in full
+    #[arg(long, value_name = "SHA", value_parser = commit)]
+    commit: Option<String>,
+    /// When the hold ends; without it, when it is withdrawn
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
     #[command(flatten)]
@@ -66,7 +86,7 @@ pub(crate) struct Defer {
     site: OneSite,
 }
 
-/// End an approval, waiver or deferral before its time, on record
+/// End an approval, hold, waiver or deferral before its time, on record
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub withdraw 4 --by bob --reason \"back from the dock\" --state hub"
@@ -79,7 +99,7 @@ pub(crate) struct Withdraw {
     who: Who,
 }
 
-/// List approvals, waivers and deferrals: who, why, and until when
+/// List approvals, holds, waivers and deferrals: who, why, and until when
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  outhaul-hub approvals --all --state hub")]
 pub(crate) struct List {
@@ -118,38 +138,24 @@ impl Who {
 
 pub(super) fn approve(common: &Common, args: &Approve) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
-    let until_ms = args
-        .until
-        .as_ref()
-        .map(|text| until(text, "an approval", now_ms));
     let act = Act {
         environment: Some(args.environment.clone()),
         commit: Some(args.commit.clone()),
-        until_ms: until_ms.transpose()?,
+        until_ms: ends(args.until.as_deref(), "an approval", now_ms)?,
         ..args.who.act(ActKind::Approve, now_ms)
     };
-    let mut hub = Hub::open(&common.state)?;
-    let (id, known) = hub.store.write(|session| {
-        if !session.environments()?.is_empty() {
-            known_environment(session, &args.environment)
-                .map_err(|error| usage(error.to_string(), error.help()))?;
-        }
-        let bundles = session.bundles()?;
-        let known = bundles
-            .iter()
-            .any(|b| b.environment == args.environment && b.base_commit == args.commit);
-        Ok::<_, HubError>((session.add_act(&act)?, known))
-    })?;
-    if !known {
-        // Bundles come by sticks: in any order.
-        print::talk(&format!(
-            "note: this hub has no bundle of `{}` from base {} yet",
-            args.environment,
-            gate::short(&args.commit)
-        ));
-    }
-    print_recorded(common, id, &act);
-    Ok(0)
+    record(common, &act)
+}
+
+pub(super) fn hold(common: &Common, args: &Hold) -> Result<u8, HubError> {
+    let now_ms = time::now_ms();
+    let act = Act {
+        environment: Some(args.environment.clone()),
+        commit: args.commit.clone(),
+        until_ms: ends(args.until.as_deref(), "a hold", now_ms)?,
+        ..args.who.act(ActKind::Hold, now_ms)
+    };
+    record(common, &act)
 }
 
 pub(super) fn waive(common: &Common, args: &Waive) -> Result<u8, HubError> {
@@ -162,51 +168,33 @@ pub(super) fn defer(common: &Common, args: &Defer) -> Result<u8, HubError> {
 
 fn excuse(common: &Common, args: &OneSite, kind: ActKind, what: &str) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
-    let mut hub = Hub::open(&common.state)?;
     let act = Act {
         site: Some(args.site.clone()),
         until_ms: Some(until(&args.until, what, now_ms)?),
         ..args.who.act(kind, now_ms)
     };
-    let id = hub.store.write(|session| {
-        if session.site(&args.site)?.is_none() {
-            let problem = format!("no site `{}` is registered", args.site);
-            return Err(usage(problem, "`outhaul-hub sites` lists them"));
-        }
-        Ok(session.add_act(&act)?)
-    })?;
-    print_recorded(common, id, &act);
-    Ok(0)
+    record(common, &act)
 }
 
 pub(super) fn withdraw(common: &Common, args: &Withdraw) -> Result<u8, HubError> {
-    let now_ms = time::now_ms();
-    let mut hub = Hub::open(&common.state)?;
     let act = Act {
         withdraws: Some(args.id),
-        ..args.who.act(ActKind::Withdraw, now_ms)
+        ..args.who.act(ActKind::Withdraw, time::now_ms())
     };
-    let id = hub.store.write(|session| {
-        let problem = match session.act(args.id)? {
-            None => format!("there is no approval, waiver or deferral {}", args.id),
-            Some((found, _)) if found.kind == ActKind::Withdraw => {
-                format!("{} is a withdrawal, which stays", args.id)
-            }
-            Some((found, _)) if found.kind == ActKind::Choose => {
-                format!(
-                    "{} is a choice between machines: another choice replaces it",
-                    args.id
-                )
-            }
-            Some((_, true)) => format!("{} was withdrawn before", args.id),
-            Some((_, false)) => return Ok(session.add_act(&act)?),
-        };
-        Err(usage(
-            problem,
-            "`outhaul-hub approvals` lists them; nothing was changed",
-        ))
-    })?;
-    print_recorded(common, id, &act);
+    record(common, &act)
+}
+
+fn ends(text: Option<&str>, what: &str, now_ms: i64) -> Result<Option<i64>, HubError> {
+    text.map(|text| until(text, what, now_ms)).transpose()
+}
+
+fn record(common: &Common, act: &Act) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let (id, note) = hub.store.write(|session| acting::record(session, act))?;
+    if let Some(note) = note {
+        print::talk(&format!("note: {note}"));
+    }
+    print_recorded(common, id, act);
     Ok(0)
 }
 
@@ -243,28 +231,6 @@ pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
     Ok(0)
 }
 
-/// What was decided, without who and why.
-fn sentence(act: &Act) -> String {
-    let until = act
-        .until_ms
-        .map_or_else(String::new, |ms| format!(" until {}", time::rfc3339(ms)));
-    let site = act.site.as_deref().unwrap_or_default();
-    match act.kind {
-        ActKind::Approve => format!(
-            "base {} of `{}` is approved{until}",
-            gate::short(act.commit.as_deref().unwrap_or_default()),
-            act.environment.as_deref().unwrap_or_default()
-        ),
-        ActKind::Choose => format!(
-            "the machine of report {} is site `{site}`",
-            gate::short(act.chosen.as_deref().unwrap_or_default())
-        ),
-        ActKind::Defer => format!("site `{site}` is deferred{until}"),
-        ActKind::Waive => format!("site `{site}` is waived{until}"),
-        ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
-    }
-}
-
 fn print_recorded(common: &Common, id: i64, act: &Act) {
     match common.output {
         Output::Json => {
@@ -275,25 +241,6 @@ fn print_recorded(common: &Common, id: i64, act: &Act) {
             }));
         }
         Output::Text => print::data(&format!("{} (number {id} on record)", sentence(act))),
-    }
-}
-
-fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {
-    let until_ms = time::parse(text, now_ms)
-        .map_err(|problem| usage(problem, &format!("name the time at which {what} ends")))?;
-    if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
-        return Err(usage(
-            format!("{what} cannot end {}", time::rfc3339(until_ms)),
-            "choose a date in the future, within 366 days",
-        ));
-    }
-    Ok(until_ms)
-}
-
-fn usage(problem: String, help: &str) -> HubError {
-    HubError::Usage {
-        problem,
-        help: help.to_owned(),
     }
 }
 

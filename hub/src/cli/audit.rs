@@ -9,9 +9,13 @@ use super::{Common, Output, print};
 use crate::audit;
 use crate::error::HubError;
 use crate::state::Hub;
+use crate::store::AccessEntry;
+use crate::time;
 
 /// The readable mode of an export: it holds no secret, and names sites and people.
 const MODE: u32 = 0o640;
+/// Entries listed at once.
+const LISTED: u32 = 1_000;
 
 /// What an auditor gets
 #[derive(Debug, clap::Args)]
@@ -30,6 +34,16 @@ enum AuditCommand {
         after_help = "Example:\n  outhaul-hub audit export gates.audit --state hub\n  outhaul-audit verify gates.audit --root 1.root.json"
     )]
     Export(Export),
+    /// List who did what with which right: logins, decisions on the pages, tokens made and taken away
+    #[command(after_help = "Example:\n  outhaul-hub audit access --state hub")]
+    Access(Access),
+}
+
+#[derive(Debug, clap::Args)]
+struct Access {
+    /// Entries before this number
+    #[arg(long, value_name = "NUMBER")]
+    before: Option<i64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -38,8 +52,38 @@ struct Export {
     file: PathBuf,
 }
 
+fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let below = before.unwrap_or(i64::MAX);
+    let log = hub
+        .store
+        .read(|session| session.access_log(below, LISTED))?;
+    match common.output {
+        Output::Json => print::json(&log),
+        Output::Text => {
+            let row = |entry: &AccessEntry| {
+                let allowed = if entry.allowed { "" } else { " (refused)" };
+                vec![
+                    entry.id.to_string(),
+                    time::rfc3339(entry.at_ms),
+                    entry.who.clone(),
+                    format!("{}{allowed}", entry.action),
+                    entry.detail.clone(),
+                    format!("{} {}", entry.how, entry.peer).trim().to_owned(),
+                ]
+            };
+            let rows: Vec<_> = log.iter().map(row).collect();
+            print::table(&["NUMBER", "WHEN", "WHO", "WHAT", "DETAIL", "FROM"], &rows);
+        }
+    }
+    Ok(0)
+}
+
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    let AuditCommand::Export(Export { file }) = &args.command;
+    let file = match &args.command {
+        AuditCommand::Export(Export { file }) => file,
+        AuditCommand::Access(Access { before }) => return access(common, *before),
+    };
     let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     if file.exists() {
         return Err(HubError::Refused {

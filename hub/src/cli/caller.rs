@@ -1,19 +1,20 @@
-//! `outhaul-hub caller`: who may put gate decisions on record over the network.
+//! `outhaul-hub caller`: tokens of scope `record`, by the name that they had before there were scopes.
 
-use outhaul_bundle::Digest;
+use outhaul_access::{Scope, Scopes};
 use outhaul_bundle::name::Name;
-use outhaul_signer::enrol::new_token;
 use serde_json::json;
 
+use super::token::{self, Wanted};
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::state::{Hub, StateError};
+use crate::state::Hub;
+use crate::store::Token;
 use crate::time;
 
 /// Tokens of programs whose gate questions are put on record
 ///
-/// Anybody who reaches the hub may ask a gate; a decision is recorded, with the caller's name, only when
-/// the question comes with a token (`Authorization: Bearer TOKEN`).
+/// The same as `outhaul-hub token create NAME --scope record --expires never`: a decision is recorded, with the caller's
+/// name, when the question comes with such a token (`Authorization: Bearer TOKEN`).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -55,50 +56,48 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     match &args.command {
         CallerCommand::Add(New { name, replace }) => {
-            let token = new_token().map_err(StateError::from)?;
-            let digest = Digest::of(token.as_bytes()).hex();
-            let added = hub.store.write(|session| match replace {
-                true => session
-                    .replace_caller(name.as_str(), &digest, now_ms)
-                    .map(|()| true),
-                false => session.add_caller(name.as_str(), &digest, now_ms),
-            })?;
-            if !added {
+            let wanted = Wanted {
+                name,
+                scopes: Scopes::of([Scope::Record]),
+                expires_ms: None,
+                replace: *replace,
+                by: "caller add",
+            };
+            let Some(token) = token::make(&mut hub, &wanted, now_ms)? else {
                 return Err(HubError::Refused {
                     problem: format!("caller `{name}` has a token already"),
                     help: "give each pipeline its own name; or, where the token was lost, repeat with `--replace`: \
                            whoever uses the one before is refused from then on; nothing was changed"
                         .to_owned(),
                 });
-            }
+            };
             match common.output {
                 Output::Json => print::json(&json!({ "caller": name, "token": token })),
-                Output::Text => {
-                    print::data(&token);
-                    print::talk(&format!(
-                        "Above is the token of `{name}`: it is not shown again. `outhaul promote` reads \
-                         it from the file that `$OUTHAUL_HUB_TOKEN_FILE` names."
-                    ));
-                }
+                Output::Text => token::print_made(common, &wanted, &token),
             }
         }
         CallerCommand::List => {
-            let callers = hub.store.read(|session| session.callers())?;
+            let mut callers = hub.store.read(|session| session.tokens())?;
+            callers.retain(|token| token.holds(now_ms) && may_record(token));
             match common.output {
-                Output::Json => print::json(&callers),
+                Output::Json => {
+                    let shown =
+                        |token: &Token| json!({ "name": token.name, "added_ms": token.added_ms });
+                    print::json(&callers.iter().map(shown).collect::<Vec<_>>());
+                }
                 Output::Text => {
-                    let row = |caller: &crate::store::Caller| {
-                        vec![caller.name.clone(), time::rfc3339(caller.added_ms)]
-                    };
+                    let row =
+                        |token: &Token| vec![token.name.clone(), time::rfc3339(token.added_ms)];
                     let rows: Vec<_> = callers.iter().map(row).collect();
                     print::table(&["CALLER", "SINCE"], &rows);
                 }
             }
         }
         CallerCommand::Remove(One { name }) => {
-            if !hub
-                .store
-                .write(|session| session.remove_caller(name.as_str()))?
+            let known = hub.store.read(|session| session.tokens())?;
+            let is_caller = |token: &Token| token.name == name.as_str() && may_record(token);
+            if !known.iter().any(is_caller)
+                || !token::revoke(&mut hub, name, "caller remove", now_ms)?
             {
                 return Err(HubError::Usage {
                     problem: format!("there is no caller `{name}`"),
@@ -112,4 +111,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
     }
     Ok(0)
+}
+
+fn may_record(token: &Token) -> bool {
+    let scopes: Scopes = token.scopes.parse().unwrap_or_default();
+    scopes.allow(Scope::Record)
 }

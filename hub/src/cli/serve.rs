@@ -33,6 +33,10 @@ pub(crate) struct Args {
     /// Also hand out this published folder (`outhaul bundle --publish`) below `/repository/`
     #[arg(long, value_name = "DIR")]
     repository: Option<PathBuf>,
+    /// Let anybody who reaches the hub read pages and lists and ask gates, without a login: names of sites and what they
+    /// report are then no secret. Deciding needs a login all the same
+    #[arg(long)]
+    open_reading: bool,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
@@ -77,6 +81,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         listen: args.listen,
         tls,
         repository,
+        open_reading: args.open_reading,
     };
     let output = common.output;
     let ready = |address: SocketAddr, scheme: &str| {

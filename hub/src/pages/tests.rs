@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
 
-use super::render;
+use super::{Shown, render};
 use crate::enrol;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
@@ -115,7 +115,7 @@ pub(super) fn varied_store() -> Store {
 
 /// The page without its style sheet and empty lines.
 fn body(fleet: &FleetView) -> String {
-    main_of(&render(fleet).unwrap())
+    main_of(&render(fleet, &Shown::default()).unwrap())
 }
 
 pub(super) fn main_of(html: &str) -> String {
@@ -302,7 +302,7 @@ fn what_a_site_wrote_never_reaches_the_page_as_an_escape_sequence() {
             .accepted,
         2
     );
-    let html = render(&view(&mut store)).unwrap();
+    let html = render(&view(&mut store), &Shown::default()).unwrap();
     let acts = |letter: char| letter != '\n' && crate::visible::is_hidden(letter);
     assert!(!html.contains(acts), "{:?}", html.find(acts));
     assert!(
@@ -331,7 +331,7 @@ fn many_orders_are_cut_and_the_open_ones_come_first() {
     fleet.sites[0].orders = (0..120).map(|_| done.clone()).chain([open]).collect();
     let rows = super::orders(&fleet);
     assert_eq!(rows[0].order.status, "pending");
-    let html = render(&fleet).unwrap();
+    let html = render(&fleet, &Shown::default()).unwrap();
     assert!(html.contains("more: <a href=\"/api/v1/sites\">"), "cut");
 }
 
@@ -343,7 +343,7 @@ fn an_empty_hub_says_what_to_do_first() {
 
 #[test]
 fn nothing_that_others_wrote_becomes_markup_and_nothing_is_loaded() {
-    let html = render(&varied()).unwrap();
+    let html = render(&varied(), &Shown::default()).unwrap();
     assert!(!html.contains("<script"));
     assert!(html.contains("&lt;script&gt;"));
     for loads in [" src=", "url(", "@import", "href=\"http"] {
@@ -382,7 +382,7 @@ fn a_very_large_fleet_is_cut_with_a_pointer_to_the_rest() {
     fleet.sites = (0..600).map(|_| site.clone()).collect();
     let row = fleet.assignments[0].clone();
     fleet.assignments = (0..90).map(|_| row.clone()).collect();
-    let html = render(&fleet).unwrap();
+    let html = render(&fleet, &Shown::default()).unwrap();
     assert!(html.contains("100 more: <a href=\"/sites\">"));
     assert!(html.contains("40 more: <a href=\"/api/v1/assignments\">"));
 }

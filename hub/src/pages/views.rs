@@ -9,7 +9,7 @@ use minijinja::value::Serde;
 use outhaul_bundle::hub_api::{Evidence, SiteStanding, SiteStatus, escaped};
 use serde::Serialize;
 
-use super::page;
+use super::{Shown, page};
 use crate::gate::Decision;
 use crate::store::ChainedDecision;
 use crate::view::{Board, Environments, Reach, SiteList, SiteView};
@@ -21,7 +21,7 @@ const MAX_STANDINGS: usize = 200;
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn sites(list: &SiteList) -> Result<String, minijinja::Error> {
+pub fn sites(list: &SiteList, visitor: &Shown) -> Result<String, minijinja::Error> {
     let wanted = &list.wanted;
     let given = [
         ("q", &wanted.q),
@@ -43,6 +43,7 @@ pub fn sites(list: &SiteList) -> Result<String, minijinja::Error> {
             query => query.join("&"),
             shown => crate::view::SITES_SHOWN,
         },
+        visitor,
     )
 }
 
@@ -50,10 +51,11 @@ pub fn sites(list: &SiteList) -> Result<String, minijinja::Error> {
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn site(site: &SiteView) -> Result<String, minijinja::Error> {
+pub fn site(site: &SiteView, visitor: &Shown) -> Result<String, minijinja::Error> {
     page(
         include_str!("site.html"),
         context! { here => "", read_at => Serde(&site.read_at), site => Serde(site) },
+        visitor,
     )
 }
 
@@ -61,10 +63,11 @@ pub fn site(site: &SiteView) -> Result<String, minijinja::Error> {
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn environments(all: &Environments) -> Result<String, minijinja::Error> {
+pub fn environments(all: &Environments, visitor: &Shown) -> Result<String, minijinja::Error> {
     page(
         include_str!("environments.html"),
         context! { here => "/environments", read_at => Serde(&all.read_at), all => Serde(all) },
+        visitor,
     )
 }
 
@@ -88,7 +91,7 @@ struct ShownStanding<'a> {
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn board(board: &Board) -> Result<String, minijinja::Error> {
+pub fn board(board: &Board, visitor: &Shown) -> Result<String, minijinja::Error> {
     let steps: Vec<ShownStep<'_>> = board
         .steps
         .iter()
@@ -111,6 +114,7 @@ pub fn board(board: &Board) -> Result<String, minijinja::Error> {
                 steps => Serde(&steps),
             },
         },
+        visitor,
     )
 }
 
@@ -154,7 +158,7 @@ pub struct DecisionList {
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn decisions(list: &DecisionList) -> Result<String, minijinja::Error> {
+pub fn decisions(list: &DecisionList, visitor: &Shown) -> Result<String, minijinja::Error> {
     page(
         include_str!("decisions.html"),
         context! {
@@ -164,6 +168,7 @@ pub fn decisions(list: &DecisionList) -> Result<String, minijinja::Error> {
             before => Serde(list.before),
             next => Serde(list.next),
         },
+        visitor,
     )
 }
 
@@ -175,6 +180,8 @@ pub fn problem(title: &str, text: &str, read_at: &str) -> Result<String, minijin
     page(
         include_str!("problem.html"),
         context! { here => "", read_at => Serde(read_at), title => Serde(title), text => Serde(text) },
+        // A page of somebody who is known has a way out all the same: the other pages.
+        &Shown::default(),
     )
 }
 

@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use outhaul_bundle::hub_api::{ErrorAnswer, RecordedBundle, ReportsAnswer, RequestAnswer, path};
@@ -27,7 +28,7 @@ use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
-use super::{gates, kalypso, lists, metrics, pages, values};
+use super::{access, acts, gates, kalypso, lists, login, metrics, pages, values};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
@@ -68,9 +69,12 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     let document = openapi::text(&document);
     calls
         .merge(pages::router())
+        .merge(login::router())
+        .merge(acts::router())
         .route(path::OPENAPI, get(async || openapi::answer(document)))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(Arc::clone(&shared), access::guard))
         .with_state(shared)
 }
 
@@ -96,6 +100,7 @@ struct Health {
     get,
     path = "/healthz",
     tag = "operate",
+    security(()),
     summary = "Does this hub work",
     responses(
         (status = 200, description = "It answers and takes in", body = Health),
@@ -127,6 +132,7 @@ async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> 
     post,
     path = path::REPORTS,
     tag = "send",
+    security(()),
     summary = "Take in reports",
     request_body(
         content((Option<String> = "application/jsonl"), (Option<String> = "text/plain")),
@@ -230,6 +236,7 @@ fn batch(fleet: &str, now_ms: i64) -> Batch<'_> {
     post,
     path = path::REQUESTS,
     tag = "send",
+    security(()),
     summary = "Take in an enrolment request",
     request_body(content = String, content_type = "application/json", description = "A signed envelope of a request; 64 KiB at most"),
     responses(
@@ -293,6 +300,7 @@ async fn requests(
     post,
     path = path::BUNDLES,
     tag = "send",
+    security(()),
     summary = "Take in what a bundle should change",
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A signed bundle; what comes after its index is not read"),
     responses(

@@ -1,19 +1,20 @@
 //! The gate over HTTP: what a pipeline asks, and the verdict with every rule.
 //!
 //! What comes in: an environment, a commit, and perhaps rules. What goes out: the decision as JSON. It is put on record
-//! for callers with a token only, with the digests of its evidence and the rules. It reads one environment's sites.
+//! for tokens of scope `record` only, with the digests of its evidence and the rules. It reads one environment's sites.
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use outhaul_bundle::Digest;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use outhaul_access::Scope;
 use outhaul_bundle::hub_api::{
-    ErrorAnswer, GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT, path,
+    GateAnswer, GateQuery, GateRules, MAX_AGE_HOURS, QUORUM_PERCENT, path,
 };
 use serde_json::Value;
 
-use super::problem::{Answers, Params, Problem};
+use super::access::Visitor;
+use super::problem::{Answers, Guarded, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use crate::gate;
@@ -67,21 +68,23 @@ fn asked(query: GateQuery) -> Result<Asked, Problem> {
     tag = "gate",
     summary = "May a commit be promoted",
     params(GateQuery),
-    security((), ("token" = [])),
     responses(
-        (status = 200, description = "The decision; on record when the caller has a token and a signed bundle names the commit", body = GateAnswer),
-        (status = 401, description = "The token is not known", body = ErrorAnswer),
+        (status = 200, description = "The decision; on record when the token is of scope `record` and a signed bundle names the commit", body = GateAnswer),
+        Guarded,
         Answers,
     )
 )]
 pub(super) async fn gate(
     State(shared): State<Arc<Shared>>,
     Params(query): Params<GateQuery>,
-    headers: HeaderMap,
+    Extension(visitor): Extension<Visitor>,
 ) -> Result<Json<Value>, Problem> {
     let now_ms = time::now_ms();
     let mut asked = asked(query)?;
-    let caller = caller(&shared, &headers).await?;
+    let caller = match visitor.may(Scope::Record) {
+        true => visitor.name,
+        false => None,
+    };
     let asked_by = caller.clone();
     let decided = shared
         .look(move |store, _| {
@@ -144,23 +147,4 @@ fn looser(less: &[&str]) -> Option<String> {
          looser with `outhaul-hub gate --rules FILE --record`",
         less.join(", ")
     ))
-}
-
-/// Who asks, by the token in `Authorization: Bearer`; `None` for anybody.
-async fn caller(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Ok(None);
-    };
-    let wrong = || {
-        let text = "this token is not known; `outhaul-hub caller add` makes one";
-        Problem::new(StatusCode::UNAUTHORIZED, text)
-    };
-    let text = value.to_str().map_err(|_| wrong())?;
-    let token = text.strip_prefix("Bearer ").ok_or_else(wrong)?;
-    // The digest is looked up, so that no comparison of the token itself can be timed.
-    let digest = Digest::of(token.trim().as_bytes()).hex();
-    let found = shared
-        .look(move |store, _| Ok(store.read(|session| session.caller(&digest))?))
-        .await?;
-    found.map(Some).ok_or_else(wrong)
 }

@@ -12,7 +12,7 @@ use outhaul_bundle::hub_api::{escaped, path};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::problem::{Answers, Params, Problem, Question};
+use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::store::{IngestRefusal, SitePage, StoreError};
@@ -147,6 +147,7 @@ fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
             description = "The sites by name; a `Link` with `rel=\"next\"` leads to the next ones, where there are more",
             content((Vec<SiteRow> = "application/json"), (String = "text/csv; charset=utf-8"))
         ),
+        Guarded,
         Answers,
     )
 )]
@@ -256,6 +257,7 @@ fn cell_of(text: &str) -> String {
     ),
     responses(
         (status = 200, description = "The assignments by site; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<AssignmentRow>),
+        Guarded,
         Answers,
     )
 )]
@@ -335,6 +337,7 @@ pub(super) async fn assignments(
     ),
     responses(
         (status = 200, description = "The requests; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<RequestRow>),
+        Guarded,
         Answers,
     )
 )]
@@ -365,6 +368,7 @@ pub(super) async fn waiting(
     ),
     responses(
         (status = 200, description = "The refusals, one per transport, site and rule; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<IngestRefusal>),
+        Guarded,
         Answers,
     )
 )]

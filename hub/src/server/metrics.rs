@@ -12,7 +12,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use super::counters::Counters;
-use super::problem::{Answers, Problem};
+use super::problem::{Answers, Guarded, Problem};
 use super::shared::Shared;
 use crate::store::{SitePage, Store, StoreError};
 use crate::time;
@@ -85,6 +85,7 @@ fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
     summary = "Metrics in Prometheus's text form",
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
+        Guarded,
         Answers,
     )
 )]

@@ -6,7 +6,7 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi as Describe};
 
 /// What belongs to no single call.
@@ -32,10 +32,12 @@ impl Modify for Token {
     fn modify(&self, document: &mut OpenApi) {
         let token = Http::builder()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("`outhaul-hub caller add` makes one"))
+            .description(Some("`outhaul-hub token create` makes one; a hub that was started with `--open-reading` needs none for reading"))
             .build();
         let schemes = document.components.get_or_insert_default();
         schemes.add_security_scheme("token", SecurityScheme::Http(token));
+        let needed = SecurityRequirement::new("token", Vec::<String>::new());
+        document.security = Some(vec![needed]);
     }
 }
 

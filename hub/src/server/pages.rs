@@ -7,17 +7,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use outhaul_access::Scope;
 use outhaul_kit::text::chain;
 use serde::Deserialize;
 
+use super::access::Visitor;
 use super::problem::{Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use crate::error::HubError;
 use crate::pages::{self, DecisionList};
+use crate::store::StoreError;
 use crate::time;
 use crate::view::{Before, Board, Environments, STATES, SiteList, SiteView, Wanted};
 
@@ -34,16 +37,17 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/environments", get(environments))
         .route("/environments/{name}", get(environment))
         .route("/decisions", get(decisions))
+        .route("/access", get(access))
 }
 
 /// What a browser is answered that cannot be shown what it asks for.
-struct Wrong {
+pub(super) struct Wrong {
     status: StatusCode,
     text: String,
 }
 
 impl Wrong {
-    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { status, text }
     }
@@ -67,6 +71,8 @@ impl IntoResponse for Wrong {
         let title = match self.status {
             StatusCode::NOT_FOUND => "Not found",
             StatusCode::BAD_REQUEST => "This address cannot be read",
+            StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "This is not allowed",
+            status if status.is_client_error() => "This cannot be done",
             _ => "The hub cannot answer now",
         };
         match pages::problem(title, &self.text, &time::rfc3339(time::now_ms())) {
@@ -79,7 +85,7 @@ impl IntoResponse for Wrong {
     }
 }
 
-fn html_of(html: String) -> Response {
+pub(super) fn html_of(html: String) -> Response {
     let headers: [(HeaderName, &str); 5] = [
         // Nothing is loaded and nothing runs: even a text that escaped escaping could do nothing.
         (
@@ -95,9 +101,9 @@ fn html_of(html: String) -> Response {
     (headers, Html(html)).into_response()
 }
 
-type Page = Result<Response, Wrong>;
+pub(super) type Page = Result<Response, Wrong>;
 /// A question of a page, or why it cannot be read.
-type Asked<T> = Result<Params<T>, Problem>;
+pub(super) type Asked<T> = Result<Params<T>, Problem>;
 /// A name in an address, or why it is not one.
 type Named = Result<Path<String>, PathRejection>;
 
@@ -146,13 +152,23 @@ impl Question for DecisionsQuestion {
     const NAMES: &[&str] = &["before"];
 }
 
-async fn fleet(State(shared): State<Arc<Shared>>, asked: Asked<Nothing>) -> Page {
+async fn fleet(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    asked: Asked<Nothing>,
+) -> Page {
     asked?;
-    let html = shared.fleet(|fleet| Ok(pages::render(&fleet)?)).await?;
+    let html = shared
+        .fleet(move |fleet| Ok(pages::render(&fleet, &visitor.shown())?))
+        .await?;
     Ok(html_of(html))
 }
 
-async fn sites(State(shared): State<Arc<Shared>>, asked: Asked<SitesQuestion>) -> Page {
+async fn sites(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    asked: Asked<SitesQuestion>,
+) -> Page {
     let Params(asked) = asked?;
     let wanted = Wanted {
         q: asked.q.trim().to_owned(),
@@ -178,13 +194,14 @@ async fn sites(State(shared): State<Arc<Shared>>, asked: Asked<SitesQuestion>) -
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
         let list = store.read(|session| SiteList::of(session, wanted, now_ms))?;
-        Ok(pages::sites(&list)?)
+        Ok(pages::sites(&list, &visitor.shown())?)
     });
     Ok(html_of(html.await?))
 }
 
 async fn site(
     State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
     name: Named,
     asked: Asked<ReportsQuestion>,
 ) -> Page {
@@ -203,7 +220,7 @@ async fn site(
         move |store, _| {
             store.read(
                 |session| match SiteView::of(session, &name, before, now_ms)? {
-                    Some(view) => Ok::<_, HubError>(Ok(pages::site(&view)?)),
+                    Some(view) => Ok::<_, HubError>(Ok(pages::site(&view, &visitor.shown())?)),
                     None => Ok(Err(session.requests_of(&name)?.len())),
                 },
             )
@@ -223,18 +240,23 @@ async fn site(
     }
 }
 
-async fn environments(State(shared): State<Arc<Shared>>, asked: Asked<Nothing>) -> Page {
+async fn environments(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    asked: Asked<Nothing>,
+) -> Page {
     asked?;
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
         let all = store.read(|session| Environments::take(session, now_ms))?;
-        Ok(pages::environments(&all)?)
+        Ok(pages::environments(&all, &visitor.shown())?)
     });
     Ok(html_of(html.await?))
 }
 
 async fn environment(
     State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
     name: Named,
     asked: Asked<Nothing>,
 ) -> Page {
@@ -245,7 +267,9 @@ async fn environment(
         let name = name.clone();
         move |store, _| {
             let board = store.read(|session| Board::of(session, &name, now_ms))?;
-            Ok(board.map(|board| pages::board(&board)).transpose()?)
+            Ok(board
+                .map(|board| pages::board(&board, &visitor.shown()))
+                .transpose()?)
         }
     });
     match html.await? {
@@ -260,7 +284,11 @@ async fn environment(
     }
 }
 
-async fn decisions(State(shared): State<Arc<Shared>>, asked: Asked<DecisionsQuestion>) -> Page {
+async fn decisions(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    asked: Asked<DecisionsQuestion>,
+) -> Page {
     let Params(DecisionsQuestion { before }) = asked?;
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
@@ -277,7 +305,39 @@ async fn decisions(State(shared): State<Arc<Shared>>, asked: Asked<DecisionsQues
             before,
             read_at: time::rfc3339(now_ms),
         };
-        Ok(pages::decisions(&list)?)
+        Ok(pages::decisions(&list, &visitor.shown())?)
+    });
+    Ok(html_of(html.await?))
+}
+
+async fn access(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    asked: Asked<DecisionsQuestion>,
+) -> Page {
+    let Params(DecisionsQuestion { before }) = asked?;
+    if !visitor.may(Scope::Admin) {
+        let text = "Who did what is for tokens of scope `admin`.";
+        return Err(Wrong::new(StatusCode::FORBIDDEN, text));
+    }
+    let now_ms = time::now_ms();
+    let html = shared.look(move |store, _| {
+        let below = before.unwrap_or(i64::MAX);
+        let at_most = u32::try_from(DECISIONS_SHOWN + 1).unwrap_or(u32::MAX);
+        let (tokens, mut log) = store.read(|session| {
+            Ok::<_, StoreError>((session.tokens()?, session.access_log(below, at_most)?))
+        })?;
+        let is_more = log.len() > DECISIONS_SHOWN;
+        log.truncate(DECISIONS_SHOWN);
+        let next = log.last().filter(|_| is_more).map(|last| last.id);
+        let read_at = time::rfc3339(now_ms);
+        Ok(pages::access(
+            &tokens,
+            &log,
+            (before, next),
+            (now_ms, &read_at),
+            &visitor.shown(),
+        )?)
     });
     Ok(html_of(html.await?))
 }

@@ -57,6 +57,24 @@ pub(super) enum Answers {
     Unavailable(ErrorAnswer),
 }
 
+/// What a call may answer besides that needs a token.
+#[derive(utoipa::IntoResponses)]
+#[expect(
+    dead_code,
+    reason = "a description: problems are answered as `Problem`"
+)]
+pub(super) enum Guarded {
+    /// There is no token, or one that does not hold.
+    #[response(status = 401)]
+    NoToken(ErrorAnswer),
+    /// The token is for something else.
+    #[response(status = 403)]
+    OtherScope(ErrorAnswer),
+    /// Too many tokens that do not hold came from this network.
+    #[response(status = 429)]
+    TooMany(ErrorAnswer),
+}
+
 /// The parameters of one question.
 pub(super) trait Question: DeserializeOwned {
     /// Their names: a question with another one is refused, because what is misspelled would count as left out.

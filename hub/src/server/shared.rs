@@ -4,21 +4,25 @@
 //! neither for one another nor for the writer, and whether the store answers is never asked through a
 //! connection that a query uses.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use outhaul_access::{Attempts, MAX_FAILED};
 use outhaul_kit::durable;
 use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
 use super::counters::Counters;
 use super::lanes::Lane;
+use super::problem::Problem;
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::{IngestRefusal, NETWORK, Store};
+use crate::store::{AccessEntry, IngestRefusal, NETWORK, Store};
 use crate::time;
 use crate::view::{FleetView, Reading};
 
@@ -48,6 +52,12 @@ pub(super) struct Shared {
     pub(super) reports: Arc<Lane>,
     pub(super) requests: Arc<Lane>,
     pub(super) bundles: Arc<Lane>,
+    pub(super) forms: Arc<Lane>,
+    /// Whether anybody may read.
+    pub(super) open_reading: bool,
+    /// Whether browsers come over TLS.
+    pub(super) is_tls: bool,
+    attempts: Mutex<Attempts>,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
@@ -87,7 +97,12 @@ impl Pool {
 }
 
 impl Shared {
-    pub(super) fn new(hub: Hub, state: &Path) -> Result<Self, HubError> {
+    pub(super) fn new(
+        hub: Hub,
+        state: &Path,
+        open_reading: bool,
+        is_tls: bool,
+    ) -> Result<Self, HubError> {
         Ok(Self {
             readers: Pool::open(state, READERS)?,
             checkers: Pool::open(state, CHECKERS)?,
@@ -97,6 +112,10 @@ impl Shared {
             reports: Lane::new(64, 256 * 1024 * 1024),
             requests: Lane::new(32, 4 * 1024 * 1024),
             bundles: Lane::new(4, 160 * 1024 * 1024),
+            forms: Lane::new(32, 512 * 1024),
+            open_reading,
+            is_tls,
+            attempts: Mutex::default(),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),
@@ -250,6 +269,33 @@ impl Shared {
             shown(reading.view(fleet, now_ms))
         })
         .await
+    }
+
+    /// Whether a network may show one more token.
+    ///
+    /// # Errors
+    /// [`Problem`] with how long it has to wait, where it failed too often.
+    pub(super) fn may_try(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
+        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.may_try(network, now_ms).map_err(|wait_ms| {
+            let seconds = wait_ms.div_euclid(1000) + 1;
+            let text = format!(
+                "{MAX_FAILED} tokens that do not hold came from your network lately: try again in {seconds} seconds"
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
+        })
+    }
+
+    /// Remembers that a network showed a token that does not hold.
+    pub(super) fn failed(&self, network: IpAddr, now_ms: i64) {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.failed(network, now_ms);
+    }
+
+    /// Puts the use of a right on record.
+    pub(super) async fn record(self: &Arc<Self>, entry: AccessEntry) -> Result<(), HubError> {
+        self.change(move |hub| Ok(hub.store.write(|session| session.add_access(&entry))?))
+            .await
     }
 
     /// Records a refusal, as long as there are few of them: untrusted parties must not keep the store busy.

@@ -55,7 +55,7 @@ fn answer(address: SocketAddr, path: &str) -> (String, String) {
 fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(folder.path());
-    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub")).unwrap());
+    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -105,7 +105,7 @@ fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
 fn liveness_is_answered_over_http_while_every_query_is_slow() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(folder.path());
-    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub")).unwrap());
+    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -5,9 +5,9 @@
 //! both databases: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
 //! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
 
+mod access_log;
 mod acts;
 mod audit;
-mod callers;
 mod conflicts;
 mod copies;
 mod current;
@@ -32,12 +32,13 @@ mod sets;
 mod sites;
 mod soak;
 mod timeline;
+mod tokens;
 mod transfer;
 
 use db::{Connection, OptionalExtension as _, params};
 
+pub use access_log::AccessEntry;
 pub use audit::ChainedDecision;
-pub use callers::Caller;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;
 pub use current::{SiteFilter, SitePage};
@@ -63,6 +64,7 @@ pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
+pub use tokens::Token;
 
 /// The database's name in the state folder.
 pub const FILE_NAME: &str = "hub.db";

@@ -24,6 +24,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_conflicts_and_restores.sql"),
     include_str!("migrations/0014_kalypso.sql"),
     include_str!("migrations/0015_assignment_sets.sql"),
+    include_str!("migrations/0016_access.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.

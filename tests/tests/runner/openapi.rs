@@ -22,11 +22,17 @@ fn schemathesis_finds_no_answer_that_the_document_does_not_describe() {
     fixture.bundle("dev");
     fixture.agent("edge-1", 0, &["import", "stick"]);
     fixture.home("edge-1");
-    let hub = fixture.serve();
+    let made = [
+        "--state", "hub", "token", "create", "asks", "--scope", "read", "--output", "json",
+    ];
+    let made = outhaul_tests::result(&fixture.run("outhaul-hub", 0, &made).stdout);
+    let token = made["token"].as_str().unwrap();
+    let hub = fixture.serve_closed();
     let mut schemathesis = Command::new("schemathesis");
     schemathesis
         .current_dir(fixture.path("."))
         .args(["run", &format!("{}api/v1/openapi.json", hub.url)])
+        .args(["--header", &format!("Authorization: Bearer {token}")])
         .args([
             "--max-examples",
             "50",

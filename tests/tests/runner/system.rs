@@ -239,9 +239,19 @@ impl SystemFixture {
         self.serve_with(self.command(&program("outhaul-hub").unwrap()))
     }
 
+    /// The hub, answering whoever has a token.
+    pub fn serve_closed(&self) -> Hub {
+        self.started(self.command(&program("outhaul-hub").unwrap()), &[])
+    }
+
     /// The same by a command that starts the hub in some other way.
-    pub fn serve_with(&self, mut command: Command) -> Hub {
+    pub fn serve_with(&self, command: Command) -> Hub {
+        self.started(command, &["--open-reading"])
+    }
+
+    fn started(&self, mut command: Command, more: &[&str]) -> Hub {
         command.args(["--state", "hub", "serve", "--listen", "127.0.0.1:0"]);
+        command.args(more);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -447,6 +447,23 @@ const RULES: &[Rule] = &[
         why: "the gate's decision is a function of what it is given",
     },
     Rule {
+        member: "outhaul-access",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-kit",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what a token allows is a function of what it is given",
+    },
+    Rule {
         member: "outhaul-store",
         never: &[
             &CENTRE,

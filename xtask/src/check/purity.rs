@@ -29,6 +29,7 @@ const PURE: &[&str] = &[
     "bundler/ship/src/guard",
     "bundler/ship/src/isolation",
     "bundler/ship/src/plan",
+    "hub/access/src",
     "hub/gate/src/rules",
     "hub/gate/src/standing",
     "signer/src/trust",

@@ -3,7 +3,7 @@
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 
 use super::super::tests::{NOW, main_of, varied_store};
-use super::{DecisionList, board, decisions, environments, problem, site, sites};
+use super::{DecisionList, Shown, board, decisions, environments, problem, site, sites};
 use crate::fake::{FLEET, NEW, OLD, Site};
 use crate::gate::GateRules;
 use crate::gate::record::{Asked, Known, keep};
@@ -121,19 +121,19 @@ fn all(store: &mut Store) -> Vec<String> {
         .collect();
     let mut pages = Vec::new();
     for name in names {
-        pages.push(site(&site_view(store, &name, None).unwrap()).unwrap());
+        pages.push(site(&site_view(store, &name, None).unwrap(), &Shown::default()).unwrap());
     }
-    pages.push(sites(&list(store, Wanted::default())).unwrap());
+    pages.push(sites(&list(store, Wanted::default()), &Shown::default()).unwrap());
     for name in ["dev", "stage"] {
         if let Some(view) = board_of(store, name) {
-            pages.push(board(&view).unwrap());
+            pages.push(board(&view, &Shown::default()).unwrap());
         }
     }
     let view = store
         .read(|session| Environments::take(session, NOW))
         .unwrap();
-    pages.push(environments(&view).unwrap());
-    pages.push(decisions(&decision_list(store)).unwrap());
+    pages.push(environments(&view, &Shown::default()).unwrap());
+    pages.push(decisions(&decision_list(store), &Shown::default()).unwrap());
     pages
 }
 
@@ -159,7 +159,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
     // Keys are new in each run.
     let keys = vec![("[0-9a-f]{64}", "[key]")];
     insta::with_settings!({ filters => keys.clone() }, {
-        insta::assert_snapshot!("site", main_of(&site(&view).unwrap()));
+        insta::assert_snapshot!("site", main_of(&site(&view, &Shown::default()).unwrap()));
     });
     let gaps: Vec<_> = view
         .timeline
@@ -174,7 +174,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
     assert_eq!(gaps, [(3, 3, false), (2, 2, true)]);
     let never = site_view(&mut store, "drone-silent", None).unwrap();
     insta::with_settings!({ filters => keys }, {
-        insta::assert_snapshot!("site-never", main_of(&site(&never).unwrap()));
+        insta::assert_snapshot!("site-never", main_of(&site(&never, &Shown::default()).unwrap()));
     });
     assert!(site_view(&mut store, "drone", None).is_none());
 }
@@ -183,7 +183,10 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
 fn each_environment_shows_what_its_gate_decides_and_looking_records_nothing() {
     let mut store = with_steps();
     let view = board_of(&mut store, "dev").unwrap();
-    insta::assert_snapshot!("environment", main_of(&board(&view).unwrap()));
+    insta::assert_snapshot!(
+        "environment",
+        main_of(&board(&view, &Shown::default()).unwrap())
+    );
     let all = store
         .read(|session| Environments::take(session, NOW))
         .unwrap();
@@ -193,7 +196,10 @@ fn each_environment_shows_what_its_gate_decides_and_looking_records_nothing() {
         .map(|board| board.environment.as_str())
         .collect();
     assert_eq!(order, ["dev", "stage"]);
-    insta::assert_snapshot!("environments", main_of(&environments(&all).unwrap()));
+    insta::assert_snapshot!(
+        "environments",
+        main_of(&environments(&all, &Shown::default()).unwrap())
+    );
     assert!(decision_list(&mut store).rows.is_empty());
     assert!(board_of(&mut store, "de").is_none());
     // The same as the API answers.
@@ -217,7 +223,7 @@ fn decisions_come_with_the_digests_of_their_chain() {
     record(&mut store, NEW, "command line");
     let list = decision_list(&mut store);
     assert_eq!(list.rows.len(), 2);
-    let html = main_of(&decisions(&list).unwrap());
+    let html = main_of(&decisions(&list, &Shown::default()).unwrap());
     for row in &list.rows {
         assert!(row.digest.starts_with("sha256:"), "{row:?}");
         assert!(html.contains(&row.digest), "{html}");
@@ -260,7 +266,7 @@ fn sites_are_found_by_name_environment_type_and_state() {
         ..Wanted::default()
     };
     assert_eq!(found(after), ["drone-stale", "shop-1"]);
-    let html = sites(&list(&mut store, q("drone"))).unwrap();
+    let html = sites(&list(&mut store, q("drone")), &Shown::default()).unwrap();
     insta::assert_snapshot!("sites", main_of(&html));
 }
 
@@ -353,7 +359,7 @@ fn attacked_with(attack: &str) -> Vec<String> {
         after: text(),
         ..Wanted::default()
     };
-    pages.push(sites(&list(&mut store, wanted)).unwrap());
+    pages.push(sites(&list(&mut store, wanted), &Shown::default()).unwrap());
     pages.push(problem("Not found", attack, "").unwrap());
     // It is there, as text: what was tried shows.
     let words = attack.trim_start_matches(['<', '"', '\'', ' ']);

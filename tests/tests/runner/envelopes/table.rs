@@ -336,6 +336,23 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state nowhere",
     ),
     case(
+        "outhaul-hub hold",
+        "--environment dev --reason smoke --by ann --state hub",
+        "--environment dev --reason smoke --by ann --state nowhere",
+    ),
+    case(
+        "outhaul-hub token create",
+        "ann --scope read --state hub",
+        "ann --scope read --state nowhere",
+    ),
+    case("outhaul-hub token list", "--state hub", "--state nowhere"),
+    case(
+        "outhaul-hub token revoke",
+        "ann --state hub",
+        "ann --state hub",
+    ),
+    case("outhaul-hub audit access", "--state hub", "--state nowhere"),
+    case(
         "outhaul-hub defer",
         "--site edge-1 --until 14d --reason sea --by ann --state hub",
         "--site nobody --until 14d --reason sea --by ann --state hub",

@@ -1,0 +1,134 @@
+//! What people decide about gates, checked before it goes on record: by the command line and by the page, in one way.
+//!
+//! What comes in: who decides what, why, and until when. What goes out: one entry more on record, or why not. Nothing on
+//! record is changed. Whether whoever decides may do so is asked before.
+
+use crate::error::HubError;
+use crate::gate;
+use crate::gate::record::known_environment;
+use crate::store::{Act, ActKind, Session};
+use crate::time::{self, DAY_MS};
+
+/// Nothing is let be for longer; whoever needs longer should revoke the site.
+const LONGEST_MS: i64 = 366 * DAY_MS;
+
+/// Puts an approval, hold, waiver, deferral or withdrawal on record; returns its number, and what should be known of it.
+///
+/// # Errors
+/// [`HubError::Usage`] when it is about something that is not there; nothing was changed.
+pub fn record(session: &Session<'_>, act: &Act) -> Result<(i64, Option<String>), HubError> {
+    let note = check(session, act)?;
+    Ok((session.add_act(act)?, note))
+}
+
+/// Whether what it is about is there.
+///
+/// # Errors
+/// [`HubError::Usage`] when it is not.
+pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubError> {
+    match act.kind {
+        ActKind::Approve | ActKind::Hold => {
+            let environment = act.environment.as_deref().unwrap_or_default();
+            if !session.environments()?.is_empty() {
+                known_environment(session, environment)
+                    .map_err(|error| usage(error.to_string(), error.help()))?;
+            }
+            let Some(commit) = act.commit.as_deref() else {
+                return Ok(None);
+            };
+            let bundles = session.bundles()?;
+            let is_of = |b: &crate::store::DesiredBundle| {
+                b.environment == environment && b.base_commit == commit
+            };
+            // Bundles come by sticks: in any order.
+            let unknown = || {
+                let short = gate::short(commit);
+                format!("this hub has no bundle of `{environment}` from base {short} yet")
+            };
+            Ok((!bundles.iter().any(is_of)).then(unknown))
+        }
+        ActKind::Waive | ActKind::Defer => {
+            let site = act.site.as_deref().unwrap_or_default();
+            if session.site(site)?.is_none() {
+                let problem = format!("no site `{site}` is registered");
+                return Err(usage(problem, "`outhaul-hub sites` lists them"));
+            }
+            Ok(None)
+        }
+        ActKind::Withdraw => withdrawable(session, act.withdraws.unwrap_or_default()),
+        ActKind::Choose => Err(usage(
+            "a choice between machines is not made here".to_owned(),
+            "`outhaul-hub choose` makes one",
+        )),
+    }
+}
+
+fn withdrawable(session: &Session<'_>, id: i64) -> Result<Option<String>, HubError> {
+    let problem = match session.act(id)? {
+        None => format!("there is no approval, hold, waiver or deferral {id}"),
+        Some((found, _)) if found.kind == ActKind::Withdraw => {
+            format!("{id} is a withdrawal, which stays")
+        }
+        Some((found, _)) if found.kind == ActKind::Choose => {
+            format!("{id} is a choice between machines: another choice replaces it")
+        }
+        Some((_, true)) => format!("{id} was withdrawn before"),
+        Some((_, false)) => return Ok(None),
+    };
+    Err(usage(
+        problem,
+        "`outhaul-hub approvals` lists them; nothing was changed",
+    ))
+}
+
+/// The time at which `what` ends, as somebody wrote it.
+///
+/// # Errors
+/// [`HubError::Usage`] when it is not a time, past, or too far away.
+pub fn until(text: &str, what: &str, now_ms: i64) -> Result<i64, HubError> {
+    let until_ms = time::parse(text, now_ms)
+        .map_err(|problem| usage(problem, &format!("name the time at which {what} ends")))?;
+    if until_ms <= now_ms || until_ms - now_ms > LONGEST_MS {
+        return Err(usage(
+            format!("{what} cannot end {}", time::rfc3339(until_ms)),
+            "choose a date in the future, within 366 days",
+        ));
+    }
+    Ok(until_ms)
+}
+
+/// What was decided, without who and why.
+pub fn sentence(act: &Act) -> String {
+    let until = act
+        .until_ms
+        .map_or_else(String::new, |ms| format!(" until {}", time::rfc3339(ms)));
+    let site = act.site.as_deref().unwrap_or_default();
+    let environment = act.environment.as_deref().unwrap_or_default();
+    match act.kind {
+        ActKind::Approve => format!(
+            "base {} of `{environment}` is approved{until}",
+            gate::short(act.commit.as_deref().unwrap_or_default())
+        ),
+        ActKind::Choose => format!(
+            "the machine of report {} is site `{site}`",
+            gate::short(act.chosen.as_deref().unwrap_or_default())
+        ),
+        ActKind::Defer => format!("site `{site}` is deferred{until}"),
+        ActKind::Hold => match &act.commit {
+            Some(commit) => format!(
+                "promotions of base {} from `{environment}` are held{until}",
+                gate::short(commit)
+            ),
+            None => format!("promotions from `{environment}` are held{until}"),
+        },
+        ActKind::Waive => format!("site `{site}` is waived{until}"),
+        ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
+    }
+}
+
+pub(crate) fn usage(problem: String, help: &str) -> HubError {
+    HubError::Usage {
+        problem,
+        help: help.to_owned(),
+    }
+}

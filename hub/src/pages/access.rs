@@ -1,0 +1,88 @@
+//! The pages about rights: the login, what is to be decided, and who did what.
+//!
+//! What comes in: views, and what somebody wrote into a form before. What goes out: HTML as [`super`] makes it. A secret is
+//! never put into a page but the token of its forms, which is worth nothing without the cookie.
+
+use minijinja::context;
+use minijinja::value::Serde;
+
+use super::{Shown, page};
+use crate::store::{AccessEntry, Token};
+use crate::view::ActView;
+
+/// The login.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn login(
+    next: &str,
+    form: &str,
+    problem: Option<&str>,
+    read_at: &str,
+) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("login.html"),
+        context! {
+            here => "/login",
+            read_at => read_at,
+            next => next,
+            form => form,
+            problem => Serde(problem),
+        },
+        &Shown::default(),
+    )
+}
+
+/// What somebody wrote before the page is shown again.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct ActForm {
+    /// Why.
+    pub reason: String,
+    /// Until when.
+    pub until: String,
+    /// Why it was not recorded.
+    pub problem: Option<String>,
+}
+
+/// What is to be decided, and what it concerns.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn act(view: &ActView, fields: &ActForm, visitor: &Shown) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("act.html"),
+        context! {
+            here => "",
+            read_at => Serde(&view.read_at),
+            view => Serde(view),
+            fields => Serde(fields),
+        },
+        visitor,
+    )
+}
+
+/// Who may do what, and who did what.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn access(
+    tokens: &[Token],
+    log: &[AccessEntry],
+    (before, next): (Option<i64>, Option<i64>),
+    (now_ms, read_at): (i64, &str),
+    visitor: &Shown,
+) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("access.html"),
+        context! {
+            here => "/access",
+            read_at => read_at,
+            now_ms => now_ms,
+            tokens => Serde(tokens),
+            log => Serde(log),
+            before => Serde(before),
+            next => Serde(next),
+        },
+        visitor,
+    )
+}

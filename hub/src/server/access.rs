@@ -1,0 +1,263 @@
+//! Who asks, and what they may: every request passes here before anything answers it.
+//!
+//! What comes in: a request with a token, with the cookie of a session, or with neither. What goes out: the answer of
+//! whoever is to answer, or a refusal. What is not listed as open needs a login to be read, so that a new page is closed
+//! until somebody opens it. Each answer leaves with headers that let a browser run and frame nothing.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use outhaul_access::{Scope, Scopes, SessionSecret, cookie};
+use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::{escaped, path};
+use outhaul_listen::Peer;
+
+use super::problem::Problem;
+use super::shared::Shared;
+use crate::error::HubError;
+use crate::pages::Shown;
+use crate::store::{AccessEntry, Token};
+use crate::time;
+
+/// The cookie of a session.
+pub(super) const SESSION: &str = "outhaul_session";
+/// Longest address that one comes back to after the login, in bytes.
+const LONGEST_ADDRESS: usize = 2_000;
+
+/// Whoever asks.
+#[derive(Debug, Clone)]
+pub(super) struct Visitor {
+    /// The name of their token; `None` for anybody.
+    pub(super) name: Option<String>,
+    /// What they may.
+    scopes: Scopes,
+    /// The secret of their session, where they came with one.
+    pub(super) secret: Option<SessionSecret>,
+    /// The network that they come from.
+    peer: String,
+}
+
+impl Visitor {
+    /// Anybody, of this network.
+    pub(super) fn stranger(peer: String) -> Self {
+        Self {
+            name: None,
+            scopes: Scopes::default(),
+            secret: None,
+            peer,
+        }
+    }
+
+    /// Whether they may do what needs `scope`.
+    pub(super) fn may(&self, scope: Scope) -> bool {
+        self.scopes.allow(scope)
+    }
+
+    /// What a page says of them.
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            name: self.name.clone(),
+            form: self.secret.as_ref().map(SessionSecret::form_token),
+            may_approve: self.may(Scope::Approve) && self.secret.is_some(),
+            is_admin: self.may(Scope::Admin),
+        }
+    }
+
+    /// The record of what they did, or tried.
+    pub(super) fn entry(&self, action: &str, detail: String, allowed: bool) -> AccessEntry {
+        let how = match &self.secret {
+            Some(_) => "page",
+            None => "token",
+        };
+        AccessEntry {
+            id: 0,
+            at_ms: time::now_ms(),
+            who: self.name.clone().unwrap_or_default(),
+            how: how.to_owned(),
+            peer: self.peer.clone(),
+            action: action.to_owned(),
+            detail,
+            allowed,
+        }
+    }
+}
+
+/// What answers without a login: whether the hub works, how it is asked, what only takes in what is signed, and the login.
+fn is_open(method: &Method, at: &str) -> bool {
+    match *method {
+        Method::POST => [path::REPORTS, path::BUNDLES, path::REQUESTS, "/login"].contains(&at),
+        _ => ["/healthz", path::OPENAPI, "/login"].contains(&at),
+    }
+}
+
+/// Whether a person sees the answer: what programs ask is answered in JSON.
+fn is_page(at: &str) -> bool {
+    !at.starts_with("/api/") && at != "/metrics"
+}
+
+/// Lets through who may.
+pub(super) async fn guard(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let at = request.uri().path().to_owned();
+    let answer = if is_open(request.method(), &at) {
+        next.run(request).await
+    } else {
+        match visitor(&shared, peer, request.headers()).await {
+            Err(problem) => problem.into_response(),
+            Ok(visitor) if visitor.may(Scope::Read) => {
+                request.extensions_mut().insert(visitor);
+                next.run(request).await
+            }
+            Ok(visitor) => {
+                let wanted = wanted(&request);
+                refused(&shared, &visitor, &at, &wanted).await
+            }
+        }
+    };
+    with_headers(answer, shared.is_tls)
+}
+
+/// Who asks: by a token, by a session, or anybody.
+async fn visitor(
+    shared: &Arc<Shared>,
+    peer: Peer,
+    headers: &HeaderMap,
+) -> Result<Visitor, Problem> {
+    let now_ms = time::now_ms();
+    let network = peer.network();
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let text = value.to_str().unwrap_or_default();
+        let token = text.strip_prefix("Bearer ").unwrap_or_default();
+        if let Some(found) = token_of(shared, token, now_ms).await? {
+            return Ok(of_token(&found, None, network.to_string()));
+        }
+        // A token that holds is never kept out by those that do not.
+        shared.may_try(network, now_ms)?;
+        shared.failed(network, now_ms);
+        let text = "this token is not known, has expired, or was revoked; `outhaul-hub token create` makes one";
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, text));
+    }
+    let secret = cookie_of(headers, SESSION);
+    if let Some(secret) = secret {
+        let digest = secret.digest();
+        let found = shared
+            .look(move |store, _| {
+                Ok(store.read(|session| session.token_of_session(&digest, now_ms))?)
+            })
+            .await?;
+        if let Some(found) = found {
+            return Ok(of_token(&found, Some(secret), network.to_string()));
+        }
+    }
+    Ok(Visitor {
+        name: None,
+        scopes: match shared.open_reading {
+            true => Scopes::of([Scope::Read]),
+            false => Scopes::default(),
+        },
+        secret: None,
+        peer: network.to_string(),
+    })
+}
+
+/// The token of this text, if it holds. Its digest is looked up, so that no comparison of the token itself can be timed.
+pub(super) async fn token_of(
+    shared: &Arc<Shared>,
+    token: &str,
+    now_ms: i64,
+) -> Result<Option<Token>, HubError> {
+    let digest = Digest::of(token.trim().as_bytes()).hex();
+    let find = move |store: &mut crate::store::Store, _: &str| {
+        Ok(store.read(|session| session.token(&digest, now_ms))?)
+    };
+    shared.look(find).await
+}
+
+pub(super) fn of_token(token: &Token, secret: Option<SessionSecret>, peer: String) -> Visitor {
+    Visitor {
+        name: Some(token.name.clone()),
+        // Scopes of a newer program allow nothing here.
+        scopes: token.scopes.parse().unwrap_or_default(),
+        secret,
+        peer,
+    }
+}
+
+/// The secret in a cookie of this name.
+pub(super) fn cookie_of(headers: &HeaderMap, name: &str) -> Option<SessionSecret> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .find_map(|value| SessionSecret::from_cookie(cookie(value, name)?))
+}
+
+/// The address that one comes back to after the login.
+fn wanted(request: &Request) -> String {
+    let uri = request.uri();
+    let wanted = uri.path_and_query().map_or("/", |it| it.as_str());
+    match request.method() == Method::GET && wanted.len() <= LONGEST_ADDRESS {
+        true => wanted.to_owned(),
+        false => "/".to_owned(),
+    }
+}
+
+/// The answer to who may not read: a page leads to the login, a program learns what to send.
+async fn refused(shared: &Arc<Shared>, visitor: &Visitor, at: &str, wanted: &str) -> Response {
+    if visitor.name.is_some() {
+        let entry = visitor.entry("read", at.chars().take(200).collect(), false);
+        if let Err(problem) = shared.record(entry).await {
+            return Problem::from(problem).into_response();
+        }
+        let text = "this token may not read: its scopes are for something else; `outhaul-hub token list` shows them";
+        return Problem::new(StatusCode::FORBIDDEN, text).into_response();
+    }
+    if is_page(at) {
+        let to = format!("/login?next={}", escaped(wanted));
+        return (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
+    }
+    let text = "reading this hub needs a token: send `Authorization: Bearer TOKEN` (for `outhaul`: the file that \
+                `$OUTHAUL_HUB_TOKEN_FILE` names); `outhaul-hub token create NAME --scope read` on the hub's machine makes one";
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (
+        challenge,
+        Problem::new(StatusCode::UNAUTHORIZED, text).into_response(),
+    )
+        .into_response()
+}
+
+/// The headers of every answer, where it has none of its own.
+fn with_headers(mut answer: Response, is_tls: bool) -> Response {
+    let all: [(HeaderName, &str); 6] = [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    let headers = answer.headers_mut();
+    for (name, value) in all {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    if is_tls {
+        let year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, year);
+    }
+    answer
+}

@@ -1,0 +1,214 @@
+//! The login of a browser, and its end.
+//!
+//! What comes in: a token, in a form that this hub made. What goes out: the cookie of a session, which no script of any page
+//! can read and which no other site's page makes the browser send. Who fails often waits. Both ways it is on record.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use outhaul_access::{Scope, SessionSecret};
+use outhaul_bundle::Digest;
+use outhaul_listen::Peer;
+use serde::Deserialize;
+
+use super::access::{self, SESSION, Visitor, cookie_of, of_token};
+use super::forms::Fields;
+use super::pages::{Asked, Page, Wrong, html_of};
+use super::problem::{Params, Question};
+use super::shared::Shared;
+use crate::error::HubError;
+use crate::pages;
+use crate::state::StateError;
+use crate::time;
+
+/// The cookie of a login that has not happened yet: what ties its form to this browser.
+const LOGIN: &str = "outhaul_login";
+/// How long a session lasts, whatever is done in it, in milliseconds.
+const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
+/// How long the form of the login holds, in seconds.
+const FORM_SECONDS: i64 = 60 * 60;
+
+pub(super) fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/login", get(form).post(login))
+        .route("/logout", post(logout))
+}
+
+/// Where to go after the login.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LoginQuestion {
+    next: String,
+}
+
+impl Question for LoginQuestion {
+    const NAMES: &[&str] = &["next"];
+}
+
+async fn form(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    asked: Asked<LoginQuestion>,
+) -> Page {
+    let Params(LoginQuestion { next }) = asked?;
+    shown(&shared, &headers, &next, None)
+}
+
+/// The page with the form.
+fn shown(shared: &Shared, headers: &HeaderMap, next: &str, problem: Option<&str>) -> Page {
+    let secret = match cookie_of(headers, LOGIN) {
+        Some(secret) => secret,
+        None => new_secret()?,
+    };
+    let now = time::rfc3339(time::now_ms());
+    let html = pages::login(own(next), &secret.form_token(), problem, &now);
+    let mut answer = html_of(html.map_err(HubError::from)?);
+    let kept = cookie(LOGIN, secret.cookie(), FORM_SECONDS, shared.is_tls);
+    answer.headers_mut().append(header::SET_COOKIE, kept);
+    if problem.is_some() {
+        *answer.status_mut() = StatusCode::FORBIDDEN;
+    }
+    Ok(answer)
+}
+
+async fn login(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    body: Body,
+) -> Page {
+    let now_ms = time::now_ms();
+    let network = peer.network();
+    shared.may_try(network, now_ms)?;
+    let made_by = cookie_of(&headers, LOGIN);
+    let fields = Fields::read(&shared, peer, &headers, body, made_by.as_ref()).await?;
+    let (token, next) = (fields.text("token").to_owned(), fields.text("next"));
+    let found = access::token_of(&shared, &token, now_ms).await?;
+    let secret = new_secret()?;
+    let Some(found) = found else {
+        shared.failed(network, now_ms);
+        let stranger = Visitor::stranger(network.to_string());
+        let detail = "a token that is not known, has expired, or was revoked".to_owned();
+        shared
+            .record(stranger.entry("login", detail, false))
+            .await?;
+        let problem = "This token is not known, has expired, or was revoked.";
+        return shown(&shared, &headers, next, Some(problem));
+    };
+    let visitor = of_token(&found, Some(secret.clone()), network.to_string());
+    if !visitor.may(Scope::Read) {
+        let entry = visitor.entry("login", format!("scopes {}", found.scopes), false);
+        shared.record(entry).await?;
+        let problem = "This token is for programs: it may not read.";
+        return shown(&shared, &headers, next, Some(problem));
+    }
+    let entry = visitor.entry("login", format!("scopes {}", found.scopes), true);
+    let (session, of) = (secret.digest(), Digest::of(token.as_bytes()).hex());
+    let ends_ms = found
+        .expires_ms
+        .unwrap_or(i64::MAX)
+        .min(now_ms + SESSION_MS);
+    shared
+        .change(move |hub| {
+            Ok(hub.store.write(|store| {
+                store.add_access(&entry)?;
+                store.begin_session(&session, &of, (now_ms, ends_ms))
+            })?)
+        })
+        .await?;
+    let seconds = (ends_ms - now_ms) / 1000;
+    Ok(away(
+        own(next),
+        &[
+            cookie(SESSION, secret.cookie(), seconds, shared.is_tls),
+            cookie(LOGIN, "", 0, shared.is_tls),
+        ],
+    ))
+}
+
+async fn logout(
+    State(shared): State<Arc<Shared>>,
+    Extension(peer): Extension<Peer>,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+    body: Body,
+) -> Page {
+    Fields::read(&shared, peer, &headers, body, visitor.secret.as_ref()).await?;
+    let entry = visitor.entry("logout", String::new(), true);
+    let session = visitor.secret.map(|secret| secret.digest());
+    shared
+        .change(move |hub| {
+            Ok(hub.store.write(|store| {
+                store.add_access(&entry)?;
+                session.map_or(Ok(()), |session| store.end_session(&session))
+            })?)
+        })
+        .await?;
+    Ok(away("/login", &[cookie(SESSION, "", 0, shared.is_tls)]))
+}
+
+/// An address of this hub, whatever was asked for: a login leads nowhere else.
+fn own(next: &str) -> &str {
+    let is_own = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.starts_with("/login")
+        && !next
+            .chars()
+            .any(|letter| letter == '\\' || letter.is_control() || !letter.is_ascii());
+    if is_own { next } else { "/" }
+}
+
+fn new_secret() -> Result<SessionSecret, Wrong> {
+    let mut bytes = [0; 32];
+    outhaul_signer::key::random(&mut bytes)
+        .map_err(|error| HubError::from(StateError::from(error)))?;
+    Ok(SessionSecret::of(bytes))
+}
+
+/// A cookie that no script reads and no other site's page makes a browser send.
+fn cookie(name: &str, value: &str, seconds: i64, is_tls: bool) -> header::HeaderValue {
+    let secure = if is_tls { "; Secure" } else { "" };
+    let text =
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    // Names and values are of letters and digits.
+    header::HeaderValue::try_from(text).unwrap_or(header::HeaderValue::from_static(""))
+}
+
+/// The answer to a form that was done: another page, so that a reload repeats nothing.
+pub(super) fn away(to: &str, cookies: &[header::HeaderValue]) -> Response {
+    let mut answer = (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response();
+    for cookie in cookies {
+        answer
+            .headers_mut()
+            .append(header::SET_COOKIE, cookie.clone());
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_to_this_hub_only() {
+        for here in ["/", "/sites?q=a&state=ok", "/environments/dev"] {
+            assert_eq!(own(here), here);
+        }
+        for elsewhere in [
+            "",
+            "https://evil.example/",
+            "//evil.example",
+            "/\\evil.example",
+            "/a\r\nSet-Cookie: x=y",
+            "/login?next=/login",
+            "evil",
+        ] {
+            assert_eq!(own(elsewhere), "/", "{elsewhere}");
+        }
+    }
+}

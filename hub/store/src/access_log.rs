@@ -1,0 +1,91 @@
+//! Who did what with which right, and who was refused.
+//!
+//! What comes in: one entry for each use of a right. What goes out: the same, the newest first. Entries are never changed;
+//! of refusals, which strangers can cause, the newest are kept.
+
+use serde::Serialize;
+
+use super::db::{DbError, Row, params};
+use super::{Session, StoreError};
+
+/// Refusals that are kept.
+const MAX_REFUSED: i64 = 10_000;
+
+/// One use of a right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AccessEntry {
+    /// Its number.
+    pub id: i64,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// The name of the token, or of who used the command line; empty for a stranger.
+    pub who: String,
+    /// `token`, `page` or `command line`.
+    pub how: String,
+    /// The network from which it came; empty for the command line.
+    pub peer: String,
+    /// What was done, such as `login`, `approve`, `token create`.
+    pub action: String,
+    /// To what.
+    pub detail: String,
+    /// Whether it was allowed.
+    pub allowed: bool,
+}
+
+const COLUMNS: &str = "id, at_ms, who, how, peer, action, detail, allowed";
+
+impl Session<'_> {
+    /// Puts an entry on record; its number is given here.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn add_access(&self, entry: &AccessEntry) -> Result<(), StoreError> {
+        let id = self.next_id("access_log")?;
+        let text =
+            format!("INSERT INTO access_log ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+        self.db.execute(
+            &text,
+            params![
+                id,
+                entry.at_ms,
+                entry.who,
+                entry.how,
+                entry.peer,
+                entry.action,
+                entry.detail,
+                i64::from(entry.allowed)
+            ],
+        )?;
+        if !entry.allowed {
+            let text = "DELETE FROM access_log WHERE allowed = 0 AND id <=
+                 (SELECT id FROM access_log WHERE allowed = 0 ORDER BY id DESC LIMIT 1 OFFSET $1)";
+            self.db.execute(text, params![MAX_REFUSED])?;
+        }
+        Ok(())
+    }
+
+    /// Entries below the number `before`, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn access_log(&self, before: i64, at_most: u32) -> Result<Vec<AccessEntry>, StoreError> {
+        let text =
+            format!("SELECT {COLUMNS} FROM access_log WHERE id < $1 ORDER BY id DESC LIMIT $2");
+        let mut query = self.db.prepare_cached(&text)?;
+        let rows = query.query_map(params![before, at_most], read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<AccessEntry, DbError> {
+    Ok(AccessEntry {
+        id: row.get(0)?,
+        at_ms: row.get(1)?,
+        who: row.get(2)?,
+        how: row.get(3)?,
+        peer: row.get(4)?,
+        action: row.get(5)?,
+        detail: row.get(6)?,
+        allowed: row.get::<_, i64>(7)? != 0,
+    })
+}

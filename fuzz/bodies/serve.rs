@@ -6,7 +6,7 @@
 use outhaul_serve::git::pktline::{self, Packet, Packets};
 use outhaul_serve::git::request::{self, UploadPackRequest};
 use outhaul_serve::route::{self, Route, What};
-use outhaul_serve::{charts, git, layout, name, range};
+use outhaul_serve::{charts, git, layout, name, packages, range};
 
 /// The target of a request, `PATH?QUERY`.
 pub fn target(bytes: &[u8]) {
@@ -30,6 +30,10 @@ pub fn target(bytes: &[u8]) {
         }
         Ok(Route::Chart { path }) => {
             assert!(charts::is_path(&path) && !path.split('/').any(|part| part == ".."));
+        }
+        Ok(Route::Package { repository, path }) => {
+            assert!(packages::is_name(&repository) && packages::is_path(&path));
+            assert!(!path.split('/').any(|part| part == ".."));
         }
         Ok(Route::Ping) | Err(_) => {}
     }

@@ -114,11 +114,7 @@ fn two_hubs_on_one_database_and_one_is_killed_and_every_acknowledged_report_is_t
 
     // Without the hub's key nobody joins; with it the folder is one more process's.
     let refused = init(&second, &centre, &database);
-    fails(
-        &refused,
-        2,
-        &["is that of a hub", "hub.key"],
-    );
+    fails(&refused, 2, &["is that of a hub", "hub.key"]);
     assert!(!second.state().join("hub.database").exists());
     fs::create_dir_all(second.state()).unwrap();
     fs::copy(
@@ -218,11 +214,7 @@ fn what_is_wrong_with_a_server_is_said_and_nothing_is_made() {
         (
             nobody.as_str(),
             3,
-            &[
-                "cannot be used",
-                "see whether the server runs",
-                
-            ][..],
+            &["cannot be used", "see whether the server runs"][..],
         ),
         (&named("absent"), 3, &["database \"absent\" does not exist"]),
         (&named("latin"), 3, &["encoding is LATIN1", "UTF8"]),
@@ -425,11 +417,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     let stranger = Hub::new();
     let strange = Centre::new(stranger.folder.path());
     assert_eq!(code(&init(&stranger, &strange, &other)), 0);
-    fails(
-        &hub.run(&["move", "--to", &other]),
-        2,
-        &["is not empty"],
-    );
+    fails(&hub.run(&["move", "--to", &other]), 2, &["is not empty"]);
     assert!(file.exists());
 
     // Killed before it is done: nothing is there, and nothing changed here.

@@ -241,7 +241,7 @@ impl ParsedRequest {
 
     /// Something of an apt repository.
     fn package(&self, catalog: &Arc<Catalog>, repository: &str, path: &str) -> Answer {
-        let asked = Asked {
+        let asked = ImageQuestion {
             name: path,
             ns: None,
             host: self.host.as_deref(),

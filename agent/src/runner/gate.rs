@@ -152,7 +152,7 @@ pub(crate) fn standing(
                 "{}, and a person decides: {approve}",
                 delays::sentences(&delays, conditions.delay).join("; ")
             ),
-            (Obstacle::WindowState, _) => match &next {
+            (Obstacle::Window, _) => match &next {
                 Some(next) => format!("no maintenance window is open; the next one begins {next}"),
                 None => "no maintenance window is open".to_owned(),
             },
@@ -161,9 +161,7 @@ pub(crate) fn standing(
             ),
             (Obstacle::Wave, _) => turn.clone(),
             (Obstacle::WaveClock, _) => {
-                format!(
-                    "{turn}, and nothing vouches for this site's clock: when it is time, {approve}"
-                )
+                format!("{turn}, and this site's clock is not trusted: when it is time, {approve}")
             }
             (Obstacle::Values, _) => format!(
                 "it does not take what this site set ({}): set another value, `outhaul-agent unset` it, or {approve}; then \

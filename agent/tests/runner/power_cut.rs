@@ -318,9 +318,16 @@ fn listed() -> BTreeSet<String> {
         .map(|(name, _)| name.to_owned());
     // The apply helper's, a cluster's, a hook's, a patch's and a newer agent's are passed where there is one, in their own tests.
     let own = names.filter(|name| {
-        ["helper-", "object-", "hook-", "blob-made", "slot-", "trial-"]
-            .iter()
-            .all(|other| !name.starts_with(other))
+        [
+            "helper-",
+            "object-",
+            "hook-",
+            "blob-made",
+            "slot-",
+            "trial-",
+        ]
+        .iter()
+        .all(|other| !name.starts_with(other))
     });
     own.filter(|name| name.contains('-')).collect()
 }

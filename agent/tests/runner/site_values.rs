@@ -12,7 +12,7 @@ use outhaul_bundle::report::{ReportEvent, SiteValue};
 use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, assert_told, code, stderr};
+use crate::site::{Site, assert_reports, code, stderr};
 use crate::split::Split;
 
 /// What is open: a width up to `maximum`, and a tray.
@@ -131,9 +131,9 @@ fn what_the_centre_does_not_open_or_allow_is_refused_and_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let early = site.run(&["set", "WIDTH=70"]);
-    assert_told(&early, 1, &["no bundle of this site opens a value to it"]);
+    assert_reports(&early, 1, &["no bundle of this site opens a value to it"]);
     site.take(&centre.publish(&draft("one", 110, "62")));
-    let before = site.story();
+    let before = site.event_log();
     let refused: [(&[&str], i32, &str); 6] = [
         (&["set", "WIDTH=7"], 1, "a whole number from 20 to 110"),
         (&["set", "WIDTH=sixty"], 1, "a whole number from 20 to 110"),
@@ -147,9 +147,9 @@ fn what_the_centre_does_not_open_or_allow_is_refused_and_changes_nothing() {
         (&["unset", "WIDTH"], 1, "is not set on this site"),
     ];
     for (arguments, exit, words) in refused {
-        assert_told(&site.run(arguments), exit, &[words]);
+        assert_reports(&site.run(arguments), exit, &[words]);
     }
-    assert_eq!(site.story(), before);
+    assert_eq!(site.event_log(), before);
     assert_eq!(applied(&site), "TRAY=\"left\"\nWIDTH=\"62\"\n");
 }
 
@@ -161,7 +161,7 @@ fn a_key_of_two_assignments_needs_a_name() {
     let loads = ["press-a", "press-b"].map(|name| Load::new(name).open(open(110), &central));
     site.take(&centre.publish(&Draft::new(loads)));
     let which = site.run(&["set", "WIDTH=70"]);
-    assert_told(
+    assert_reports(
         &which,
         2,
         &["open in `press-a`, `press-b`", "--workload NAME"],

@@ -11,7 +11,7 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft, now};
 use crate::clocks::{faketime_is_missing, under};
-use crate::site::{Site, assert_told};
+use crate::site::{Site, assert_reports};
 
 /// All but 1 of 100 sites, and `drone-7` is not that one, take it a day after the others.
 const LATER: [(u8, u32); 2] = [(1, 24), (99, 0)];
@@ -78,7 +78,7 @@ fn a_trusted_clock_opens_the_wave_and_an_untrusted_one_asks_a_person() {
     let later = under("+25h", &trusted, &["run", "--once"])
         .checked()
         .unwrap();
-    assert_told(&later, 0, &[]);
+    assert_reports(&later, 0, &[]);
     assert_eq!(trusted.active(), Some(2));
 
     let (centre, untrusted) = site(false);
@@ -94,7 +94,7 @@ fn a_trusted_clock_opens_the_wave_and_an_untrusted_one_asks_a_person() {
     let later = under("+9000h", &untrusted, &["run", "--once"])
         .checked()
         .unwrap();
-    assert_told(&later, 0, &[]);
+    assert_reports(&later, 0, &[]);
     assert_eq!(untrusted.active(), Some(1));
     untrusted.ok(&["approve", "2", "--who", "ann"]);
     assert_eq!(untrusted.active(), Some(2));

@@ -13,7 +13,7 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use crate::cache::ImageCache;
 use crate::chart::Hosts;
 use crate::chart::fetch::Fetch;
-use crate::client::{Client, RegistryError};
+use crate::client::{RegistryClient, RegistryError};
 
 /// Largest file in bytes.
 pub const MAX_FILE: u64 = 64 << 30;
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 5;
 /// # Errors
 /// [`RegistryError`]
 pub fn look_file(
-    client: &Client,
+    client: &RegistryClient,
     cache: &ImageCache,
     url: &str,
     digest: Digest,
@@ -45,7 +45,7 @@ pub fn look_file(
 /// # Errors
 /// [`RegistryError`]; what came stays in the cache.
 pub fn pull_file(
-    client: &Client,
+    client: &RegistryClient,
     cache: &ImageCache,
     url: &str,
     digest: Digest,

@@ -27,8 +27,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let _lock = hub.lock()?;
     if hub.store.is_on_server() {
         return Err(HubError::Refused {
-            problem: format!("the hub's database is on a server already: `{}`", hub.store.path().display()),
-            help: "PostgreSQL's own programs move it to another server (docs/hub-postgresql.md)".to_owned(),
+            problem: format!(
+                "the hub's database is on a server already: `{}`",
+                hub.store.path().display()
+            ),
+            help: "PostgreSQL's own programs move it to another server (docs/hub-postgresql.md)"
+                .to_owned(),
         });
     }
     let moved = hub.move_to(&args.to)?;

@@ -201,7 +201,7 @@ fn well(name: &str, number: u64) -> SiteState {
                 },
             )
         })
-        .collect();
+        .collect::<BTreeMap<_, _>>();
     SiteState {
         newest: Some(Newest {
             epoch: "e1".into(),

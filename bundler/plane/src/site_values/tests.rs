@@ -1,6 +1,5 @@
 //! What of a control plane belongs to the sites: the rendered file, what travels, and what cannot be opened.
 
-use super::*;
 use crate::compose::Mode;
 use crate::fixture::{load, snapshot};
 use crate::render::{Job, RenderCache, RenderedAssignment, render};

@@ -7,6 +7,7 @@
 pub mod blobs;
 pub mod content_error;
 pub mod generation;
+pub mod intact;
 pub mod partial;
 pub mod serving;
 

@@ -241,6 +241,7 @@ fn store_code(error: &StoreError) -> u8 {
         | StoreError::Newer { .. }
         | StoreError::NotEmpty { .. } => 2,
         StoreError::Server { source, .. } => server_code(source),
+        _ if error.trouble() == Some(Trouble::Denied) => 2,
         StoreError::Unsound { .. } => 4,
         StoreError::Corrupt { .. } => 5,
         // Of a full disk, a server that went away, and whatever else a newer store may say.
@@ -275,6 +276,9 @@ fn store_help(error: &StoreError) -> Option<String> {
             "nothing of this command is half-written; check free space and permissions, then repeat it"
         }
         StoreError::Server { source, .. } => return Some(server_help(source).to_owned()),
+        _ if error.trouble() == Some(Trouble::Denied) => {
+            "the hub's user has to own the database: `ALTER DATABASE NAME OWNER TO USER`"
+        }
         StoreError::NotEmpty { .. } => {
             "name an empty database; neither it nor this hub was changed"
         }

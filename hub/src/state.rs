@@ -192,9 +192,6 @@ impl Hub {
     ) -> Result<Self, StateError> {
         let trusted = TrustedMetadata::enrol(root).map_err(StateError::Root)?;
         let fleet = fleet_id(root)?;
-        if begin_empty.is_none() {
-            refuse_lost(folder)?;
-        }
         let was_begun = folder.join(lost::BEGUN).exists();
         if let Some(address) = server {
             refuse_other_database(folder, address, was_begun)?;
@@ -203,6 +200,9 @@ impl Hub {
             if let Some(joined) = Self::join(store, folder, (&fleet, address), secret)? {
                 return Ok(joined);
             }
+        }
+        if begin_empty.is_none() {
+            refuse_lost(folder)?;
         }
         let had_database = lost::has_database(folder);
         durable::create_private_folder(folder)?;

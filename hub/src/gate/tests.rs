@@ -188,7 +188,7 @@ fn silent(name: &str) -> SiteState {
 /// A site that reported an hour ago that bundle `number` is active and well.
 fn well(name: &str, number: u64) -> SiteState {
     let received_ms = NOW - HOUR_MS;
-    let assignments = config(number)
+    let assignments: BTreeMap<String, ObservedAssignment> = config(number)
         .into_iter()
         .map(|(name, config_version)| {
             let status = "compliant".to_owned();

@@ -22,10 +22,10 @@ pub enum DbError {
     #[error("a row that should be there is missing")]
     NoRow,
     /// `PostgreSQL` failed, or cannot be reached.
-    #[error("{}", in_words(source))]
+    #[error("{}", in_words(error))]
     Postgres {
-        /// What it says.
-        source: postgres::Error,
+        /// What it says: the server's words are the message, so that nobody reads them twice.
+        error: postgres::Error,
     },
     /// `SQLite` failed.
     #[error(transparent)]
@@ -33,8 +33,8 @@ pub enum DbError {
 }
 
 impl From<postgres::Error> for DbError {
-    fn from(source: postgres::Error) -> Self {
-        Self::Postgres { source }
+    fn from(error: postgres::Error) -> Self {
+        Self::Postgres { error }
     }
 }
 
@@ -60,7 +60,7 @@ impl DbError {
     pub fn trouble(&self) -> Trouble {
         match self {
             Self::Sqlite(error) => of_sqlite(error),
-            Self::Postgres { source } => of_postgres(source),
+            Self::Postgres { error } => of_postgres(error),
             Self::Column { .. } | Self::NoRow => Trouble::Other,
         }
     }
@@ -82,6 +82,10 @@ fn of_sqlite(error: &rusqlite::Error) -> Trouble {
 
 fn of_postgres(error: &postgres::Error) -> Trouble {
     let Some(state) = error.code() else {
+        // No password where one is asked for.
+        if error.to_string().starts_with("invalid configuration") {
+            return Trouble::Denied;
+        }
         // Without an answer of the server: the connection is what failed.
         return Trouble::Gone;
     };

@@ -8,7 +8,6 @@
 //! one that was typed on the command line may. Reading the same commit twice gives the same bytes.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use crate::address::{Address, AddressError};
 
 mod cache;
 mod error;
+mod files;
 mod folder;
 pub mod git;
 mod history;
@@ -26,6 +26,7 @@ mod working_copy;
 
 pub use cache::Cache;
 pub use error::SourceError;
+pub use files::{Names, StreamedFile, Tree, TreeFile};
 pub use lfs::{is_pointer, opening};
 pub use map::SourceMap;
 
@@ -99,66 +100,6 @@ impl TreeLimits {
         max_total_bytes: 64 << 30,
         max_files: 200_000,
     };
-}
-
-/// The paths below a folder.
-#[derive(Debug, Default)]
-pub struct Names {
-    /// Files.
-    pub files: Vec<String>,
-    /// Those of them that are pointers of Git LFS.
-    pub pointers: Vec<String>,
-    /// Links and submodules.
-    pub skipped: Vec<String>,
-}
-
-/// One regular file of a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeFile {
-    /// Relative to the folder that was asked for, with `/` between parts.
-    pub path: String,
-    /// Its content.
-    pub bytes: Vec<u8>,
-    /// Whether it may be executed.
-    pub executable: bool,
-}
-
-/// One regular file of a tree, as its content comes: it may be larger than the memory.
-pub struct StreamedFile<'a> {
-    /// Relative to the folder that was asked for, with `/` between parts.
-    pub path: String,
-    /// Whether it may be executed.
-    pub executable: bool,
-    /// Its content. What of it is not read is skipped.
-    pub content: &'a mut dyn io::Read,
-}
-
-impl fmt::Debug for StreamedFile<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StreamedFile({})", self.path)
-    }
-}
-
-impl StreamedFile<'_> {
-    /// All of it, in memory.
-    fn whole(self) -> io::Result<TreeFile> {
-        let mut bytes = Vec::new();
-        self.content.read_to_end(&mut bytes)?;
-        Ok(TreeFile {
-            path: self.path,
-            bytes,
-            executable: self.executable,
-        })
-    }
-}
-
-/// The regular files below one folder of a source, sorted by path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tree {
-    /// The files.
-    pub files: Vec<TreeFile>,
-    /// Paths of symbolic links and submodules, wanted or not: they are never followed.
-    pub skipped: Vec<String>,
 }
 
 /// A source at one commit.

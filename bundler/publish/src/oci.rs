@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::error::TargetError;
 use crate::publication::{BundleFile, Object};
 use crate::send::{Options, Sent};
+use crate::target::unchanged;
 
 /// What the artifact is.
 pub const ARTIFACT: &str = "application/vnd.outhaul.bundle.v1";
@@ -99,7 +100,7 @@ pub fn push(
             sent.there_bytes += size;
             continue;
         }
-        layer.check()?;
+        unchanged(layer)?;
         let read = |source| TargetError::Read {
             path: layer.origin(),
             source,

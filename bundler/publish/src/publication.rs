@@ -18,8 +18,6 @@ use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::media;
 use serde::Deserialize;
 
-use crate::error::TargetError;
-
 /// Where clients look for what leads to everything else.
 pub(crate) const TIMESTAMP: &str = "metadata/timestamp.json";
 /// Bytes of a block of the bundle's tar.
@@ -192,22 +190,6 @@ impl Object {
         let mut hasher = Hasher::new();
         io::copy(&mut self.open(from, size)?, &mut hasher)?;
         Ok(hasher.finish().0)
-    }
-
-    /// Sees that the bundle's file holds it still, before a server is told its digest.
-    ///
-    /// # Errors
-    /// [`TargetError`]
-    pub(crate) fn check(&self) -> Result<(), TargetError> {
-        if self.here().is_some() {
-            return Ok(());
-        }
-        let path = self.origin();
-        match self.digest_of(0, self.content.size) {
-            Ok(found) if found == self.content.digest => Ok(()),
-            Ok(_) => Err(PublicationError::Changed { path }.into()),
-            Err(source) => Err(TargetError::Read { path, source }),
-        }
     }
 
     /// The file that it lies in, for messages.

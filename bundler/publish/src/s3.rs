@@ -15,7 +15,7 @@ use outhaul_kit::durable::{self, SECRET_MODE};
 
 use crate::error::TargetError;
 use crate::publication::{Object, TIMESTAMP};
-use crate::target::Target;
+use crate::target::{Target, unchanged};
 
 mod answers;
 mod credentials;
@@ -279,7 +279,7 @@ impl Target for S3 {
     }
 
     fn put(&mut self, object: &Object, sent: &dyn Fn(u64)) -> Result<(), TargetError> {
-        object.check()?;
+        unchanged(object)?;
         match self.parts.of(object.content.size) {
             None => self.whole(object, sent),
             Some(size) => self.in_parts(object, size, sent),

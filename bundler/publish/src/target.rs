@@ -6,7 +6,7 @@
 use outhaul_bundle::Digest;
 
 use crate::error::TargetError;
-use crate::publication::Object;
+use crate::publication::{Object, PublicationError};
 
 /// A place of files with `/` in their names.
 pub trait Target {
@@ -43,5 +43,21 @@ pub trait Target {
     /// [`TargetError`]
     fn sync(&mut self) -> Result<(), TargetError> {
         Ok(())
+    }
+}
+
+/// Sees that the bundle's file still holds an object, before a server is told its digest.
+///
+/// # Errors
+/// [`TargetError`]
+pub(crate) fn unchanged(object: &Object) -> Result<(), TargetError> {
+    if object.here().is_some() {
+        return Ok(());
+    }
+    let path = object.origin();
+    match object.digest_of(0, object.content.size) {
+        Ok(found) if found == object.content.digest => Ok(()),
+        Ok(_) => Err(PublicationError::Changed { path }.into()),
+        Err(source) => Err(TargetError::Read { path, source }),
     }
 }

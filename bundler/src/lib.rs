@@ -18,7 +18,6 @@ mod demo;
 mod helm;
 pub mod project;
 mod publication;
-mod qr;
 mod registries;
 mod scaffold;
 pub mod serve;

@@ -1,9 +1,8 @@
-//! The gate as the hub asks it: the decision is made by `outhaul_gate`, what it reads and keeps is [`record`].
+//! The gate as the hub asks it: the decision is made by `outhaul_gate`, what it reads and keeps is `outhaul_view::record`.
 //!
 //! What comes in: a question. What goes out: a decision, on record. What is decided, and from what, is not written here.
 
-pub mod record;
-
+pub use outhaul_view::record;
 pub use outhaul_gate::{
     DEFAULT_MAX_AGE_HOURS, Decision, EDITION, Facts, GateQuestion, GateRules, GateVerdict, commit,
     decide, fingerprint, kept, short, standing, tighter, wanted_by,

@@ -35,16 +35,18 @@ mod orders;
 mod pages;
 mod registration;
 mod server;
+#[cfg(test)]
+mod shown;
 mod state;
 #[cfg(test)]
 mod stored;
 mod time;
-pub mod view;
 mod visible;
 
 pub use error::HubError;
-pub use gate::record;
+pub use outhaul_view::record;
 pub use gate::{Decision, GateQuestion, GateVerdict};
 pub use outhaul_store as store;
+pub use outhaul_view as view;
 pub use state::Hub;
 pub use store::Store;

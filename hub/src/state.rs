@@ -6,6 +6,7 @@
 //! only. The key is opened only where something is signed. It never makes a state that exists anew.
 
 mod keys;
+mod refused;
 pub(crate) mod lost;
 
 use std::fs::File;
@@ -22,6 +23,8 @@ use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::{KeyError, PublicKey, Secret, SigningKey};
 use outhaul_signer::trust::{TrustError, TrustedMetadata};
+
+use refused::{fleet_id, refuse_lost, refuse_other_database};
 
 pub use keys::{
     KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, credential as key_credential,
@@ -497,47 +500,4 @@ impl Hub {
                 folder: self.folder.clone(),
             })
     }
-}
-
-/// A folder whose database is elsewhere keeps it: what is in there would be forgotten.
-fn refuse_other_database(
-    folder: &Path,
-    asked: &Address,
-    was_begun: bool,
-) -> Result<(), StateError> {
-    let found = match Located::of(folder)? {
-        Located::Server(found) if found == *asked || was_begun => return Ok(()),
-        Located::Server(found) => format!("`{found}`"),
-        Located::File(_) if was_begun || !lost::has_database(folder) => return Ok(()),
-        Located::File(path) => format!("the file `{}`", path.display()),
-    };
-    Err(StateError::OtherDatabase {
-        folder: folder.to_owned(),
-        found,
-        asked: asked.to_string(),
-    })
-}
-
-/// A folder with a hub's files and no database is not an empty folder.
-fn refuse_lost(folder: &Path) -> Result<(), StateError> {
-    let remains = lost::remains(folder)?;
-    if remains.is_empty() {
-        return Ok(());
-    }
-    Err(StateError::Lost {
-        folder: folder.to_owned(),
-        beside: lost::named(&remains),
-    })
-}
-
-/// The first 16 hexadecimal digits of the digest of a fleet's first root metadata.
-fn fleet_id(root: &[u8]) -> Result<String, StateError> {
-    let value: serde_json::Value = serde_json::from_slice(root).unwrap_or_default();
-    let version = &value["signed"]["version"];
-    if version.as_u64() != Some(1) {
-        return Err(StateError::NotFirstRoot {
-            found: version.to_string(),
-        });
-    }
-    Ok(Digest::of(root).hex()[..16].to_owned())
 }

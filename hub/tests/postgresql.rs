@@ -18,7 +18,7 @@ use crate::http;
 use crate::program::{Hub, Server, code, command, stderr};
 
 #[track_caller]
-fn fails(output: &Output, expected: i32, parts: &[&str]) {
+pub fn fails(output: &Output, expected: i32, parts: &[&str]) {
     let text = stderr(output);
     assert_eq!(code(output), expected, "{text}");
     for part in parts {
@@ -26,7 +26,7 @@ fn fails(output: &Output, expected: i32, parts: &[&str]) {
     }
 }
 
-fn init(hub: &Hub, centre: &Centre, database: &str) -> Output {
+pub fn init(hub: &Hub, centre: &Centre, database: &str) -> Output {
     let root = centre.root();
     let root = root.to_str().unwrap();
     let arguments = [
@@ -42,13 +42,13 @@ fn init(hub: &Hub, centre: &Centre, database: &str) -> Output {
 }
 
 /// The name in an address.
-fn name_of(database: &str) -> &str {
+pub fn name_of(database: &str) -> &str {
     let name = database.split("@/").nth(1).unwrap();
     name.split('?').next().unwrap()
 }
 
 #[track_caller]
-fn add(hub: &Hub, site: &Site) {
+pub fn add(hub: &Hub, site: &Site) {
     let request = hub.path(&format!("{}.request", site.name));
     fs::write(&request, site.request()).unwrap();
     hub.add(&request, site);
@@ -466,44 +466,6 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     let again = hub.json(&["move", "--to", &database]);
     assert_eq!(again["were_there"], true, "{again}");
     assert_eq!(told(&hub), before);
-}
-
-#[test]
-fn a_backup_of_a_server_comes_back_on_another_one_and_as_a_file() {
-    let Some(server) = postgres::shared_or_skip() else {
-        return;
-    };
-    let database = server.database();
-    let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
-    assert_eq!(code(&init(&hub, &centre, &database)), 0);
-    let stream = centre.stream("dev", "drone");
-    let mut site = centre.site("drone-1", &stream);
-    add(&hub, &site);
-    fs::write(hub.path("one.reports"), site.active(1, NEW)).unwrap();
-    assert_eq!(code(&hub.run(&["import", "one.reports"])), 0);
-    let written = hub.json(&["backup", "--to", "hub.backup"]);
-    let digest = written["digest"].as_str().unwrap().to_owned();
-    let backup = hub.path("hub.backup");
-    let backup = backup.to_str().unwrap();
-    let number = |hub: &Hub| hub.json(&["sites"])[0]["newest_report"].clone();
-
-    let as_file = Hub::new();
-    as_file.json(&["restore", backup, "--digest", &digest]);
-    assert_eq!(number(&as_file), 1);
-    assert!(as_file.state().join("hub.db").exists());
-
-    let elsewhere = Hub::new();
-    // Not over what is there.
-    let full = elsewhere.run(&["restore", backup, "--database", &database]);
-    fails(&full, 2, &["is not empty"]);
-    assert!(!elsewhere.state().join("hub.database").exists());
-    let empty = server.database();
-    elsewhere.json(&["restore", backup, "--database", &empty]);
-    assert_eq!(number(&elsewhere), 1);
-    assert!(!elsewhere.state().join("hub.db").exists());
-    let name = name_of(&empty);
-    assert_eq!(server.sql(name, "SELECT COUNT(*) FROM restores"), "1");
 }
 
 #[test]

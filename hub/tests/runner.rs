@@ -18,6 +18,7 @@ mod http;
 mod kalypso;
 mod lost;
 mod postgresql;
+mod postgresql_backup;
 mod program;
 mod secrecy;
 

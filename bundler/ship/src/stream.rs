@@ -19,7 +19,7 @@ use outhaul_bundle::name::Name;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
-use outhaul_signer::publish::{Latest, SignRequest};
+use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool, UnsignedBundle};
@@ -60,7 +60,7 @@ pub mod since;
 pub mod volumes;
 
 use agent::AgentPrograms;
-use built::{Built, last_of, remember};
+use built::{Built, last_of, remember, remember_encoded};
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -345,17 +345,6 @@ fn stream(
         remember_encoded(fleet, role, number, &latest, encoded);
     }
     Ok(produced)
-}
-
-/// Lets blobs of the kept bundle `number` be used again, when it is the one that was signed last.
-fn remember_encoded(fleet: &Fleet, role: &str, number: u64, latest: &Latest, to: &EncodedBefore) {
-    if latest.number == number {
-        let index = Content {
-            digest: Digest::from_bytes(latest.index),
-            size: latest.length,
-        };
-        to.add(&shelf::bundle(fleet.folder(), role, number), &index);
-    }
 }
 
 /// Ships what waited, now that enough signatures are there.

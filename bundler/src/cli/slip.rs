@@ -13,7 +13,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::{Exit, Format, data, print_json, say};
-use crate::qr::{Code, QrError};
+use outhaul_qr::{Code, QrError};
 
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
 const SCALE: usize = 8;

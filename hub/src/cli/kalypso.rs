@@ -63,13 +63,13 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     }
     if !others.is_empty() {
         print::talk(&format!(
-            "left alone, because they are neither: {}",
+            "skipped, neither a DeploymentDescriptor nor a Reconciler: {}",
             others.join(", ")
         ));
     }
     if descriptors + reconcilers == 0 {
         print::talk(
-            "nothing was taken in: there is no DeploymentDescriptor and no Reconciler of `hub.kalypso.io/v1alpha1`",
+            "no object to import: there is no DeploymentDescriptor and no Reconciler of `hub.kalypso.io/v1alpha1`",
         );
         return Ok(1);
     }

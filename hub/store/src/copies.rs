@@ -13,7 +13,6 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::db::Connection;
-use super::migrate::MIGRATIONS;
 use super::{Session, Store, StoreError};
 
 /// How often, and with which pause, a copy is tried while another program holds the database.
@@ -61,7 +60,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unsound`] with what is wrong, [`StoreError::Newer`] when a newer program wrote it.
     pub fn check_copy(path: &Path, expected: Expected<'_>) -> Result<(), StoreError> {
-        let known = MIGRATIONS.len();
+        let known = usize::try_from(Self::newest_version()).unwrap_or(usize::MAX);
         let version = usize::try_from(expected.version).unwrap_or(usize::MAX);
         if version > known {
             let found = i64::try_from(expected.version).unwrap_or(i64::MAX);

@@ -8,7 +8,7 @@ use super::db::{Connection, params};
 use super::{Session, Store, StoreError, to_sql};
 
 /// Each entry is run once, in order, and never changed after a release.
-pub(super) const MIGRATIONS: &[&str] = &[
+const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_overlays.sql"),
     include_str!("migrations/0003_orders.sql"),
@@ -42,6 +42,11 @@ impl Store {
     /// The version of the tables that this program makes.
     pub fn newest_version() -> u64 {
         MIGRATIONS.len() as u64
+    }
+
+    /// Brings the tables up to the version of this program.
+    pub(super) fn migrate(&mut self) -> Result<(), StoreError> {
+        self.migrate_to(MIGRATIONS.len())
     }
 
     /// Brings the tables up to version `newest`.

@@ -12,7 +12,6 @@ use std::time::Duration;
 use rusqlite::OpenFlags;
 
 use super::db::{Access, Address, Connection, DbError, Server, ServerError, Transaction, Trouble};
-use super::migrate::MIGRATIONS;
 use super::place::Located;
 use super::{Session, StoreError};
 
@@ -93,7 +92,7 @@ impl Store {
     /// [`StoreError::Server`], or [`StoreError`] when its tables cannot be made or are newer than this program.
     pub fn on_server(address: &Address) -> Result<Self, StoreError> {
         let mut store = Self::connected(address)?;
-        store.migrate_to(MIGRATIONS.len())?;
+        store.migrate()?;
         Ok(store)
     }
 
@@ -179,7 +178,7 @@ impl Store {
 
     pub(super) fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
         let mut store = Self::prepared(path, flags)?;
-        store.migrate_to(MIGRATIONS.len())?;
+        store.migrate()?;
         Ok(store)
     }
 

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
 use outhaul_signer::fleet::Fleet;
+use outhaul_signer::publish::Latest;
 
-use super::ProduceError;
+use super::{ProduceError, shelf};
 use super::plan::StreamContents;
 use super::shipped::{ShippedAssignment, ShippedStream};
-use crate::assemble::UnsignedBundle;
+use crate::assemble::{EncodedBefore, UnsignedBundle};
 
 /// A bundle, and the commits of its payloads by assignment.
 pub(super) struct Built {
@@ -51,4 +53,15 @@ pub(super) fn remember(
         now.write(fleet.folder(), &plan.role)?;
     }
     Ok(())
+}
+
+/// Lets blobs of the kept bundle `number` be used again, when it is the one that was signed last.
+pub(super) fn remember_encoded(fleet: &Fleet, role: &str, number: u64, latest: &Latest, to: &EncodedBefore) {
+    if latest.number == number {
+        let index = Content {
+            digest: Digest::from_bytes(latest.index),
+            size: latest.length,
+        };
+        to.add(&shelf::bundle(fleet.folder(), role, number), &index);
+    }
 }

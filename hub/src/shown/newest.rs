@@ -2,7 +2,7 @@
 
 use outhaul_bundle::report::ReportEvent;
 
-use super::*;
+use crate::view::*;
 use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
 use crate::store::Signed;

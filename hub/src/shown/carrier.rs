@@ -2,7 +2,7 @@
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 
-use super::*;
+use crate::view::*;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Signed, SitePage, Store};

@@ -10,6 +10,7 @@ mod board;
 mod carrying;
 mod list;
 mod orders;
+pub mod record;
 mod requests;
 mod rows;
 mod site;
@@ -31,12 +32,12 @@ pub use requests::{RequestRow, rows as request_rows};
 pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 pub use site::{Before, SiteView, TimelineRow};
 
-use crate::gate::Decision;
-use crate::store::{
+use outhaul_gate::Decision;
+use outhaul_store::{
     Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
     SiteOrder, SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
 };
-use crate::time;
+use outhaul_gate::time;
 
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;
@@ -278,6 +279,3 @@ fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
     }
     sum
 }
-
-#[cfg(test)]
-mod tests;

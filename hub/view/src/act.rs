@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Board;
-use crate::store::Act;
+use outhaul_store::Act;
 
 /// A decision that is not on record yet.
 #[derive(Debug, Clone, Serialize)]

@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use super::{Reading, SiteRow};
-use crate::store::{Session, SiteFilter, SitePage, StoreError};
-use crate::time;
+use outhaul_store::{Session, SiteFilter, SitePage, StoreError};
+use outhaul_gate::time;
 
 /// Sites on one page.
 pub const SITES_SHOWN: usize = 100;

@@ -6,8 +6,8 @@
 use outhaul_bundle::Instruction;
 use serde::Serialize;
 
-use crate::store::{SiteOrder, TakenSlip};
-use crate::time;
+use outhaul_store::{SiteOrder, TakenSlip};
+use outhaul_gate::time;
 
 /// One order of a site's present enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::rows::{BundleStatus, Connection};
 use super::{Reading, SiteRow, newest_for};
-use crate::store::{DesiredBundle, NETWORK, SiteState};
-use crate::time;
+use outhaul_store::{DesiredBundle, NETWORK, SiteState};
+use outhaul_gate::time;
 
 /// What a person with a stick takes along, where to, and what comes back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -238,6 +238,3 @@ fn stop(row: SiteRow, bundle: Option<u64>) -> Stop {
         verdict: row.verdict,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::gate::Decision;
-use crate::gate::record::{AskError, Asked, Known};
-use crate::store::{Act, DesiredBundle, Session, SitePage, StoreError};
-use crate::time;
+use outhaul_gate::Decision;
+use crate::record::{AskError, Asked, Known};
+use outhaul_store::{Act, DesiredBundle, Session, SitePage, StoreError};
+use outhaul_gate::time;
 
 /// Sites listed that a promotion would reach.
 const REACHED_SHOWN: u64 = 100;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{OrderRow, Reading, SlipRow, newest_for};
-use crate::gate::DEFAULT_MAX_AGE_HOURS;
-use crate::store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
-use crate::time::{self, HOUR_MS};
+use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
+use outhaul_store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
+use outhaul_gate::time::{self, HOUR_MS};
 
 /// Whether a site reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{
+use outhaul_gate::{
     EDITION, Facts, GateQuestion, decide, fingerprint, kept, standing, tighter, wanted_by,
 };
-use crate::store::{
+use outhaul_store::{
     Act, DesiredAssignment, DesiredBundle, PastDecision, Restored, Session, SitePage, SiteState,
     StepRules, StoreError,
 };

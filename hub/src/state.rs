@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack};
 use outhaul_gate::audit::{END_TYPE, End};

@@ -44,9 +44,9 @@ mod time;
 mod visible;
 
 pub use error::HubError;
-pub use outhaul_view::record;
 pub use gate::{Decision, GateQuestion, GateVerdict};
 pub use outhaul_store as store;
 pub use outhaul_view as view;
+pub use outhaul_view::record;
 pub use state::Hub;
 pub use store::Store;

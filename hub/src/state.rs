@@ -2,12 +2,11 @@
 //!
 //! What comes in: a folder, and at set-up the fleet's first root metadata. What goes out: an open
 //! [`Hub`]. `hub.db`, or the server that `hub.database` names, holds all data, `hub.key` signs acknowledgements, `serve.lock` keeps a second
-//! server away; other commands may run beside a server. The folder and all in it are for their owner
-//! only. The key is opened only where something is signed. It never makes a state that exists anew.
+//! server away; other commands may run beside it. All is for its owner only. The key is opened only where something is signed.
 
 mod keys;
-mod refused;
 pub(crate) mod lost;
+mod refused;
 
 use std::fs::File;
 use std::io;

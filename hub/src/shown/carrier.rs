@@ -2,10 +2,10 @@
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 
-use crate::view::*;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Signed, SitePage, Store};
+use crate::view::*;
 
 const HOUR_MS: i64 = 3_600_000;
 const NOW_MS: i64 = 200 * HOUR_MS;

@@ -2,10 +2,10 @@
 
 use outhaul_bundle::report::ReportEvent;
 
-use crate::view::*;
 use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
 use crate::store::Signed;
+use crate::view::*;
 
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
 /// commit is the newest, not the number that each stream counts for itself.

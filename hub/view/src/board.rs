@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use outhaul_gate::Decision;
 use crate::record::{AskError, Asked, Known};
-use outhaul_store::{Act, DesiredBundle, Session, SitePage, StoreError};
+use outhaul_gate::Decision;
 use outhaul_gate::time;
+use outhaul_store::{Act, DesiredBundle, Session, SitePage, StoreError};
 
 /// Sites listed that a promotion would reach.
 const REACHED_SHOWN: u64 = 100;

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::rows::{BundleStatus, Connection};
 use super::{Reading, SiteRow, newest_for};
-use outhaul_store::{DesiredBundle, NETWORK, SiteState};
 use outhaul_gate::time;
+use outhaul_store::{DesiredBundle, NETWORK, SiteState};
 
 /// What a person with a stick takes along, where to, and what comes back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -33,11 +33,11 @@ pub use rows::{AssignmentRow, BundleStatus, Connection, RefusalRow, SiteRow};
 pub use site::{Before, SiteView, TimelineRow};
 
 use outhaul_gate::Decision;
+use outhaul_gate::time;
 use outhaul_store::{
     Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
     SiteOrder, SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
 };
-use outhaul_gate::time;
 
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;

@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use super::{Reading, SiteRow};
-use outhaul_store::{Session, SiteFilter, SitePage, StoreError};
 use outhaul_gate::time;
+use outhaul_store::{Session, SiteFilter, SitePage, StoreError};
 
 /// Sites on one page.
 pub const SITES_SHOWN: usize = 100;

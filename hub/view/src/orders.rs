@@ -6,8 +6,8 @@
 use outhaul_bundle::Instruction;
 use serde::Serialize;
 
-use outhaul_store::{SiteOrder, TakenSlip};
 use outhaul_gate::time;
+use outhaul_store::{SiteOrder, TakenSlip};
 
 /// One order of a site's present enrolment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_bundle::hub_api::{Decision, GateRules};
 use outhaul_gate::{
     EDITION, Facts, GateQuestion, decide, fingerprint, kept, standing, tighter, wanted_by,
 };
+use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_store::{
     Act, DesiredAssignment, DesiredBundle, PastDecision, Restored, Session, SitePage, SiteState,
     StepRules, StoreError,
 };
-use outhaul_bundle::hub_api::{Decision, GateRules};
-use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// A question as somebody asks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

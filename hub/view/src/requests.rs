@@ -7,8 +7,8 @@ use outhaul_bundle::report::EnrolmentRequest;
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
-use outhaul_store::{PendingRequest, SiteState};
 use outhaul_gate::time;
+use outhaul_store::{PendingRequest, SiteState};
 
 /// One request that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{OrderRow, Reading, SlipRow, newest_for};
 use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
-use outhaul_store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 use outhaul_gate::time::{self, HOUR_MS};
+use outhaul_store::{ActKind, Attempt, DesiredAssignment, DesiredBundle, SiteRefusal, SiteState};
 
 /// Whether a site reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]

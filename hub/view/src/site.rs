@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::values::{self, SiteValueRow};
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
+use outhaul_gate::time;
 use outhaul_store::{
     EpochOfSite, ReceivedReport, Session, SitePage, SiteState, StoreError, TimelinePlace,
 };
-use outhaul_gate::time;
 
 /// Reports on one page.
 const REPORTS_SHOWN: usize = 50;

@@ -7,8 +7,8 @@ use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
-use outhaul_store::{Session, StoreError};
 use outhaul_gate::time;
+use outhaul_store::{Session, StoreError};
 
 /// A value that a site set itself, within what the centre opens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -10,9 +10,9 @@ use outhaul_bundle::index::Content;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
-use super::{ProduceError, shelf};
 use super::plan::StreamContents;
 use super::shipped::{ShippedAssignment, ShippedStream};
+use super::{ProduceError, shelf};
 use crate::assemble::{EncodedBefore, UnsignedBundle};
 
 /// A bundle, and the commits of its payloads by assignment.
@@ -56,7 +56,13 @@ pub(super) fn remember(
 }
 
 /// Lets blobs of the kept bundle `number` be used again, when it is the one that was signed last.
-pub(super) fn remember_encoded(fleet: &Fleet, role: &str, number: u64, latest: &Latest, to: &EncodedBefore) {
+pub(super) fn remember_encoded(
+    fleet: &Fleet,
+    role: &str,
+    number: u64,
+    latest: &Latest,
+    to: &EncodedBefore,
+) {
     if latest.number == number {
         let index = Content {
             digest: Digest::from_bytes(latest.index),

@@ -492,10 +492,9 @@ impl Hub {
             path: path.clone(),
             source,
         };
-        lock::take(&path)
-            .map_err(failed)?
-            .ok_or_else(|| StateError::Locked {
-                folder: self.folder.clone(),
-            })
+        let locked = || StateError::Locked {
+            folder: self.folder.clone(),
+        };
+        lock::take(&path).map_err(failed)?.ok_or_else(locked)
     }
 }

@@ -257,7 +257,7 @@ fn busy(roots: &[PathBuf]) -> bool {
 ///
 /// An agent's reports (`outbox`), its list of sticks and refusals, the bundle that it calls rejected and the
 /// steps to that (`journal`), calls to the service, and its lower bound of time; a hub's list of refusals,
-/// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; locks; and the cache of
+/// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; locks; and the cache of
 /// fetched repositories.
 fn is_record(line: &str) -> bool {
     const META: [&str; 9] = [
@@ -284,7 +284,7 @@ fn is_record(line: &str) -> bool {
     ];
     let Some((place, row)) = line.split_once(": ") else {
         let name = Path::new(line).file_name().unwrap_or_default();
-        let own = ["lock", "serve.lock", "serve.json"]
+        let own = ["lock", "serve.lock", "serve.json", "pulled.json"]
             .iter()
             .any(|own| name == *own);
         return own || line.contains("/cache/") || line.ends_with("/cache");

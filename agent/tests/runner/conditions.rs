@@ -36,6 +36,13 @@ fn says(server: &ApiServer, status: &str, observed: i64) {
         .unwrap();
 }
 
+/// All that a command printed.
+fn printed(output: &std::process::Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .concat()
+}
+
 #[test]
 fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when_it_is() {
     let Some(mut cluster) = Kubernetes::new() else {
@@ -49,7 +56,7 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
     site.configure(&format!("{}[health]\nask = [{ask}]\n", cluster.settings()));
     // It is not there.
     let taken = site.import(&centre.publish(&Draft::hello("two")));
-    let told = String::from_utf8_lossy(&taken.stderr).into_owned();
+    let told = printed(&taken);
     assert_eq!(taken.status.code(), Some(1), "{told}");
     assert!(
         told.contains("`Deployment.apps scenario-1/web`: it is not there"),
@@ -60,7 +67,7 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
     make(cluster.server());
     says(cluster.server(), "False", 1);
     let taken = site.import(&centre.publish(&Draft::hello("three")));
-    let told = String::from_utf8_lossy(&taken.stderr).into_owned();
+    let told = printed(&taken);
     assert!(
         told.contains("`Available` is False, not True: MinimumReplicasUnavailable"),
         "{told}"
@@ -72,7 +79,7 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
     // What its controller says is of an older generation.
     says(cluster.server(), "True", 0);
     let taken = site.import(&centre.publish(&Draft::hello("four")));
-    let told = String::from_utf8_lossy(&taken.stderr).into_owned();
+    let told = printed(&taken);
     assert!(
         told.contains("its controller has seen generation 0 of it, not 1 yet"),
         "{told}"

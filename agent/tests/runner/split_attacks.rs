@@ -142,8 +142,8 @@ fn a_request_that_is_none_is_refused() {
         ),
         (
             "oversized",
-            with("assignment", "a".repeat(5000).into()),
-            "larger than 4096",
+            with("assignment", "a".repeat(70_000).into()),
+            "larger than 65536",
         ),
         ("no JSON", "rm -rf /".to_owned(), "not understood"),
     ];

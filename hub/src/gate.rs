@@ -2,10 +2,7 @@
 //!
 //! What comes in: a question. What goes out: a decision, on record. What is decided, and from what, is not written here.
 
-pub use outhaul_gate::{
-    DEFAULT_MAX_AGE_HOURS, Decision, EDITION, Facts, GateQuestion, GateRules, GateVerdict, commit,
-    decide, fingerprint, kept, short, standing, tighter, wanted_by,
-};
+pub use outhaul_gate::{Decision, GateQuestion, GateRules, GateVerdict, commit, short};
 pub use outhaul_view::record;
 
 #[cfg(test)]

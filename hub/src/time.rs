@@ -4,7 +4,9 @@
 //! handed on. [`now_ms`] is the only place of this crate that reads a clock; all else gets the time.
 
 use jiff::Timestamp;
-pub use outhaul_gate::time::{DAY_MS, HOUR_MS, ago, parse, rfc3339};
+#[cfg(test)]
+pub use outhaul_gate::time::HOUR_MS;
+pub use outhaul_gate::time::{DAY_MS, parse, rfc3339};
 
 /// The hub's clock, milliseconds since 1970.
 #[expect(

@@ -1,10 +1,12 @@
 //! Which sites are gone to, with what, and why others are not.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
-use crate::store::{Signed, SitePage, Store};
+use crate::store::{NETWORK, Signed, SitePage, Store};
 use crate::view::*;
 
 const HOUR_MS: i64 = 3_600_000;

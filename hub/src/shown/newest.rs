@@ -4,7 +4,7 @@ use outhaul_bundle::report::ReportEvent;
 
 use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
-use crate::store::Signed;
+use crate::store::{Signed, SitePage};
 use crate::view::*;
 
 /// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which

@@ -427,7 +427,7 @@ pub(super) const RULES: &[Rule] = &[
         member: "outhaul-view",
         never: &[
             &CENTRE,
-            &["axum", "hyper", "outhaul-listen", "outhaul-signer", "ureq"],
+            &["axum", "hyper", "outhaul-listen", "ureq"],
             PROGRAMS,
         ],
         why: "what is shown is a function of one reading of the store",

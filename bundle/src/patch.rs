@@ -5,6 +5,7 @@
 //! nothing: how many may come out, and that they are right, is what the signed index states of the blob's contents
 //! ([`Patch::apply`] compares each). Pieces are bounded, and made one after the other: memory does not
 //! grow with the blob. It names blobs by digest, and no path.
+#![expect(clippy::struct_field_names, reason = "these are the contents of it")]
 
 use std::io::{self, Read, Write};
 

@@ -52,7 +52,7 @@ pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<Found, HubError> 
     let mut found = Found::default();
     for file in files {
         let bytes = media::read_file(&file, MAX_BYTES)?;
-        let shown = text::path(&file).to_string();
+        let shown = text::path(&file).clone();
         match std::str::from_utf8(&bytes) {
             Ok(text) => found.take(&shown, text, commit),
             Err(_) => found
@@ -137,7 +137,7 @@ impl Found {
         };
         match (object["apiVersion"].as_str(), kind) {
             (Some(API), "DeploymentDescriptor") => {
-                self.descriptors.extend(fields.descriptor(commit))
+                self.descriptors.extend(fields.descriptor(commit));
             }
             (Some(API), "Reconciler") => self.reconcilers.extend(fields.reconciler()),
             _ => *self.ignored.entry(kind.to_owned()).or_default() += 1,

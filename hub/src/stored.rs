@@ -24,7 +24,7 @@ pub(crate) fn empty() -> Store {
 
 #[test]
 fn the_tests_of_the_store_hold_on_postgresql() {
-    postgres::same_tests_on_postgres("stored::the_tests_of_the_store_hold_on_postgresql");
+    postgres::same_tests_on_postgres("stored::the_tests_of_the_store_hold_on_postgresql", &[]);
 }
 
 fn store_with(sites: &[&Site]) -> Store {

@@ -1,8 +1,8 @@
-//! Signatures that `apt` verifies: OpenPGP, with the key that publishes a fleet's bundles.
+//! Signatures that `apt` verifies: `OpenPGP`, with the key that publishes a fleet's bundles.
 //!
 //! What comes in: a [`StatementSigner`] and a text. What goes out: the text with a signature in clear, and the key as
-//! `Signed-By` takes it. Packets are of version 4 (RFC 4880, and EdDSA as GnuPG, `gpgv` and `sqv` know it), of one form
-//! each, and only written: nothing of OpenPGP is read here. Times in them are constant, so that the same text has the same
+//! `Signed-By` takes it. Packets are of version 4 (RFC 4880, and `EdDSA` as `GnuPG`, `gpgv` and `sqv` know it), of one form
+//! each, and only written: nothing of `OpenPGP` is read here. Times in them are constant, so that the same text has the same
 //! bytes; a site whose clock is years off verifies them, too, as `apt` has `gpgv` ignore times.
 //!
 //! A library was weighed: those that there are bring RSA, DSA, ciphers and a second version of each curve, to write five
@@ -22,7 +22,7 @@ const TIME: u32 = 1_600_000_000;
 const SIGNATURE: u8 = 2;
 const PUBLIC_KEY: u8 = 6;
 const USER_ID: u8 = 13;
-/// Public key algorithm EdDSA, and its curve Ed25519.
+/// Public key algorithm `EdDSA`, and its curve Ed25519.
 const EDDSA: u8 = 22;
 const CURVE: [u8; 10] = [9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
 /// Hash algorithm SHA-512.
@@ -32,7 +32,7 @@ const OF_TEXT: u8 = 0x01;
 /// Signature of a user id by its own key.
 const OF_USER_ID: u8 = 0x13;
 
-/// A fleet's publishing key, as OpenPGP has it.
+/// A fleet's publishing key, as `OpenPGP` has it.
 #[derive(Debug)]
 pub struct PackageSigner<'s> {
     signer: &'s StatementSigner,

@@ -3,6 +3,7 @@
 //! What comes in: nothing, or settings of the server. What goes out: addresses of new, empty databases. It runs as a user without
 //! privileges, listens on no network unless a test asks for it, and ends with the process that started it, also when that
 //! is killed. Its files are not synced: what it loses in a power cut is of no use to anybody.
+#![expect(clippy::expect_used, reason = "what a test cannot do without ends it")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -55,12 +56,12 @@ pub fn shared_or_skip() -> Option<&'static Postgres> {
     found
 }
 
-/// Runs the tests of this very program again, on PostgreSQL. The calling test is [`skipped`] where none is installed.
+/// Runs the tests of this very program again, on PostgreSQL, but those that look into `SQLite`'s file (`of_the_file`). The calling test is [`skipped`] where none is installed.
 ///
 /// # Panics
 /// When one of them fails.
 #[track_caller]
-pub fn same_tests_on_postgres(calling: &str) {
+pub fn same_tests_on_postgres(calling: &str, of_the_file: &[&str]) {
     if is_of_run() {
         return;
     }
@@ -70,6 +71,7 @@ pub fn same_tests_on_postgres(calling: &str) {
     let this = std::env::current_exe().expect("a test is a program");
     let ran = Command::new(this)
         .args(["--skip", calling])
+        .args(of_the_file.iter().flat_map(|name| ["--skip", name]))
         .env(VARIABLE, "postgres")
         // Every case is a database of its own.
         .env("PROPTEST_CASES", "12")

@@ -62,6 +62,7 @@ impl ServerClient {
     }
 
     /// The same with other bounds, for tests that wait for one.
+    #[must_use]
     pub fn with_part(mut self, part: Duration) -> Self {
         self.part = part;
         self

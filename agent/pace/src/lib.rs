@@ -159,7 +159,7 @@ fn bytes_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{}.{} MiB", bytes >> 20, (bytes % (1 << 20)) * 10 >> 20),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes % (1 << 20)) * 10) >> 20),
     }
 }
 

@@ -174,7 +174,7 @@ impl Catalog {
                     }
                 }
                 Err(problem) => {
-                    problems.push(format!("apt repository `{}`: {problem}", entry.name))
+                    problems.push(format!("apt repository `{}`: {problem}", entry.name));
                 }
             }
         }

@@ -282,7 +282,7 @@ fn take_newest(
                 taken = Some(number);
             }
             Err(error) if error.is_refused_by(since::LEFT_OUT) => {
-                lacking.push((path, number, error))
+                lacking.push((path, number, error));
             }
             // Reported before the next one is tried, as long as each has a separate report.
             Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {

@@ -3,6 +3,7 @@
 //!
 //! What comes in: the real program, a real fleet's bundles, and copies with patches that are sound or forged. What must
 //! come out: the bundle, or a refusal that states what is wrong and what this site has, and a state folder as it was.
+#![expect(clippy::format_collect, reason = "a short text of a test")]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,6 +2,7 @@
 //!
 //! What comes in: an envelope of unknown origin. What goes out: a report on record, or the rule that refused
 //! it. Checking only reads the store, so that it can happen beside it; recording looks the site up again.
+#![expect(clippy::large_enum_variant, reason = "it lives for one report")]
 
 use outhaul_bundle::report::{PAYLOAD_TYPE, Report};
 use outhaul_bundle::{Digest, name::Name};

@@ -4,6 +4,7 @@
 //! `rusqlite`, whose part this takes. Writers wait for one another on both: `SQLite` has one lock for the file, and on
 //! PostgreSQL each transaction that writes takes one lock first, so that what it reads is what was committed last, whichever
 //! process did. Nothing has to be tried again for that, and nothing depends on the server's settings.
+#![expect(clippy::large_enum_variant, reason = "one for each open store")]
 
 mod address;
 mod error;

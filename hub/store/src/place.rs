@@ -2,6 +2,7 @@
 //!
 //! What comes in: a state folder. What goes out: the file or the address. The address is kept in the folder, so that every command
 //! finds the same database and none can be told another one by mistake. It holds no password.
+#![expect(clippy::large_enum_variant, reason = "one for each open store")]
 
 use std::path::{Path, PathBuf};
 

@@ -164,7 +164,7 @@ fn hash(hasher: &mut Hasher, value: Value<'_>) {
         Value::Null => part(0, &[]),
         Value::Int(number) => part(1, &number.to_be_bytes()),
         Value::Text(text) if text.contains('\0') => {
-            part(2, text.replace('\0', "\u{fffd}").as_bytes())
+            part(2, text.replace('\0', "\u{fffd}").as_bytes());
         }
         Value::Text(text) => part(2, text.as_bytes()),
         Value::Blob(bytes) => part(3, bytes),

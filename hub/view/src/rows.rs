@@ -191,7 +191,9 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         acts.filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
             .filter(|act| reading.restored.is_none_or(|restored| restored.holds(act)))
     };
-    let waived = of_site(ActKind::Waive).map(|act| act.until_ms()).max();
+    let waived = of_site(ActKind::Waive)
+        .map(outhaul_store::Act::until_ms)
+        .max();
     let deferred = of_site(ActKind::Defer).max_by_key(|act| act.id);
     SiteRow {
         site: site.site.clone(),

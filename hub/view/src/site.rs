@@ -2,6 +2,7 @@
 //!
 //! What comes in: the store, a name, a place in the reports, and the time. What goes out: plain values for the page. The
 //! rows are those of the API. It decides nothing, and reads no other site.
+#![expect(clippy::too_many_lines, reason = "one page, field by field")]
 
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_gate::fold::{cluster_state, state_name, status_name};

@@ -2,6 +2,7 @@
 //!
 //! What comes in: a file as AWS's tools keep it, or the environment variables that they read. What goes out: one pair of keys. A
 //! file that others may read is refused. Nothing of it stands in a message.
+#![expect(clippy::items_after_statements, reason = "named where it is used")]
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 //! What comes in: a bundle that the fleet keeps, how large a file may be, and a folder. What goes out: its parts in it,
 //! the same bytes for the same bundle and size, each read back. A part is a separate bundle for whoever verifies it
 //! ([`outhaul_bundle::volume`]): nothing is signed here, and no key is needed.
+#![expect(clippy::struct_field_names, reason = "one name per meaning")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,5 @@
 //! `outhaul publish web`, `s3` and `oci`: the bundles that were signed last, to where connected sites pull them from.
+#![expect(clippy::result_large_err, reason = "an error ends the run")]
 
 use std::path::{Path, PathBuf};
 

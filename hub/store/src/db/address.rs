@@ -53,7 +53,9 @@ pub enum AddressError {
         problem: String,
     },
     /// A password stands in it.
-    #[error("the address has a password in it, which others on this machine could read")]
+    #[error(
+        "the address has a password in it, which others on this machine could read: give it in `PGPASSWORD`, or in a file with `?passfile=FILE`"
+    )]
     Password,
     /// The password's file cannot be used.
     #[error(transparent)]

@@ -140,10 +140,6 @@ impl Rows<'_> {
     ///
     /// # Errors
     /// [`DbError`]
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "a row borrows from what it came of"
-    )]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, DbError> {
         match &mut self.0 {
             Found::Sqlite(rows) => Ok(rows.next()?.map(|row| Row(Columns::Sqlite(row)))),

@@ -1,5 +1,10 @@
 //! The hub's integration tests: the real program, driven as people and sites drive it.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::panic,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    reason = "a test ends where it cannot go on, and is read from top to bottom"
+)]
 
 mod access;
 mod access_pages;

@@ -125,6 +125,21 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --control-plane control-plane --to nowhere.git",
     ),
     case(
+        "outhaul publish web",
+        "--fleet fleet --to www",
+        "--fleet nowhere --to www",
+    ),
+    not_here(
+        "outhaul publish s3",
+        "it takes a server, see `published`",
+        "--fleet nowhere --to http://127.0.0.1:1/bundles",
+    ),
+    not_here(
+        "outhaul publish oci",
+        "it takes a registry, see `published`",
+        "--fleet nowhere --to 127.0.0.1:1/bundles",
+    ),
+    case(
         "outhaul render",
         "--environment dev --control-plane control-plane --out rendered",
         "--environment dev --control-plane nowhere --out x",
@@ -232,6 +247,21 @@ pub(super) const TABLE: &[Case] = &[
         "--state nowhere",
     ),
     case(
+        "outhaul-agent values",
+        "--state sites/edge-1",
+        "--state nowhere",
+    ),
+    not_here(
+        "outhaul-agent set",
+        "its bundle opens no value, see the agent's tests",
+        "A=b --state nowhere",
+    ),
+    not_here(
+        "outhaul-agent unset",
+        "its bundle opens no value, see the agent's tests",
+        "A --state nowhere",
+    ),
+    case(
         "outhaul-agent backup",
         "--to site.backup --state sites/edge-1",
         "--to site.backup --state nowhere",
@@ -334,6 +364,16 @@ pub(super) const TABLE: &[Case] = &[
         "outhaul-hub approve",
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state hub",
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state nowhere",
+    ),
+    not_here(
+        "outhaul-hub import kalypso",
+        "it takes what a Kalypso hub exports, see the hub's tests",
+        "nowhere.yaml --state nowhere",
+    ),
+    not_here(
+        "outhaul-hub move",
+        "it takes a PostgreSQL server, see the hub's tests",
+        "--to postgres://nobody@localhost/nothing --state nowhere",
     ),
     case(
         "outhaul-hub hold",

@@ -436,7 +436,7 @@ impl Status {
         ));
         let pulled = self.pulled.iter();
         lines.extend(pulled.map(|one| format!("repository: {}", one.told())));
-        lines.push(self.agent.sentence());
+        lines.extend(self.agent.sentence());
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));
         lines.push(brief::time(&self.time_lower_bound));

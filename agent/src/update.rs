@@ -216,8 +216,11 @@ impl AgentStatus {
         }
     }
 
-    /// One sentence.
-    pub fn sentence(&self) -> String {
+    /// One sentence, where there is more to say than the version that was installed.
+    pub fn sentence(&self) -> Option<String> {
+        if self.bundle.is_none() && self.waits.is_none() && self.failed.is_none() {
+            return None;
+        }
         let mut text = match self.bundle {
             Some(bundle) => format!("agent: {} of bundle {bundle}", self.version),
             None => format!("agent: {}, as installed", self.version),
@@ -228,6 +231,6 @@ impl AgentStatus {
         if let Some((version, why)) = &self.failed {
             text = format!("{text}; {version} was not used: {why}");
         }
-        text
+        Some(text)
     }
 }

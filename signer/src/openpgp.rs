@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(crc24(b"123456789"), 0x0021_cf02);
     }
 
-    /// GnuPG's own verifier, which `apt` asks.
+    /// `GnuPG`'s own verifier, which `apt` asks.
     #[test]
     fn gpgv_verifies_what_is_signed_and_refuses_what_was_changed() {
         if !outhaul_tests::available_or_skip("gpgv") || !outhaul_tests::available_or_skip("gpg") {

@@ -62,6 +62,11 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        reason = "small numbers of a test"
+    )]
     use super::*;
 
     const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));

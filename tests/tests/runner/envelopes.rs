@@ -14,8 +14,10 @@ use serde_json::Value;
 
 use super::system::SystemFixture;
 
+mod signer;
 mod table;
 
+use signer::SIGNER;
 use table::TABLE;
 
 const PROGRAMS: [&str; 4] = ["outhaul", "outhaul-agent", "outhaul-hub", "outhaul-signer"];
@@ -180,7 +182,11 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
     fixture.site("edge-1", "dev", "edge");
     fixture.bundle("dev");
     prepare(&fixture);
-    let listed: BTreeSet<String> = TABLE.iter().map(|case| case.command.to_owned()).collect();
+    let listed: BTreeSet<String> = TABLE
+        .iter()
+        .chain(SIGNER)
+        .map(|case| case.command.to_owned())
+        .collect();
     let known: BTreeSet<String> = PROGRAMS
         .iter()
         .flat_map(|name| commands(&fixture, name))
@@ -188,7 +194,7 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
         .chain(["outhaul-hub import".to_owned()])
         .collect();
     assert_eq!(listed, known, "each command has a line in the table");
-    for case in TABLE {
+    for case in TABLE.iter().chain(SIGNER) {
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}", case.command);
             let (ran, envelope) = checked(&fixture, &line, case.input);
@@ -253,7 +259,7 @@ fn no_command_minds_that_nobody_reads_what_it_prints() {
     fixture.site("edge-1", "dev", "edge");
     fixture.bundle("dev");
     prepare(&fixture);
-    for (at, case) in TABLE.iter().enumerate() {
+    for (at, case) in TABLE.iter().chain(SIGNER).enumerate() {
         let json = if at % 3 == 0 { " --output json" } else { "" };
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}{json}", case.command);

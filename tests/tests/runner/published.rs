@@ -3,6 +3,12 @@
 //!
 //! What comes in: the real programs, a server of static files, versitygw, Debian's registry, skopeo. Between a program and
 //! its server may stand a relay that lets go of connections. What must come out: the same bytes, and refusals by name.
+#![expect(
+    clippy::single_element_loop,
+    clippy::cast_possible_wrap,
+    clippy::large_stack_arrays,
+    reason = "sizes of a test"
+)]
 
 use std::fs;
 use std::io::{Read, Write};

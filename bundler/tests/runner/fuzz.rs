@@ -5,6 +5,9 @@
 
 use proptest::prelude::*;
 
+// The bodies pack charts with it.
+use flate2 as _;
+
 #[path = "../../../fuzz/bodies/centre.rs"]
 mod bodies;
 

@@ -49,8 +49,8 @@ mod without {
 
     impl Controller {
         /// Its word.
-        pub fn as_str(self) -> &'static str {
-            match self {}
+        pub fn as_str(&self) -> &'static str {
+            match *self {}
         }
     }
 

@@ -76,15 +76,18 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
         (site.active(), site.state_of(3).as_str()),
         (Some(1), "reverted")
     );
-    // What its controller says is of an older generation.
-    says(cluster.server(), "True", 0);
+    // Its controller has not seen the latest change of it.
+    let change = json!({"spec": {"replicas": 2}});
+    let web = format!("{AT}/web");
+    cluster.server().patch(&web, "team", &change).unwrap();
+    says(cluster.server(), "True", 1);
     let taken = site.import(&centre.publish(&Draft::hello("four")));
     let told = printed(&taken);
     assert!(
-        told.contains("its controller has seen generation 0 of it, not 1 yet"),
+        told.contains("its controller has seen generation 1 of it, not 2 yet"),
         "{told}"
     );
-    says(cluster.server(), "True", 1);
+    says(cluster.server(), "True", 2);
     site.take(&centre.publish(&Draft::hello("five")));
     assert_eq!(site.active(), Some(5));
     // The other status, when that is what is wanted.

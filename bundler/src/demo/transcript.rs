@@ -214,7 +214,7 @@ impl Transcript {
             format!("export PATH={}:$PATH", folders.programs_folder().display()),
             // Control plane, sources, fleet and hub are in it.
             "cat outhaul.toml && outhaul project trust".to_owned(),
-            format!("outhaul-hub --state hub serve --listen {listen} --repository published &"),
+            format!("outhaul-hub --state hub serve --listen {listen} --open-reading --repository published &"),
             "sed -i 's/LABEL_WIDTH_MM: \"62\"/LABEL_WIDTH_MM: \"38\"/' control-plane/configs/common.yaml".to_owned(),
             "git -C control-plane commit --all --message 'Narrower labels'".to_owned(),
             "outhaul promote --to dev".to_owned(),

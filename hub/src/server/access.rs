@@ -95,7 +95,7 @@ fn is_open(method: &Method, at: &str) -> bool {
 
 /// Whether a person sees the answer: what programs ask is answered in JSON.
 fn is_page(at: &str) -> bool {
-    !at.starts_with("/api/") && at != "/metrics"
+    !at.starts_with("/api/") && !["/metrics", "/deployment_state"].contains(&at)
 }
 
 /// Lets through who may.

@@ -14,7 +14,7 @@ use outhaul_listen::Peer;
 use serde::{Deserialize, Serialize};
 
 use super::body;
-use super::problem::{Answers, Nothing, Params, Problem};
+use super::problem::{Answers, Guarded, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::Json;
 
@@ -69,6 +69,7 @@ pub(super) struct Subscriber {
         (status = 413, description = "The body is too large", body = ErrorAnswer),
         (status = 422, description = "It is not such a question", body = ErrorAnswer),
         Answers,
+        Guarded,
     )
 )]
 pub(super) async fn deployment_state(

@@ -10,7 +10,7 @@ use outhaul_bundle::hub_api::path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::problem::{Answers, Params, Problem, Question};
+use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::store::StoreError;
@@ -36,6 +36,7 @@ impl Question for OfSite {
     responses(
         (status = 200, description = "The values as the site reported them last, by assignment and key", body = Vec<SiteValueRow>),
         Answers,
+        Guarded,
     )
 )]
 pub(super) async fn of_site(

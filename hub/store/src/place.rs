@@ -4,6 +4,7 @@
 //! finds the same database and none can be told another one by mistake. It holds no password.
 #![expect(clippy::large_enum_variant, reason = "one for each open store")]
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable;
@@ -32,9 +33,14 @@ impl Located {
     /// [`StoreError`] when the file that names a server cannot be read, or names none.
     pub fn of(folder: &Path) -> Result<Self, StoreError> {
         let file = folder.join(SERVER_FILE);
-        let found = durable::read_if_present(&file, MAX_BYTES)?;
-        let Some(bytes) = found else {
-            return Ok(Self::File(folder.join(FILE_NAME)));
+        let bytes = match durable::read_if_present(&file, MAX_BYTES) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Self::File(folder.join(FILE_NAME))),
+            // A file where the folder should be: the database is not there, and its absence is reported.
+            Err(error) if error.source.kind() == ErrorKind::NotADirectory => {
+                return Ok(Self::File(folder.join(FILE_NAME)));
+            }
+            Err(error) => return Err(error.into()),
         };
         let text = String::from_utf8_lossy(&bytes);
         let address = text.trim().parse::<Address>().map_err(|source| {

@@ -296,6 +296,7 @@ fn prepare(fixture: &SystemFixture) {
         "app",
         &["commit", "--quiet", "--allow-empty", "-m", "nothing"],
     );
+    fs::create_dir(fixture.path("www")).unwrap();
     fs::create_dir(fixture.path("platform.git")).unwrap();
     fixture.git("platform.git", &["init", "--quiet", "--bare"]);
     let serve = format!(

@@ -65,7 +65,12 @@ fn links(html: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for place in ["href=\"", "action=\"", "src=\""] {
         for rest in html.split(place).skip(1) {
-            let link = rest.split('"').next().unwrap().replace("&amp;", "&");
+            let link = rest
+                .split('"')
+                .next()
+                .unwrap()
+                .replace("&amp;", "&")
+                .replace("&#x2f;", "/");
             let link = link.split('#').next().unwrap().to_owned();
             if !link.is_empty() && link != "data:," {
                 found.insert(link);
@@ -138,8 +143,8 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
         ("/sites?state=fine", 400, "<code>state</code> is one of"),
         ("/sites/edge-1?before=x", 400, "<code>before</code>"),
         ("/decisions?before=x", 400, "cannot be read"),
-        ("/sites/%ff", 400, "is no text"),
-        ("/environments/%ff", 400, "is no text"),
+        ("/sites/%ff", 400, "is not UTF-8 text"),
+        ("/environments/%ff", 400, "is not UTF-8 text"),
         ("/sites/%3Cscript%3E", 404, "&lt;script&gt;"),
     ];
     for (path, expected, text) in wrong {

@@ -4,20 +4,24 @@
 //! out: the contents of the blob that it is for, end to end, into a writer. A patch says how to make bytes and decides
 //! nothing: how many may come out, and that they are right, is what the signed index states of the blob's contents
 //! ([`Patch::apply`] compares each). Pieces are bounded, and made one after the other: memory does not
-//! grow with the blob. It names blobs by digest, and no path.
+//! grow with the blob. It names blobs by digest, and no path. Of a gzip file a patch makes the text, and corrections make the
+//! file of it: what is compared with the index is the file.
 #![expect(clippy::struct_field_names, reason = "these are the contents of it")]
 
 use std::io::{self, Read, Write};
 
+use outhaul_gzip::MAX_CORRECTION_BYTES;
 use zstd::zstd_safe::DCtx;
 
-use crate::blob::{Blob, Content};
+use crate::blob::Blob;
 use crate::digest::{Digest, Hasher};
 
+mod contents;
 mod error;
 mod head;
 mod make;
 
+use contents::{Contents, Made};
 pub use error::PatchError;
 use head::{Kind, Pieces, head};
 pub use head::{Region, Source, View};
@@ -39,6 +43,10 @@ pub const MAX_REGIONS: u64 = 100_000;
 pub const MAX_HEAD_BYTES: u64 = 4 << 20;
 /// Most bytes that all pieces together refer to and keep aside, for each byte that is made.
 const MAX_WORK: u64 = 8;
+/// Most bytes that are inflated of all sources together, for each byte of text that is made, beside [`MAX_PREFIX_BYTES`].
+pub const MAX_INFLATED: u64 = 32;
+/// Most bytes of text for each byte of a gzip file, beside [`MAX_PREFIX_BYTES`].
+const MAX_TEXT: u64 = 64;
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -103,7 +111,7 @@ impl Patch {
         let left = size.checked_sub(START as u64 + carried);
         let Some(frames) = left.filter(|_| start.starts_with(&MAGIC) && plain <= MAX_HEAD_BYTES)
         else {
-            return Err(PatchError::malformed("it is no patch of this format"));
+            return Err(PatchError::malformed("it is not a patch of this format"));
         };
         let bytes = take(input, carried)?;
         let bytes = decompress(&bytes, &[], plain)?;
@@ -136,10 +144,14 @@ impl Patch {
             return Err(PatchError::malformed("it is for a blob that is sealed"));
         }
         self.check(blob.plain_bytes())?;
-        let mut out = Contents::new(blob, out);
+        let corrections = self.corrections(input)?;
+        let mut out = Made::new(Contents::new(blob, out), corrections)?;
         let mut aside = Vec::new();
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
+            if let Kind::Corrections(_) = piece.kind {
+                continue;
+            }
             if piece.kind == Kind::Copy {
                 for region in &piece.regions {
                     match self.sources.get(region.source) {
@@ -171,13 +183,33 @@ impl Patch {
 }
 
 impl Patch {
+    /// The corrections of a gzip file, of which the frames come first.
+    fn corrections(&self, input: &mut impl Read) -> Result<Vec<u8>, PatchError> {
+        let mut corrections = Vec::new();
+        for piece in Pieces::of(&self.pieces, self.sources.len()) {
+            let piece = piece?;
+            let Kind::Corrections(frame) = piece.kind else {
+                break;
+            };
+            let frame = take(input, frame)?;
+            corrections.append(&mut decompress(&frame, &[], piece.size)?);
+        }
+        Ok(corrections)
+    }
+
     /// Adds up all that is stated, before anything is done by it.
     fn check(&self, expected: u64) -> Result<(), PatchError> {
         let (mut bytes, mut frames, mut work) = (0u64, 0u64, 0u64);
+        let (mut corrections, mut has_begun) = (0u64, false);
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
             match piece.kind {
                 Kind::Aside(_) => work = work.saturating_add(piece.size),
+                Kind::Corrections(_) if has_begun => {
+                    let problem = "its corrections do not come first";
+                    return Err(PatchError::malformed(problem));
+                }
+                Kind::Corrections(_) => corrections = corrections.saturating_add(piece.size),
                 _ => bytes = bytes.saturating_add(piece.size),
             }
             if piece.kind != Kind::Copy {
@@ -185,15 +217,25 @@ impl Patch {
                 work = regions.fold(work, u64::saturating_add);
             }
             frames = frames.saturating_add(piece.frame());
+            has_begun |= !matches!(piece.kind, Kind::Corrections(_));
         }
-        if bytes != expected {
+        let within = |found: u64, times: u64, of: u64| {
+            found <= of.saturating_mul(times).saturating_add(MAX_PREFIX_BYTES)
+        };
+        if corrections > MAX_CORRECTION_BYTES {
+            return Err(PatchError::malformed("it has too many corrections"));
+        }
+        let fits = match corrections {
+            0 => bytes == expected,
+            // How large the text of a gzip file is, no index states.
+            _ => within(bytes, MAX_TEXT, expected),
+        };
+        if !fits {
             return Err(PatchError::Size { expected, bytes });
         }
-        if work
-            > expected
-                .saturating_mul(MAX_WORK)
-                .saturating_add(MAX_PREFIX_BYTES)
-        {
+        let inflated = self.sources.iter().map(|source| source.view.inflated());
+        let inflated = inflated.fold(0, u64::saturating_add);
+        if !within(work, MAX_WORK, bytes) || !within(inflated, MAX_INFLATED, bytes) {
             return Err(PatchError::malformed(
                 "it takes more work than what it makes is worth",
             ));
@@ -217,7 +259,7 @@ fn copy(
     source: &Source,
     region: &Region,
     sources: &mut dyn PatchSources,
-    out: &mut Contents<'_>,
+    out: &mut Made<'_>,
 ) -> Result<(), PatchError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut offset, mut left) = (region.offset, region.length);
@@ -275,83 +317,6 @@ fn fill(input: &mut impl Read, buffer: &mut [u8]) -> Result<(), PatchError> {
             io::ErrorKind::UnexpectedEof => PatchError::malformed("it ends too early"),
             _ => PatchError::Read(error),
         })
-}
-
-/// What comes out: each content against its digest, and nothing beyond the last.
-struct Contents<'a> {
-    contents: std::slice::Iter<'a, Content>,
-    current: Option<&'a Content>,
-    left: u64,
-    hasher: Hasher,
-    out: &'a mut dyn Write,
-}
-
-impl<'a> Contents<'a> {
-    fn new(blob: &'a Blob, out: &'a mut dyn Write) -> Self {
-        Self {
-            contents: blob.contents.iter(),
-            current: None,
-            left: 0,
-            hasher: Hasher::new(),
-            out,
-        }
-    }
-
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), PatchError> {
-        while !bytes.is_empty() {
-            if self.left == 0 {
-                self.next()?;
-            }
-            let count = usize::try_from(self.left).map_or(bytes.len(), |n| n.min(bytes.len()));
-            let (now, later) = bytes.split_at(count);
-            self.hasher.update(now);
-            self.out.write_all(now).map_err(PatchError::Store)?;
-            self.left -= count as u64;
-            bytes = later;
-        }
-        Ok(())
-    }
-
-    /// Ends the content that is full, and begins the next one that has bytes.
-    fn next(&mut self) -> Result<(), PatchError> {
-        self.end()?;
-        while let Some(content) = self.contents.next() {
-            self.current = Some(content);
-            self.left = content.size;
-            if content.size > 0 {
-                return Ok(());
-            }
-            self.end()?;
-        }
-        Err(PatchError::Piece)
-    }
-
-    fn end(&mut self) -> Result<(), PatchError> {
-        let Some(content) = self.current.take() else {
-            return Ok(());
-        };
-        let (found, _) = std::mem::take(&mut self.hasher).finish();
-        match found == content.digest && self.left == 0 {
-            true => Ok(()),
-            false => Err(PatchError::Digest {
-                expected: content.digest,
-                found,
-            }),
-        }
-    }
-
-    fn finish(mut self) -> Result<(), PatchError> {
-        self.end()?;
-        for content in self.contents {
-            if content.digest != Digest::of(b"") {
-                return Err(PatchError::Digest {
-                    expected: content.digest,
-                    found: Digest::of(b""),
-                });
-            }
-        }
-        self.out.flush().map_err(PatchError::Store)
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use outhaul_gzip::JoinError;
+
 use crate::digest::Digest;
 
 /// Why a patch was not applied.
@@ -28,6 +30,9 @@ pub enum PatchError {
         /// By the patch.
         bytes: u64,
     },
+    /// Its corrections make no gzip file of its text.
+    #[error("the patch does not make the gzip file that it is for: {0}")]
+    Gzip(#[from] JoinError),
     /// A piece is damaged, was made with another base, or yields more than it states; it was stopped there.
     #[error("a piece of the patch is damaged or yields more than it states; it was stopped there")]
     Piece,
@@ -60,9 +65,11 @@ impl PatchError {
             Self::Read(_) => "io",
             Self::Store(_) => "store",
             Self::Base { .. } => "patch-base",
-            Self::Piece | Self::Malformed { .. } | Self::Size { .. } | Self::Digest { .. } => {
-                "patch"
-            }
+            Self::Piece
+            | Self::Malformed { .. }
+            | Self::Size { .. }
+            | Self::Digest { .. }
+            | Self::Gzip(_) => "patch",
         }
     }
 

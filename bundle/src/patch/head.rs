@@ -20,12 +20,23 @@ pub struct Source {
 pub enum View {
     /// Its contents, end to end.
     Contents,
+    /// What they hold as a gzip file: so many bytes.
+    Inflated(u64),
 }
 
 impl View {
+    /// Bytes that are inflated for it.
+    pub(super) fn inflated(self) -> u64 {
+        match self {
+            Self::Contents => 0,
+            Self::Inflated(bytes) => bytes,
+        }
+    }
+
     fn byte(self) -> u8 {
         match self {
             Self::Contents => 0,
+            Self::Inflated(_) => 1,
         }
     }
 }
@@ -50,6 +61,8 @@ pub(super) enum Kind {
     Frame(u64),
     /// The same, but kept aside: later pieces copy out of it what they need.
     Aside(u64),
+    /// A frame of corrections: what all others make is the text of a gzip file.
+    Corrections(u64),
 }
 
 /// One piece of what is made.
@@ -68,7 +81,7 @@ impl Piece {
     pub(super) fn frame(&self) -> u64 {
         match self.kind {
             Kind::Copy => 0,
-            Kind::Frame(bytes) | Kind::Aside(bytes) => bytes,
+            Kind::Frame(bytes) | Kind::Aside(bytes) | Kind::Corrections(bytes) => bytes,
         }
     }
 }
@@ -85,8 +98,10 @@ pub(super) fn head(bytes: &[u8]) -> Result<(Vec<Source>, &[u8]), PatchError> {
         let Some((source, after)) = rest.split_first_chunk::<33>() else {
             return Err(cut());
         };
+        rest = after;
         let view = match source[0] {
             0 => View::Contents,
+            1 => View::Inflated(number(&mut rest)?),
             _ => return Err(PatchError::malformed("a source is of an unknown kind")),
         };
         let mut digest = [0; 32];
@@ -99,7 +114,6 @@ pub(super) fn head(bytes: &[u8]) -> Result<(Vec<Source>, &[u8]), PatchError> {
             return Err(PatchError::malformed("its sources are not in order"));
         }
         sources.push(source);
-        rest = after;
     }
     Ok((sources, rest))
 }
@@ -125,6 +139,7 @@ impl<'a> Pieces<'a> {
             0 => Kind::Copy,
             1 => Kind::Frame(number(&mut self.rest)?),
             2 => Kind::Aside(number(&mut self.rest)?),
+            3 => Kind::Corrections(number(&mut self.rest)?),
             _ => return Err(PatchError::malformed("a piece is of an unknown kind")),
         };
         let count = number(&mut self.rest)?;
@@ -150,8 +165,9 @@ impl<'a> Pieces<'a> {
         }
         let within = match kind {
             Kind::Copy => length == size,
+            Kind::Corrections(_) if count > 0 => false,
             // What does not compress grows by less.
-            Kind::Frame(frame) | Kind::Aside(frame) => {
+            Kind::Frame(frame) | Kind::Aside(frame) | Kind::Corrections(frame) => {
                 size <= MAX_PIECE_BYTES
                     && length <= MAX_PREFIX_BYTES
                     && (1..=size + size / 64 + 1024).contains(&frame)
@@ -191,6 +207,9 @@ pub(super) fn write_head(sources: &[Source], out: &mut Vec<u8>) {
     for source in sources {
         out.push(source.view.byte());
         out.extend_from_slice(source.blob.as_bytes());
+        if let View::Inflated(bytes) = source.view {
+            put(bytes, out);
+        }
     }
 }
 
@@ -200,6 +219,7 @@ pub(super) fn write_piece(piece: &Piece, out: &mut Vec<u8>) {
         Kind::Copy => 0,
         Kind::Frame(_) => 1,
         Kind::Aside(_) => 2,
+        Kind::Corrections(_) => 3,
     };
     put(kind, out);
     put(piece.size, out);

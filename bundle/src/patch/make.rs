@@ -13,6 +13,8 @@ use crate::digest::Hasher;
 /// zstd's level for pieces up to [`SMALL_BYTES`], and for larger ones: three times as fast.
 const LEVELS: (i32, i32) = (19, 12);
 const SMALL_BYTES: usize = 1 << 20;
+/// Corrections in one frame.
+const CORRECTIONS_BYTES: usize = 8 << 20;
 /// From this many bytes on, long distances are matched apart.
 const LONG_BYTES: usize = 8 << 20;
 
@@ -37,6 +39,17 @@ impl<F: Read + Write + Seek> Maker<F> {
             frames,
             bytes: 0,
         }
+    }
+
+    /// What all pieces make is the text of a gzip file, of which these are the corrections. Called before any piece.
+    ///
+    /// # Errors
+    /// Whatever keeps a frame from being written.
+    pub fn correct(&mut self, corrections: &[u8]) -> io::Result<()> {
+        for part in corrections.chunks(CORRECTIONS_BYTES) {
+            self.framed(part, &[], &[], Kind::Corrections)?;
+        }
+        Ok(())
     }
 
     /// Bytes of the patch so far, without its head.

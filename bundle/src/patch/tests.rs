@@ -2,6 +2,7 @@
 use std::io::Cursor;
 
 use super::*;
+use crate::blob::Content;
 use crate::fake::FakeBundle;
 use crate::index::Encoding;
 
@@ -247,7 +248,7 @@ fn forged(pieces: &[&[u8]], frames: &[u8]) -> Vec<u8> {
 fn a_patch_that_contradicts_itself_is_refused() {
     let blob = blob(&[b"abc"]);
     for (name, piece) in [
-        ("a kind that is not known", &[3, 3, 0][..]),
+        ("a kind that is not known", &[4, 3, 0][..]),
         ("a piece without bytes", &[0, 0, 0]),
         ("a copy of other length", &[0, 3, 1, 0, 0, 2]),
         ("a source that is not there", &[0, 3, 1, 5, 0, 3]),
@@ -272,6 +273,42 @@ fn a_patch_that_contradicts_itself_is_refused() {
     let mut other = sound().1;
     other[0] ^= 1;
     assert_eq!(apply(&other, &blob, &old()).unwrap_err().rule(), "patch");
+}
+
+#[test]
+fn what_a_patch_says_of_gzip_is_bounded_before_anything_is_done_by_it() {
+    let blob = blob(&[b"abc"]);
+    // Behind what they correct; of nothing; with a region; more of them than are taken.
+    let late = [&[1, 3, 9, 0][..], &[3, 3, 9, 0]].concat();
+    let with_region = [3, 3, 9, 1, 0, 0, 3];
+    let many = [3, 0x80, 0x80, 0x80, 0x04, 9, 0].repeat(5);
+    let text = [0, 0x80, 0x80, 0x80, 0x40, 1, 0, 0, 0x80, 0x80, 0x80, 0x40];
+    let too_much = [&[3, 3, 9, 0][..], &text].concat();
+    for (piece, why) in [
+        (late.as_slice(), "do not come first"),
+        (&with_region, "not within the limits"),
+        (&many, "too many corrections"),
+        (&too_much, "the signed index states 3"),
+    ] {
+        let error = apply(&forged(&[piece], &[0; 18]), &blob, &old()).unwrap_err();
+        assert_eq!(error.rule(), "patch");
+        assert!(error.to_string().contains(why), "{why}: {error}");
+    }
+    // Gibberish as corrections.
+    let mut maker = maker();
+    maker.correct(b"these are none").unwrap();
+    maker.copy(region(0, 1000));
+    let error = apply(&finish(maker), &blob, &old()).unwrap_err();
+    assert!(matches!(error, PatchError::Gzip(_)), "{error}");
+    // A source of 1 GiB, for three bytes.
+    let source = Source {
+        blob: Digest::of(b"old"),
+        view: View::Inflated(1 << 30),
+    };
+    let mut maker = Maker::new(vec![source], Cursor::new(Vec::new()));
+    maker.patch(b"abc", &[], &[]).unwrap();
+    let error = apply(&finish(maker), &blob, &old()).unwrap_err();
+    assert!(error.to_string().contains("more work"), "{error}");
 }
 
 #[test]

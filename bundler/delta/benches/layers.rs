@@ -2,12 +2,13 @@
 //!
 //! What comes in: pairs of old and new versions of Debian packages, as `apt-get download` gives them, each unpacked to the
 //! tar archive that a layer with it is. What goes out: per pair and in all the bytes of the patch against the layer as gzip
-//! carries it, and against the same tar in zstd, and how fast a patch is applied. Without a network it says so and measures nothing.
+//! carries it, and against the same tar in zstd, and how fast a patch is applied: of layers that are not compressed, and of layers in
+//! gzip, of which the same bytes must come out. Without a network it says so and measures nothing.
 
 #![expect(clippy::cast_precision_loss, reason = "ratios for people")]
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Write as _};
+use std::io::{self, Cursor, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use flate2::write::GzEncoder;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source, View};
-use outhaul_delta::{Old, Plain, patch};
+use outhaul_delta::{New, Old, Plain, patch};
 
 const PACKAGES: [&str; 14] = [
     "bind9",
@@ -64,19 +65,37 @@ fn main() -> io::Result<()> {
     let kept = std::env::var_os("OUTHAUL_LAYERS").map(PathBuf::from);
     let temporary = tempfile::tempdir()?;
     let folder = kept.unwrap_or_else(|| temporary.path().to_owned());
-    let mut total = Total::default();
+    let mut pairs = Vec::new();
     for package in PACKAGES {
         match pair(package, &folder)? {
-            Some([old, new]) => measure(package, &old, &new, &mut total)?,
+            Some(archives) => pairs.push((package, archives)),
             None => println!("SKIPPED {package}: two versions of it cannot be had here"),
         }
+    }
+    println!("layers that are not compressed, against gzip -6:");
+    all(&pairs, None)?;
+    for writer in Writer::all(temporary.path())? {
+        println!(
+            "layers in gzip, by {}, and the same bytes again:",
+            writer.name
+        );
+        all(&pairs, Some(&writer))?;
+    }
+    Ok(())
+}
+
+/// Every pair, and the sum.
+fn all(pairs: &[(&str, [Vec<u8>; 2])], writer: Option<&Writer>) -> io::Result<()> {
+    let mut total = Total::default();
+    for (package, [old, new]) in pairs {
+        measure((package, old, new), writer, &mut total)?;
     }
     if total.pairs == 0 {
         return Ok(());
     }
     let times = |whole: u64| whole as f64 / total.patch as f64;
     println!(
-        "{} pairs: patches of {} bytes in place of {} (gzip -6) and {} (zstd -9): {:.1} and {:.1} times smaller; {} of {} pairs \
+        "{} pairs: patches of {} bytes in place of {} (gzip) and {} (zstd -9): {:.1} and {:.1} times smaller; {} of {} pairs \
          at least 6 times smaller than gzip; applied at {:.0} MB/s of what is made",
         total.pairs,
         total.patch,
@@ -145,32 +164,131 @@ fn deb_in(folder: &Path) -> io::Result<Option<PathBuf>> {
         .find(|path| path.extension().is_some_and(|ending| ending == "deb")))
 }
 
-fn measure(package: &str, old: &[u8], new: &[u8], total: &mut Total) -> io::Result<()> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(new)?;
-    let gzip = gzip.finish()?.len() as u64;
+/// Who compresses a layer.
+struct Writer {
+    name: &'static str,
+    program: PathBuf,
+    arguments: &'static [&'static str],
+}
+
+impl Writer {
+    /// GNU gzip, and Go's own as `BuildKit` and containerd use it, where there is a Go.
+    fn all(folder: &Path) -> io::Result<Vec<Self>> {
+        let mut all = vec![Self {
+            name: "gzip -6",
+            program: "gzip".into(),
+            arguments: &["-n", "-6"],
+        }];
+        fs::write(folder.join("main.go"), GO)?;
+        let program = folder.join("gogzip");
+        let built = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&program)
+            .arg("main.go")
+            .current_dir(folder)
+            .env("GO111MODULE", "off")
+            .output();
+        match built {
+            Ok(done) if done.status.success() => all.push(Self {
+                name: "Go's compress/gzip",
+                program,
+                arguments: &[],
+            }),
+            _ => println!("SKIPPED Go's compress/gzip: there is no Go here"),
+        }
+        Ok(all)
+    }
+
+    fn compress(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut input = tempfile::tempfile()?;
+        input.write_all(bytes)?;
+        input.seek(SeekFrom::Start(0))?;
+        let done = Command::new(&self.program)
+            .args(self.arguments)
+            .stdin(input)
+            .output()?;
+        match done.status.success() {
+            true => Ok(done.stdout),
+            false => Err(io::Error::other(format!("{} failed", self.name))),
+        }
+    }
+}
+
+const GO: &str = r#"package main
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+)
+
+func main() {
+	w := gzip.NewWriter(os.Stdout)
+	if _, err := io.Copy(w, os.Stdin); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+}
+"#;
+
+fn measure(
+    (package, old, new): (&str, &[u8], &[u8]),
+    writer: Option<&Writer>,
+    total: &mut Total,
+) -> io::Result<()> {
+    let compress = |bytes: &[u8]| match writer {
+        Some(writer) => writer.compress(bytes),
+        None => {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+            gzip.write_all(bytes)?;
+            gzip.finish()
+        }
+    };
     let zstd = zstd::encode_all(new, 9)?.len() as u64;
+    let carried = compress(new)?;
+    let gzip = carried.len() as u64;
+    let started = Instant::now();
+    // Of a layer in gzip the text is compared, and corrections make the same file of it.
+    let (layer, view, corrections) = match writer {
+        Some(_) => {
+            let open = &mut || Ok(Cursor::new(&carried));
+            let split = outhaul_gzip::split(open, &mut io::sink(), gzip / 4);
+            let corrections = split.map_err(|error| io::Error::other(error.to_string()))?;
+            (
+                carried.as_slice(),
+                View::Inflated(old.len() as u64),
+                corrections,
+            )
+        }
+        None => (new, View::Contents, Vec::new()),
+    };
     let olds = [Old {
         source: Source {
             blob: Digest::of(old),
-            view: View::Contents,
+            view,
         },
         bytes: plain(old)?,
     }];
     let mut bytes = Vec::new();
-    let started = Instant::now();
-    let made = patch(&plain(new)?, &olds, u64::MAX, &mut bytes)?;
+    let text = plain(new)?;
+    let target = match writer {
+        Some(_) => New::Gzip(&text, &corrections),
+        None => New::Plain(&text),
+    };
+    let made = patch(target, &olds, u64::MAX, &mut bytes)?;
     let making = started.elapsed();
     let size = made.map_or(0, |(size, _)| size);
-    let digest = Digest::of(new);
+    let digest = Digest::of(layer);
     let content = Content {
         digest,
-        size: new.len() as u64,
+        size: layer.len() as u64,
     };
     let blob = Blob {
         digest,
-        size: new.len() as u64,
-        encoding: Encoding::Zstd,
+        size: layer.len() as u64,
+        encoding: Encoding::Identity,
         contents: vec![content],
         sealed: None,
     };
@@ -182,9 +300,13 @@ fn measure(package: &str, old: &[u8], new: &[u8], total: &mut Total) -> io::Resu
         .map_err(|error| io::Error::other(error.to_string()))?;
     let applying = started.elapsed();
     let times = gzip as f64 / size as f64;
+    let corrected = match writer {
+        Some(_) => format!(" ({} of corrections before compression)", corrections.len()),
+        None => String::new(),
+    };
     println!(
-        "{package}: {} bytes of tar, {gzip} in gzip, {zstd} in zstd, a patch of {size}: {times:.1} times smaller than gzip, {:.1} \
-         than zstd; made in {:.1} s",
+        "{package}: {} bytes of tar, {gzip} in gzip, {zstd} in zstd, a patch of {size}{corrected}: {times:.1} times smaller than \
+         gzip, {:.1} than zstd; made in {:.1} s",
         new.len(),
         zstd as f64 / size as f64,
         making.as_secs_f64(),

@@ -61,7 +61,11 @@ impl Plain {
         Ok(bytes)
     }
 
-    fn reader(&self) -> io::Result<io::BufReader<&File>> {
+    /// All of them, from the first on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn reader(&self) -> io::Result<io::BufReader<&File>> {
         let mut file = self.file.as_ref();
         file.seek(SeekFrom::Start(0))?;
         Ok(io::BufReader::with_capacity(1 << 16, file))
@@ -84,6 +88,10 @@ pub enum Method {
     Files,
     /// Piece by piece.
     Pieces,
+    /// File by file of an archive in gzip, which is compressed again as it was.
+    FilesInGzip,
+    /// Piece by piece of what is in gzip.
+    PiecesInGzip,
 }
 
 impl Method {
@@ -92,8 +100,19 @@ impl Method {
         match self {
             Self::Files => "files",
             Self::Pieces => "pieces",
+            Self::FilesInGzip => "files in gzip",
+            Self::PiecesInGzip => "pieces in gzip",
         }
     }
+}
+
+/// What a patch makes.
+#[derive(Debug, Clone, Copy)]
+pub enum New<'a> {
+    /// These bytes.
+    Plain(&'a Plain),
+    /// The gzip file with this text and these corrections ([`outhaul_gzip`]).
+    Gzip(&'a Plain, &'a [u8]),
 }
 
 /// Writes to `out` the patch that makes `new` of `olds`. Returns its size and how it was made; `None` when it would not be
@@ -102,7 +121,7 @@ impl Method {
 /// # Errors
 /// When a file cannot be read or written.
 pub fn patch(
-    new: &Plain,
+    new: New<'_>,
     olds: &[Old],
     limit: u64,
     out: &mut dyn Write,
@@ -112,6 +131,13 @@ pub fn patch(
     olds.dedup_by_key(|old| old.source);
     let sources = olds.iter().map(|old| old.source).collect();
     let mut maker = Maker::new(sources, tempfile::tempfile()?);
+    let (new, is_gzip) = match new {
+        New::Plain(plain) => (plain, false),
+        New::Gzip(text, corrections) => {
+            maker.correct(corrections)?;
+            (text, true)
+        }
+    };
     let within = |maker: &Maker<File>| maker.bytes() < limit;
     let entries = archive::entries(new);
     let method = match entries.as_ref().and_then(|_| archive::Known::of(&olds)) {
@@ -138,6 +164,11 @@ pub fn patch(
     };
     patch.seek(SeekFrom::Start(0))?;
     io::copy(&mut patch, out)?;
+    let method = match (method, is_gzip) {
+        (Method::Files, true) => Method::FilesInGzip,
+        (Method::Pieces, true) => Method::PiecesInGzip,
+        (method, _) => method,
+    };
     Ok(Some((size, method)))
 }
 

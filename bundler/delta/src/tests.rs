@@ -38,7 +38,7 @@ fn old(bytes: &[u8]) -> Old {
 /// Makes a patch, applies it, and gives back its size and how it was made.
 fn made(new: &[u8], olds: &[Old]) -> Option<(u64, Method)> {
     let mut bytes = Vec::new();
-    let made = patch(&plain(new), olds, new.len() as u64, &mut bytes).unwrap()?;
+    let made = patch(New::Plain(&plain(new)), olds, new.len() as u64, &mut bytes).unwrap()?;
     assert_eq!(made.0, bytes.len() as u64);
     let blob = Blob {
         digest: Digest::of(new),
@@ -57,9 +57,69 @@ fn made(new: &[u8], olds: &[Old]) -> Option<(u64, Method)> {
         .unwrap();
     assert!(out == new);
     let mut again = Vec::new();
-    patch(&plain(new), olds, new.len() as u64, &mut again).unwrap();
+    patch(New::Plain(&plain(new)), olds, new.len() as u64, &mut again).unwrap();
     assert!(again == bytes, "the same bytes on every call");
     Some(made)
+}
+
+/// A gzip file of `text`.
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    writer.write_all(text).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn of_a_rebuilt_layer_in_gzip_travels_what_changed_and_the_same_bytes_come_out() {
+    let words = |seed: u64| -> Vec<u8> {
+        let letters = noise(seed, 400_000)
+            .into_iter()
+            .map(|byte| b'a' + byte % 20);
+        letters.collect()
+    };
+    let layer = |seed, at_s| {
+        archive(&[
+            ("usr/bin/press", words(seed), at_s),
+            ("usr/share/same", words(7), at_s),
+        ])
+    };
+    let (before, after) = (layer(1, 1), layer(2, 2));
+    let (carried, new) = (gzip(&before), gzip(&after));
+    let source = Source {
+        blob: Digest::of(&carried),
+        view: View::Inflated(before.len() as u64),
+    };
+    let olds = [Old {
+        source,
+        bytes: plain(&before),
+    }];
+    let mut text = Vec::new();
+    let limit = new.len() as u64;
+    let corrections = outhaul_gzip::split(&mut || Ok(Cursor::new(&new)), &mut text, limit).unwrap();
+    assert!(text == after);
+    let mut bytes = Vec::new();
+    let target = plain(&text);
+    let made = patch(New::Gzip(&target, &corrections), &olds, limit, &mut bytes).unwrap();
+    let (size, method) = made.unwrap();
+    assert_eq!(method, Method::FilesInGzip);
+    // One of the two files travels.
+    assert!(size * 10 < limit * 8, "{size} of {limit}");
+    let blob = Blob {
+        digest: Digest::of(&new),
+        size: limit,
+        encoding: Encoding::Identity,
+        contents: vec![Content {
+            digest: Digest::of(&new),
+            size: limit,
+        }],
+        sealed: None,
+    };
+    let mut input = Cursor::new(&bytes);
+    let read = Patch::read(&mut input, size).unwrap();
+    let mut out = Vec::new();
+    read.apply(&blob, &mut input, &mut Sources(&olds), &mut out)
+        .unwrap();
+    assert!(out == new);
 }
 
 /// Bytes that do not compress.

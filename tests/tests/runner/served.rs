@@ -16,6 +16,7 @@ use super::system::SystemFixture;
 
 mod charts;
 mod damage;
+mod layers;
 mod lost;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";

@@ -2,11 +2,11 @@
 //!
 //! What comes in: a digest that a patch names, and the entries of the site's own signed indexes. What goes out: bytes of
 //! the blob's contents. What is not in an index of this site, is sealed, missing or damaged is refused by name. Contents that
-//! are compressed in the store are unpacked to a file without a name, which is gone with the patch.
+//! are compressed in the store, and texts of gzip files, are unpacked to files without names, which are gone with the patch.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -50,8 +50,40 @@ impl<'a> StoredSources<'a> {
         if !self.blobs.is_whole(blob) {
             return Err(base("which is damaged here"));
         }
+        let mut contents = self.contents(blob, &base)?;
+        let View::Inflated(bytes) = source.view else {
+            return Ok(contents);
+        };
+        contents
+            .seek(SeekFrom::Start(0))
+            .map_err(PatchError::Read)?;
+        let file = unnamed(&self.blobs.partial).map_err(PatchError::Store)?;
+        let mut out = Inflating {
+            out: BufWriter::with_capacity(
+                BUFFER_BYTES,
+                file.try_clone().map_err(PatchError::Store)?,
+            ),
+            failed: None,
+        };
+        let inflated = outhaul_gzip::text(contents, &mut out, bytes);
+        if let Some(error) = out.failed {
+            return Err(PatchError::Store(error));
+        }
+        out.out.flush().map_err(PatchError::Store)?;
+        // It was compared with its digest: what is wrong is what the patch says of it.
+        match inflated {
+            Ok(found) if found == bytes => Ok(file),
+            Ok(_) => Err(base("which has fewer bytes in it than the patch says")),
+            Err(error) if is_of_the_file(error.kind()) => Err(base(
+                "which is not gzip, or has more in it than the patch says",
+            )),
+            Err(error) => Err(PatchError::Read(error)),
+        }
+    }
+
+    /// The contents of a blob, end to end.
+    fn contents(&self, blob: &Blob, base: &dyn Fn(&str) -> PatchError) -> Result<File, PatchError> {
         let unreadable = |error: durable::FileError| PatchError::Read(error.source);
-        let View::Contents = source.view;
         match self.blobs.open(blob).map_err(unreadable)? {
             Stored::Carried(file) if blob.encoding == Encoding::Identity => Ok(file),
             Stored::Plain(file) => Ok(file),
@@ -69,6 +101,35 @@ impl<'a> StoredSources<'a> {
                 Ok(file)
             }
         }
+    }
+}
+
+/// Whether a gzip file itself is why it cannot be inflated, and not the disk.
+fn is_of_the_file(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, InvalidData, InvalidInput, UnexpectedEof};
+    matches!(
+        kind,
+        FileTooLarge | InvalidData | InvalidInput | UnexpectedEof
+    )
+}
+
+/// A file that is written, and why it could not be.
+struct Inflating {
+    out: BufWriter<File>,
+    failed: Option<io::Error>,
+}
+
+impl Write for Inflating {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 
 use outhaul_bundle::index::{Blob, Encoding};
-use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source, View};
+use outhaul_bundle::patch::{MAX_INFLATED, Patch, PatchError, PatchSources, Source, View};
 use outhaul_bundle::{Digest, digest::Hasher};
 use outhaul_delta::likely::{Likely, Names};
-use outhaul_delta::{Method, Old, Plain};
+use outhaul_delta::{Method, New, Old, Plain};
+use outhaul_gzip::SplitError;
 use outhaul_kit::console::progress::{Meter, Unit};
 
 use super::volumes::{Opened, PatchFiles};
@@ -22,6 +23,8 @@ use super::volumes::{Opened, PatchFiles};
 const BLOCK: u64 = 512;
 /// The first bytes of what gzip compressed.
 const GZIP: [u8; 3] = *b"\x1f\x8b\x08";
+/// Most bytes of text for each byte of a gzip file that is inflated here.
+const MAX_RATIO: u64 = 64;
 /// Blobs that are unpacked at once.
 const MAX_OPEN: usize = 48;
 
@@ -115,35 +118,41 @@ impl Patches {
         &mut self,
         (new, blob): (&Opened, &Blob),
         (old, like): (&Opened, &[&Blob]),
-        unpacked: &mut BTreeMap<Digest, Plain>,
+        unpacked: &mut BTreeMap<Digest, Old>,
     ) -> io::Result<How> {
         if like.is_empty() {
             return Ok(whole("the earlier bundle has nothing like it"));
         }
-        if unpacked.len() > MAX_OPEN {
-            unpacked.clear();
-        }
-        let mut olds = Vec::new();
-        for blob in like {
-            let bytes = match unpacked.get(&blob.digest) {
-                Some(bytes) => bytes.clone(),
-                None => old.plain(blob)?,
-            };
-            unpacked.insert(blob.digest, bytes.clone());
-            let source = Source {
-                blob: blob.digest,
-                view: View::Contents,
-            };
-            olds.push(Old { source, bytes });
-        }
         let plain = new.plain(blob)?;
-        if blob.encoding == Encoding::Identity && plain.start()?.starts_with(&GZIP) {
-            return Ok(whole(
-                "it is gzip: what is inside can be compared, but the site needs these very bytes",
-            ));
-        }
         let begin = self.file.seek(SeekFrom::End(0))?;
-        let made = outhaul_delta::patch(&plain, &olds, blob.size, &mut self.file)?;
+        let (made, olds) = if is_gzip(blob, &plain)? {
+            // What corrects more than a quarter of it saves little, and takes long.
+            let taken = match apart(&plain, blob.size / 4)? {
+                Ok(taken) => taken,
+                Err(why) => return Ok(whole(&why)),
+            };
+            let (text, corrections) = taken;
+            let mut left = text.size().saturating_mul(MAX_INFLATED);
+            let mut olds = Vec::new();
+            for one in known(old, like, unpacked)? {
+                let bytes = match one.source.view {
+                    View::Contents => 0,
+                    View::Inflated(bytes) => bytes,
+                };
+                if let Some(rest) = left.checked_sub(bytes) {
+                    left = rest;
+                    olds.push(one);
+                }
+            }
+            let new = New::Gzip(&text, &corrections);
+            let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
+            (made, olds)
+        } else {
+            let olds = known(old, like, unpacked)?;
+            let new = New::Plain(&plain);
+            let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
+            (made, olds)
+        };
         let is_smaller = |bytes: u64| bytes.div_ceil(BLOCK) < blob.size.div_ceil(BLOCK);
         let Some((bytes, method)) = made.filter(|(bytes, _)| is_smaller(*bytes)) else {
             self.file.set_len(begin)?;
@@ -186,6 +195,77 @@ impl PatchFiles for Patches {
     fn digest(&self, blob: &Blob) -> Option<Digest> {
         let place = self.places.get(&blob.digest);
         place.map(|(_, _, digest)| *digest)
+    }
+}
+
+/// Whether the one content of a blob is a gzip file, of which the site needs these very bytes.
+fn is_gzip(blob: &Blob, plain: &Plain) -> io::Result<bool> {
+    let is_one = blob.encoding == Encoding::Identity && blob.contents.len() == 1;
+    Ok(is_one && plain.start()?.starts_with(&GZIP))
+}
+
+/// What sites have, as it is compared: of gzip files, what is in them.
+fn known(
+    old: &Opened,
+    like: &[&Blob],
+    unpacked: &mut BTreeMap<Digest, Old>,
+) -> io::Result<Vec<Old>> {
+    if unpacked.len() > MAX_OPEN {
+        unpacked.clear();
+    }
+    let mut olds = Vec::new();
+    for blob in like {
+        let known = match unpacked.get(&blob.digest) {
+            Some(known) => known.clone(),
+            None => read(old, blob)?,
+        };
+        unpacked.insert(blob.digest, known.clone());
+        olds.push(known);
+    }
+    Ok(olds)
+}
+
+fn read(old: &Opened, blob: &Blob) -> io::Result<Old> {
+    let of = |view, bytes| Old {
+        source: Source {
+            blob: blob.digest,
+            view,
+        },
+        bytes,
+    };
+    let plain = old.plain(blob)?;
+    if is_gzip(blob, &plain)? {
+        let mut file = tempfile::tempfile()?;
+        let mut out = io::BufWriter::new(&mut file);
+        // What cannot be inflated is compared as it is.
+        let most = blob.size.saturating_mul(MAX_RATIO);
+        let text = outhaul_gzip::text(plain.reader()?, &mut out, most);
+        let flushed = out.flush();
+        drop(out);
+        if let Ok(bytes) = text {
+            flushed?;
+            return Ok(of(View::Inflated(bytes), Plain::new(file)?));
+        }
+    }
+    Ok(of(View::Contents, plain))
+}
+
+/// The text of a gzip file and its corrections, if those are no more than `limit` bytes; or why not.
+fn apart(plain: &Plain, limit: u64) -> io::Result<Result<(Plain, Vec<u8>), String>> {
+    let mut file = tempfile::tempfile()?;
+    let mut out = io::BufWriter::new(&mut file);
+    let split = outhaul_gzip::split(&mut || plain.reader(), &mut out, limit);
+    let flushed = out.flush();
+    drop(out);
+    match split {
+        Ok(corrections) => {
+            flushed?;
+            Ok(Ok((Plain::new(file)?, corrections)))
+        }
+        Err(SplitError::File(error)) => Err(error),
+        Err(error) => Ok(Err(format!(
+            "it is gzip, of which the site needs these very bytes, and {error}"
+        ))),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::offer::{ImportOutcome, Offer, accept_metadata};
 use crate::rehearsal::PlannedOrder;
 use crate::request::{Asking, write_request};
 use crate::roots;
-use crate::runner::gate;
+use crate::runner::approval;
 use crate::state::generations::is_taken_back;
 use crate::state::{self, StateError, floors, generations, key, outbox};
 
@@ -264,7 +264,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
                 "it follows {}/{} from bundle {first} on; what runs goes on until then",
                 to.environment, to.cluster_type
             );
-            gate::withdraw_waiting(agent, "this site was moved to another stream")?;
+            approval::withdraw_waiting(agent, "this site was moved to another stream")?;
             OrderEffect {
                 stream: Some(to.clone()),
                 ..OrderEffect::with_message(message)
@@ -286,7 +286,7 @@ fn carry_out(agent: &mut Agent, order: &Order, offer: &Offer) -> Result<OrderEff
             }
         }
         Instruction::Revoke => {
-            gate::withdraw_waiting(agent, "this site was revoked")?;
+            approval::withdraw_waiting(agent, "this site was revoked")?;
             OrderEffect::with_message(
                 "it installs nothing new any more; what runs goes on".to_owned(),
             )

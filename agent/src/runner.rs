@@ -20,10 +20,10 @@ use crate::state::outbox::Author;
 use crate::state::{StateError, inventory, returns};
 use outhaul_reconcilers::ApplyError;
 
+pub mod approval;
 pub mod decisions;
 pub mod delays;
 mod former_keys;
-pub mod gate;
 pub mod held;
 pub mod observe;
 pub mod own_values;
@@ -68,7 +68,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
                 // A newer bundle does not wait for what cannot go on.
                 match site_now(agent.store.read())?.waiting {
                     Some(waiting) if site.worked_on().is_some() => {
-                        let asked = gate::ask(agent, waiting.number)?;
+                        let asked = approval::ask(agent, waiting.number)?;
                         let next = transition(agent, &asked)?;
                         if next.work == site.work {
                             return Err(blocked);
@@ -90,7 +90,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
         if looked {
             // Health is looked at again later; a newer bundle does not wait for that.
             let Some(waiting) = site.waiting else { break };
-            let asked = gate::ask(agent, waiting.number)?;
+            let asked = approval::ask(agent, waiting.number)?;
             let next = transition(agent, &asked)?;
             if next.work == site.work {
                 site = next;

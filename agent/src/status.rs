@@ -435,7 +435,7 @@ impl Status {
             self.reports_waiting, self.reports_last, self.reports_acknowledged
         ));
         let pulled = self.pulled.iter();
-        lines.extend(pulled.map(|one| format!("repository: {}", one.told())));
+        lines.extend(pulled.map(|one| format!("repository: {}", one.reported())));
         lines.extend(self.agent.sentence());
         lines.extend(self.renumbered.iter().cloned());
         lines.extend(self.restored.iter().map(brief::restored));

@@ -140,16 +140,17 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
 /// [`AgentError`] of the memory or the disk.
 pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
     let failed = Slots::read(agent.state_folder.root())?.failed;
-    let told: Vec<String> = state::meta(agent.store.read(), key::AGENTS_TOLD)?.unwrap_or_default();
+    let reported: Vec<String> =
+        state::meta(agent.store.read(), key::AGENTS_TOLD)?.unwrap_or_default();
     let digests: Vec<String> = failed.iter().map(|one| one.digest.to_string()).collect();
-    if digests == told {
+    if digests == reported {
         return Ok(());
     }
     agent
         .commit(|db, author| {
             for one in failed
                 .iter()
-                .filter(|one| !told.contains(&one.digest.to_string()))
+                .filter(|one| !reported.contains(&one.digest.to_string()))
             {
                 let event = ReportEvent::Refusal {
                     source: format!("agent {} of bundle {}", one.version, one.bundle),

@@ -171,7 +171,7 @@ pub struct Decision {
     /// What does not close it but should be known.
     pub notes: Vec<String>,
     /// The status of each site.
-    pub sites: Vec<SiteStanding>,
+    pub sites: Vec<SiteDecision>,
     /// The reports that the decision rests on.
     pub evidence: Vec<Evidence>,
 }
@@ -334,7 +334,7 @@ impl SiteStatus {
 /// One site at a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SiteStanding {
+pub struct SiteDecision {
     /// The site.
     pub site: String,
     /// Its cluster type.
@@ -354,7 +354,7 @@ pub struct SiteStanding {
     pub last_seen: Option<String>,
 }
 
-impl SiteStanding {
+impl SiteDecision {
     /// `stale: site `x` last reported 80 h ago …`
     pub fn sentence(&self) -> String {
         let word = self.standing.as_str();

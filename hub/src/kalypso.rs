@@ -155,9 +155,9 @@ struct Fields<'a> {
 impl Fields<'_> {
     fn descriptor(&mut self, commit: Option<&str>) -> Option<Descriptor> {
         let before = self.problems.len();
-        let told = self.optional(&["status", "gitOpsCommitId"]);
-        let commit = match (told.is_empty(), commit) {
-            (false, _) => told,
+        let reported = self.optional(&["status", "gitOpsCommitId"]);
+        let commit = match (reported.is_empty(), commit) {
+            (false, _) => reported,
             (true, Some(commit)) => commit.to_owned(),
             (true, None) => {
                 self.problem("it says no `status.gitOpsCommitId`; give the commit that carries it with `--commit`");
@@ -182,7 +182,7 @@ impl Fields<'_> {
 
     fn reconciler(&mut self) -> Option<ToldReconciler> {
         let before = self.problems.len();
-        let told = ToldReconciler {
+        let reported = ToldReconciler {
             host: self.needed(&["spec", "hostName"]),
             reconciler: self.needed(&["spec", "reconcilerName"]),
             kind: self.one_of(&["spec", "reconcilerType"], &["flux", "arc", "wo"]),
@@ -191,14 +191,14 @@ impl Fields<'_> {
             status: String::new(),
             message: self.optional(&["spec", "deployment", "statusMessage"]),
         };
-        let status = match told.commit.is_empty() {
+        let status = match reported.commit.is_empty() {
             true => String::new(),
             false => self.one_of(
                 &["spec", "deployment", "status"],
                 &["success", "failure", "in_progress"],
             ),
         };
-        (self.problems.len() == before).then_some(ToldReconciler { status, ..told })
+        (self.problems.len() == before).then_some(ToldReconciler { status, ..reported })
     }
 
     fn problem(&mut self, what: &str) {
@@ -214,7 +214,7 @@ impl Fields<'_> {
             // `version: 1.10` is a number to YAML, and would come back as 1.1.
             _ => {
                 self.problem(&format!(
-                    "`{}` is no text: put it in quotes",
+                    "`{}` is not a text: put it in quotes",
                     path.join(".")
                 ));
                 return String::new();
@@ -222,7 +222,7 @@ impl Fields<'_> {
         };
         if text.chars().count() > MAX_CHARS || text.contains('\0') {
             self.problem(&format!(
-                "`{}` has more than {MAX_CHARS} letters, or one that is none",
+                "`{}` has more than {MAX_CHARS} letters, or a NUL among them",
                 path.join(".")
             ));
         }
@@ -314,12 +314,12 @@ items:
             (&*descriptor.commit, &*descriptor.version),
             ("abc", "0.1.7")
         );
-        let told = &found.reconcilers[0];
+        let reported = &found.reconcilers[0];
         assert_eq!(
-            (&*told.host, &*told.status, &*told.message),
+            (&*reported.host, &*reported.status, &*reported.message),
             ("drone-1", "failure", "no space")
         );
-        assert_eq!(told.endpoint, descriptor.manifests_endpoint);
+        assert_eq!(reported.endpoint, descriptor.manifests_endpoint);
         assert_eq!(found.ignored, BTreeMap::from([("ConfigMap".to_owned(), 1)]));
     }
 
@@ -336,12 +336,12 @@ items:
             .replace("version: 0.1.7", "version: 1.10")
             .replace("environment: dev", "environment: ''");
         let found = of(&wrong, Some("abc"));
-        let told = found.problems.join("\n");
-        assert_eq!(found.problems.len(), 2, "{told}");
-        assert!(told.contains("a.yaml, document 1, DeploymentDescriptor `press-0-1-7`: `spec.workloadVersion.version` is no text"), "{told}");
+        let reported = found.problems.join("\n");
+        assert_eq!(found.problems.len(), 2, "{reported}");
+        assert!(reported.contains("a.yaml, document 1, DeploymentDescriptor `press-0-1-7`: `spec.workloadVersion.version` is not a text"), "{reported}");
         assert!(
-            told.contains("`spec.deploymentTarget.environment` is missing"),
-            "{told}"
+            reported.contains("`spec.deploymentTarget.environment` is missing"),
+            "{reported}"
         );
         let found = of(
             "apiVersion: hub.kalypso.io/v1alpha1\nkind: Reconciler\nspec: {reconcilerType: argo}",

@@ -62,7 +62,7 @@ fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
         .map(|r| (r.bundle, r.state, r.report))
 }
 
-/// What an agent queues when it leaves bundle 2: one report, of the bundle that runs again.
+/// What an agent queues when it leaves bundle 2: one report, of the bundle that is active again.
 fn left_again(site: &mut Site, decided_by: Option<&str>) -> Vec<u8> {
     let index = fake::index(&site.stream, 2, NEW);
     let mut event = site.event(1, OLD, G::Active, C::Compliant);

@@ -126,7 +126,7 @@ fn a_person_approves_holds_and_withdraws_on_the_page_and_the_record_has_it() {
 
     // All of it is on record, also what was refused, and an administrator reads it.
     let log = hub.json(&["audit", "access"]);
-    let told: Vec<String> = log
+    let reported: Vec<String> = log
         .as_array()
         .unwrap()
         .iter()
@@ -145,7 +145,10 @@ fn a_person_approves_holds_and_withdraws_on_the_page_and_the_record_has_it() {
         "alice withdraw true",
         "alice waive true",
     ] {
-        assert!(told.iter().any(|one| one == line), "{line}: {told:#?}");
+        assert!(
+            reported.iter().any(|one| one == line),
+            "{line}: {reported:#?}"
+        );
     }
     assert_eq!(get(&server, "/access", &session).status, 403);
     let admin = login(&server, &token(&hub, "root", "admin"));

@@ -390,7 +390,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     for site in &mut sites {
         report(&hub, &centre, site, C::Compliant);
     }
-    let told = |hub: &Hub| {
+    let reported = |hub: &Hub| {
         let (_, decision) = gate(hub, "{}");
         let sites = hub.json(&["sites"]);
         let seen = |row: &Value| {
@@ -409,7 +409,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
         )
     };
     assert_eq!(gate(&hub, "{}").0, 0, "it is open");
-    let before = told(&hub);
+    let before = reported(&hub);
     let file = hub.state().join("hub.db");
 
     // Not into a database of somebody else.
@@ -446,7 +446,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
         assert!(moved["rows"].as_u64() > Some(10), "{moved}");
     }
     assert!(!file.exists());
-    assert_eq!(told(&hub), before);
+    assert_eq!(reported(&hub), before);
     assert_ne!(server.sql(name, "SELECT COUNT(*) FROM reports"), "0");
     fails(
         &hub.run(&["move", "--to", &database]),
@@ -465,7 +465,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     fs::remove_file(hub.state().join("hub.database")).unwrap();
     let again = hub.json(&["move", "--to", &database]);
     assert_eq!(again["were_there"], true, "{again}");
-    assert_eq!(told(&hub), before);
+    assert_eq!(reported(&hub), before);
 }
 
 #[test]

@@ -9,9 +9,9 @@
 pub mod completions;
 #[cfg(feature = "console")]
 pub mod console;
-pub mod counted;
 pub mod durable;
 pub mod failure;
+pub mod format_count;
 pub mod group;
 pub mod heartbeat;
 pub mod interrupt;

@@ -85,7 +85,7 @@ pub enum KitError {
     /// A later root without the versions that lead to it.
     #[error(
         "the kit has root version {version} and {count} of the versions before it, so that its fleet cannot \
-         be told\nhelp: have the kit made again: `outhaul site enrol` puts them in"
+         be reported\nhelp: have the kit made again: `outhaul site enrol` puts them in"
     )]
     NoChain {
         /// The newest version.

@@ -35,7 +35,7 @@ pub enum EnvelopeError {
         problem: String,
     },
     /// No signature of any expected key.
-    #[error("no valid signature of {expected}; signed by {found}")]
+    #[error("no signature by {expected} matches the content; it names {found}")]
     NotSigned {
         /// Ids of the keys that would do, shortened.
         expected: String,

@@ -199,7 +199,7 @@ impl SigningRequest {
             "targets"
         };
         if value["_type"] != kind {
-            return Err(malformed(format!("its payload is no {kind} metadata")));
+            return Err(malformed(format!("its payload is not {kind} metadata")));
         }
         Ok(request)
     }

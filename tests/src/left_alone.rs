@@ -69,7 +69,7 @@ const NEWS: [&str; 9] = [
     "order `",
     "taken in",
     "Made a hub",
-    "runs again",
+    "is active again",
     "the interrupted import was discarded",
     " was interrupted; it is",
     "not applied yet; it is",

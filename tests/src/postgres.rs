@@ -77,10 +77,10 @@ pub fn same_tests_on_postgres(calling: &str, of_the_file: &[&str]) {
         .env("PROPTEST_CASES", "12")
         .output()
         .expect("a test is a program");
-    let told = String::from_utf8_lossy(&ran.stdout);
+    let reported = String::from_utf8_lossy(&ran.stdout);
     assert!(
         ran.status.success(),
-        "on PostgreSQL:\n{told}\n{}",
+        "on PostgreSQL:\n{reported}\n{}",
         String::from_utf8_lossy(&ran.stderr)
     );
 }
@@ -214,8 +214,8 @@ impl Postgres {
             .args(["-d", database, "-c", text])
             .output()
             .expect("psql runs");
-        let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert!(ran.status.success(), "{text}\n{told}");
+        let reported = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{text}\n{reported}");
         String::from_utf8_lossy(&ran.stdout).trim_end().to_owned()
     }
 

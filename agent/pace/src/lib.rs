@@ -133,7 +133,7 @@ impl PullStatus {
     }
 
     /// `12.0 MiB of 100.0 MiB today (UTC), at most 256.0 KiB/s`.
-    pub fn told(&self) -> String {
+    pub fn reported(&self) -> String {
         let amount = |bytes| bytes_text(bytes);
         let day = match self.day_max_bytes {
             None => format!("{} today (UTC)", amount(self.today_bytes)),
@@ -255,10 +255,12 @@ mod tests {
         again.came(1 << 19, Duration::ZERO).unwrap();
         again.save().unwrap();
         assert_eq!(again.may(1, NOON), 0);
-        let told = PullStatus::of(folder.path(), limits, NOON).unwrap().told();
+        let reported = PullStatus::of(folder.path(), limits, NOON)
+            .unwrap()
+            .reported();
         assert!(
-            told.starts_with("2.0 MiB of 2.0 MiB today (UTC): the budget is used up"),
-            "{told}"
+            reported.starts_with("2.0 MiB of 2.0 MiB today (UTC): the budget is used up"),
+            "{reported}"
         );
         assert_eq!(again.may(5 << 20, NOON + DAY_MS), 2 << 20);
     }

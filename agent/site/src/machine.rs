@@ -26,8 +26,8 @@
 //! | repaired, repair broken | repairing | it runs; it is broken |
 //! | folder lost | waiting, previous, candidate | forgotten; not kept; as broken, but not remembered |
 
+pub mod approval;
 mod events;
-pub mod gate;
 mod state;
 
 use std::collections::BTreeSet;

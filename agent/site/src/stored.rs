@@ -240,7 +240,7 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
         | Event::Healthy(number)
         | Event::HealthySoFar(number)
         | Event::FolderLost(number) => [Some(number), None],
-        // What runs again, and what did not work out.
+        // What is active again, and what did not work out.
         Event::Returned(number) | Event::ReturnBroken(number) => [Some(number), active],
         Event::RollbackOrdered(_) | Event::Blocked => [after.worked_on(), None],
         Event::RepairDue

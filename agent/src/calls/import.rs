@@ -180,7 +180,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
         answer.messages.push(
-            "help: `outhaul-agent status` shows each assignment; what ran before runs again if it could"
+            "help: `outhaul-agent status` shows each assignment; what was active before is active again if it could"
                 .into(),
         );
     }

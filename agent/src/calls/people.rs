@@ -35,7 +35,7 @@ pub enum Ordered {
         /// Who let it through.
         who: String,
     },
-    /// The bundle before runs again.
+    /// The bundle before is active again.
     Rollback(Rollback),
     /// The first bundle, on which work was unfinished, was given up.
     GiveUp {

@@ -14,7 +14,7 @@ pub struct Args {}
 pub(super) fn run(context: &Context, _args: &Args) -> Result<u8, AgentError> {
     update::trial(&context.state)?;
     let version = update::version();
-    let told = serde_json::json!({ "version": version });
-    context.print(&format!("agent {version} works here"), &told);
+    let reported = serde_json::json!({ "version": version });
+    context.print(&format!("agent {version} works here"), &reported);
     Ok(0)
 }

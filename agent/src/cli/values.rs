@@ -108,8 +108,8 @@ fn decide(
         let _ = write!(text, "; what runs does not use it: {unused}");
     }
     let Some(number) = outcome.apply else {
-        let told = serde_json::json!({ "assignment": name, "key": key, "value": value, "unused": outcome.unused });
-        context.print(&text, &told);
+        let reported = serde_json::json!({ "assignment": name, "key": key, "value": value, "unused": outcome.unused });
+        context.print(&text, &reported);
         return Ok(0);
     };
     super::say(&text);

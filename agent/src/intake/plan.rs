@@ -18,7 +18,7 @@ use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
-use crate::runner::{self, gate, held};
+use crate::runner::{self, approval, held};
 use crate::state::{generations, inventory};
 use outhaul_reconcilers::{Change, ansible};
 
@@ -167,7 +167,7 @@ pub(crate) fn rehearse(
     agent
         .store
         .commit(|db| copy::issued(db, index.number, offer))?;
-    plan.waits = gate::why_shut(agent, &index)?;
+    plan.waits = approval::why_shut(agent, &index)?;
     Ok(recorded(agent, plan))
 }
 

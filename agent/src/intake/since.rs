@@ -7,7 +7,7 @@
 
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::{Index, Volume};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
@@ -53,7 +53,7 @@ pub(super) fn check(
     let message = format!(
         "this copy of bundle {} leaves out {} of {}, and {lacks}; {}",
         index.number,
-        counted(left_out.len(), "blob", "blobs"),
+        format_count(left_out.len(), "blob", "blobs"),
         volume.named_bases(),
         here(agent, volume)?
     );

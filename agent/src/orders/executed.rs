@@ -90,13 +90,13 @@ impl ExecutedOrders {
 
     /// Takes out the orders of a key that the stream has no more, except those that `index` repeats: these
     /// count by the keys that signed it.
-    fn take_void(&mut self, index: &Index, trusted: &TrustedMetadata) -> Vec<Order> {
+    fn take_cancelled(&mut self, index: &Index, trusted: &TrustedMetadata) -> Vec<Order> {
         let role = &index.stream.role;
         let Some(now) = trusted.stream_keys(role.as_str()) else {
             return Vec::new();
         };
         let signers = trusted.stream_signers(role.as_str());
-        let mut void = Vec::new();
+        let mut cancelled = Vec::new();
         self.orders.retain_mut(|one| {
             if one.role != *role || one.keys.is_subset(&now) {
                 return true;
@@ -105,10 +105,10 @@ impl ExecutedOrders {
                 one.keys.clone_from(&signers);
                 return true;
             }
-            void.push(one.order.clone());
+            cancelled.push(one.order.clone());
             false
         });
-        void
+        cancelled
     }
 }
 
@@ -139,11 +139,11 @@ pub(crate) fn drop_void_orders(
 ) -> Result<(), AgentError> {
     let mut carried = ExecutedOrders::load(agent.store.read())?;
     let before = carried.clone();
-    let void = carried.take_void(index, &offer.acceptance.trusted);
+    let cancelled = carried.take_cancelled(index, &offer.acceptance.trusted);
     if carried == before {
         return Ok(());
     }
-    undo(agent, &carried, &void, None)
+    undo(agent, &carried, &cancelled, None)
 }
 
 /// Whether a bundle of the stream that this site was asked to leave may take it back, and then does: the
@@ -159,20 +159,20 @@ pub(crate) fn take_back_move(
         return Ok(false);
     }
     let mut carried = ExecutedOrders::load(agent.store.read())?;
-    let mut void = carried.take_void(index, trusted);
-    if !void.contains(&moved.order) {
+    let mut cancelled = carried.take_cancelled(index, trusted);
+    if !cancelled.contains(&moved.order) {
         carried.orders.retain(|one| one.order != moved.order);
-        void.push(moved.order.clone());
+        cancelled.push(moved.order.clone());
     }
     carried.moved = None;
-    undo(agent, &carried, &void, Some(moved.from.clone()))?;
+    undo(agent, &carried, &cancelled, Some(moved.from.clone()))?;
     Ok(true)
 }
 
 fn undo(
     agent: &mut Agent,
     carried: &ExecutedOrders,
-    void: &[Order],
+    cancelled: &[Order],
     stream: Option<Stream>,
 ) -> Result<(), AgentError> {
     let mut site = agent.site.clone();
@@ -186,7 +186,7 @@ fn undo(
         state::set_meta(db, key::SITE, Some(&site))?;
         let revoked: Option<u64> = state::meta(db, key::REVOKED)?;
         let approved: Option<Approved> = state::meta(db, key::APPROVED)?;
-        for order in void {
+        for order in cancelled {
             match &order.what {
                 Instruction::Revoke if revoked == Some(order.number) => {
                     state::set_meta::<u64>(db, key::REVOKED, None)?;

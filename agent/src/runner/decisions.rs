@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
-use crate::runner::{self, gate};
+use crate::runner::{self, approval};
 use crate::state::{self, Hold, generations, key, outbox, returns};
 
 pub mod assignments;
@@ -69,7 +69,7 @@ pub(super) fn nothing(message: &str) -> AgentError {
 /// What a rollback comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ordered {
-    /// An earlier bundle runs again.
+    /// An earlier bundle is active again.
     Back(Rollback),
     /// The first bundle, on which work is unfinished, is given up; nothing runs instead.
     GivenUp(u64),
@@ -279,7 +279,7 @@ pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, A
 /// Why a bundle still waits when a hold is over.
 fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
     let why = match runner::index_of(agent, number) {
-        Ok(index) => gate::why_shut(agent, &index)?,
+        Ok(index) => approval::why_shut(agent, &index)?,
         // Whoever does the work finds that its folder is lost.
         Err(_) => None,
     };

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the files, programs and URLs that `[delay]` in `agent.toml` names. What goes out: what stands of them, kept
 //! in the memory, and a report of each that begins, passes or ends. What it means for a bundle is decided by
-//! `machine::gate`. What cannot be asked delays as well, until its deadline; a URL at which nobody listens does not.
+//! `machine::approval`. What cannot be asked delays as well, until its deadline; a URL at which nobody listens does not.
 
 use jiff::SignedDuration;
 use outhaul_bundle::report::ReportEvent;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::machine::gate::Delayed;
+use crate::machine::approval::Delayed;
 use crate::state::{self, StateError, key, outbox};
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AtDeadline;

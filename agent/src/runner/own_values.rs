@@ -51,12 +51,12 @@ pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> 
 /// [`AgentError`] of the memory.
 pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
     let given = agent.site_values()?;
-    let told: Vec<SiteValue> = told(agent.store.read())?;
-    if given.is_empty() && told.is_empty() {
+    let reported: Vec<SiteValue> = reported(agent.store.read())?;
+    if given.is_empty() && reported.is_empty() {
         return Ok(());
     }
     let now = judged::statement(active_index(agent)?.as_ref(), &given);
-    if now == told {
+    if now == reported {
         return Ok(());
     }
     let unused = now.iter().filter(|value| value.unused.is_some()).count();
@@ -85,6 +85,6 @@ pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
 }
 
 /// The values as they were reported last.
-fn told(db: &Connection) -> Result<Vec<SiteValue>, StateError> {
+fn reported(db: &Connection) -> Result<Vec<SiteValue>, StateError> {
     Ok(state::meta(db, key::SITE_VALUES_TOLD)?.unwrap_or_default())
 }

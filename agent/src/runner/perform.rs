@@ -8,7 +8,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
-use super::{Transition, gate, held, index_of, note_of, soak, tidy};
+use super::{Transition, approval, held, index_of, note_of, soak, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
@@ -30,7 +30,7 @@ pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, Agent
                 "the copy was cut off before it was whole",
             )
         }
-        Task::AskGate(number) => gate::ask(agent, number)?,
+        Task::AskGate(number) => approval::ask(agent, number)?,
         Task::Apply(number) => apply(agent, number)?,
         Task::Watch(number) => watch(agent, number)?,
         Task::Revert { from, to } => revert(agent, from, to)?,
@@ -201,7 +201,7 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
     }
     let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
     let held = held::results(agent, reconciler.as_ref(), &index)?;
-    let mut note = format!("{why}; bundle {to} runs again");
+    let mut note = format!("{why}; bundle {to} is active again");
     let removed = [removed, pass::prune(agent, &index, &mut results)?].concat();
     if !removed.is_empty() {
         note = format!("{note}; {removed}");
@@ -245,7 +245,7 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
     };
     Ok(match failure.or_else(|| sick(&results)) {
         None => {
-            let mut note = joined(mended, format!("bundle {number} runs again"));
+            let mut note = joined(mended, format!("bundle {number} is active again"));
             let removed = pass::prune(agent, &index, &mut results)?;
             if !removed.is_empty() {
                 note = format!("{note}; {removed}");

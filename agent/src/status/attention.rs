@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
-use crate::machine::gate::Obstacle;
+use crate::machine::approval::Obstacle;
 use crate::machine::{State, Work};
 use crate::report::refusal;
 use crate::runner::soak::UNWELL;
@@ -106,7 +106,7 @@ fn failed_health(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let number = left.number;
     let runs = active.map_or_else(
         || "no bundle runs".to_owned(),
-        |active| format!("bundle {active} runs again"),
+        |active| format!("bundle {active} is active again"),
     );
     Ok(Some(Attention {
         assignment: None,
@@ -251,7 +251,7 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let number = generation.number;
             // What stands now, and not what stood at the last look; without the bundle's index that is not known.
             let standing = runner::index_of(agent, number)
-                .and_then(|index| runner::gate::standing(agent, &index));
+                .and_then(|index| runner::approval::standing(agent, &index));
             let known = standing.is_ok();
             let standing = standing.unwrap_or_default();
             let notes: Vec<&str> = standing.iter().map(|(_, note)| note.as_str()).collect();

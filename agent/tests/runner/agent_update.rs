@@ -124,11 +124,11 @@ fn an_agent_that_does_not_work_is_given_up_once_and_what_runs_goes_on() {
         "{now}"
     );
     site.ok(&["run", "--once"]);
-    let told = refused(&site);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = refused(&site);
+    assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(
-        told[0].starts_with("agent-update: agent 9.9.0 of bundle 1: its trial ended with"),
-        "{told:?}"
+        reported[0].starts_with("agent-update: agent 9.9.0 of bundle 1: its trial ended with"),
+        "{reported:?}"
     );
     assert_eq!(site.active(), Some(1));
     // A newer one is tried.
@@ -151,8 +151,8 @@ fn an_agent_for_another_architecture_is_refused_before_it_is_written() {
     let once = site.run(&["run", "--once"]);
     assert_eq!(code(&once), 0, "{}", stderr(&once));
     assert!(!site.state().join("agent/a").exists());
-    let told = refused(&site);
-    assert!(told[0].contains("and this machine is"), "{told:?}");
+    let reported = refused(&site);
+    assert!(reported[0].contains("and this machine is"), "{reported:?}");
     site.ok(&["run", "--once"]);
     assert_eq!(refused(&site).len(), 1);
     assert_eq!(agent(&site)["version"], env!("CARGO_PKG_VERSION"));

@@ -45,8 +45,8 @@ fn roles_and_collections_come_from_the_bundle() {
         (out(&site, "role"), out(&site, "module")),
         ("by a role".into(), "by a module".into())
     );
-    let told = results(&site, 1, GenerationState::Active);
-    let steps: Vec<_> = told[0]
+    let reported = results(&site, 1, GenerationState::Active);
+    let steps: Vec<_> = reported[0]
         .steps
         .iter()
         .map(|step| (step.name.as_str(), step.status.as_str()))
@@ -188,8 +188,8 @@ fn a_site_goes_back_by_the_rollback_playbook_of_what_it_leaves() {
         .payload("rollback.yaml", playbook(fails));
     site.take(&publish(stuck));
     let back = site.run(&["rollback", "--who", "ann"]);
-    let told = format!("{}{}", stdout(&back), stderr(&back));
-    assert!(told.contains("`rollback.yaml` of bundle"), "{told}");
+    let reported = format!("{}{}", stdout(&back), stderr(&back));
+    assert!(reported.contains("`rollback.yaml` of bundle"), "{reported}");
     assert!(
         out(&site, "log").ends_with("forward-5\n"),
         "{}",

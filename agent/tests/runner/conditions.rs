@@ -56,21 +56,21 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
     site.configure(&format!("{}[health]\nask = [{ask}]\n", cluster.settings()));
     // It is not there.
     let taken = site.import(&centre.publish(&Draft::hello("two")));
-    let told = printed(&taken);
-    assert_eq!(taken.status.code(), Some(1), "{told}");
+    let reported = printed(&taken);
+    assert_eq!(taken.status.code(), Some(1), "{reported}");
     assert!(
-        told.contains("`Deployment.apps scenario-1/web`: it is not there"),
-        "{told}"
+        reported.contains("`Deployment.apps scenario-1/web`: it is not there"),
+        "{reported}"
     );
     assert_eq!(site.active(), Some(1));
     // It is not available.
     make(cluster.server());
     says(cluster.server(), "False", 1);
     let taken = site.import(&centre.publish(&Draft::hello("three")));
-    let told = printed(&taken);
+    let reported = printed(&taken);
     assert!(
-        told.contains("`Available` is False, not True: MinimumReplicasUnavailable"),
-        "{told}"
+        reported.contains("`Available` is False, not True: MinimumReplicasUnavailable"),
+        "{reported}"
     );
     assert_eq!(
         (site.active(), site.state_of(3).as_str()),
@@ -82,10 +82,10 @@ fn a_bundle_is_left_when_a_condition_of_the_cluster_is_not_so_and_confirmed_when
     cluster.server().patch(&web, "team", &change).unwrap();
     says(cluster.server(), "True", 1);
     let taken = site.import(&centre.publish(&Draft::hello("four")));
-    let told = printed(&taken);
+    let reported = printed(&taken);
     assert!(
-        told.contains("its controller has seen generation 1 of it, not 2 yet"),
-        "{told}"
+        reported.contains("its controller has seen generation 1 of it, not 2 yet"),
+        "{reported}"
     );
     says(cluster.server(), "True", 2);
     site.take(&centre.publish(&Draft::hello("five")));
@@ -125,8 +125,8 @@ fn a_condition_that_cannot_be_asked_counts_as_not_well_and_a_wrong_setting_is_re
     for more in wrong {
         site.configure(&ask(more));
         let refused = site.run(&["status"]);
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(2), "{more}: {told}");
-        assert!(told.contains("health.ask"), "{more}: {told}");
+        let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{more}: {reported}");
+        assert!(reported.contains("health.ask"), "{more}: {reported}");
     }
 }

@@ -118,8 +118,8 @@ fn answer(kept: &Kept, stream: TcpStream) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let (code, told) = told(kept, &method, path.trim_start_matches(ROOT), &body);
-    let text = told.to_string();
+    let (code, reported) = reported(kept, &method, path.trim_start_matches(ROOT), &body);
+    let text = reported.to_string();
     write!(
         &stream,
         "HTTP/1.1 {code} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
@@ -127,7 +127,7 @@ fn answer(kept: &Kept, stream: TcpStream) -> std::io::Result<()> {
     )
 }
 
-fn told(kept: &Kept, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+fn reported(kept: &Kept, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
     let mut objects = kept.objects.lock().unwrap();
     if let Some(name) = path.strip_prefix("solutionversion/queue?instance=") {
         let Some(found) = objects.get(&format!("instances/{name}")) else {

@@ -66,7 +66,7 @@ fn the_old_key_opens_what_is_sealed_for_it_until_nothing_on_disk_needs_it() {
     assert_eq!(keys(&site), ["site.age"]);
     let late = centre.publish(&sealed(&centre, "six", &old));
     let output = site.import(&late);
-    assert_reports(&output, 1, &["what ran before runs again"]);
+    assert_reports(&output, 1, &["what was active before is active again"]);
     let printed = stdout(&output);
     assert!(
         printed.contains("hello/manifest.yaml") && printed.contains("sealed for others"),

@@ -126,7 +126,7 @@ fn a_revert_is_one_report_of_what_runs_now_and_why() {
     assert_eq!((left.number, left.decided_by), (2, None));
     assert!(left.reason.contains("not Outhaul's"), "{}", left.reason);
     assert!(
-        back.message.ends_with("bundle 1 runs again"),
+        back.message.ends_with("bundle 1 is active again"),
         "{}",
         back.message
     );
@@ -149,5 +149,5 @@ fn a_rollback_is_one_report_with_the_name_of_who_decided_it() {
     let left = back.reverted_from.clone().unwrap();
     assert_eq!((left.number, left.decided_by.as_deref()), (2, Some("ann")));
     assert_eq!(left.reason, "rolled back by ann");
-    assert_eq!(back.message, "rolled back by ann; bundle 1 runs again");
+    assert_eq!(back.message, "rolled back by ann; bundle 1 is active again");
 }

@@ -69,7 +69,7 @@ impl Service {
             let count = self
                 .socket
                 .recv(&mut bytes)
-                .unwrap_or_else(|_| panic!("never told: {word}"));
+                .unwrap_or_else(|_| panic!("never reported: {word}"));
             if String::from_utf8_lossy(&bytes[..count]).contains(word) {
                 return;
             }

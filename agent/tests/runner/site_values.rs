@@ -63,13 +63,13 @@ fn applied(site: &Site) -> String {
     String::from_utf8(found.unwrap().1.clone()).unwrap()
 }
 
-fn told(site: &Site) -> Vec<(Option<String>, Vec<SiteValue>)> {
+fn reported(site: &Site) -> Vec<(Option<String>, Vec<SiteValue>)> {
     let reports = site.reports().into_iter();
-    let told = reports.filter_map(|report| match report.event {
+    let reported = reports.filter_map(|report| match report.event {
         ReportEvent::SiteValues { who, values, .. } => Some((who, values)),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 const SET: [&str; 6] = ["set", "WIDTH=70", "--as", "ann", "--reason", "wider paper"];
@@ -89,10 +89,10 @@ fn a_value_is_applied_kept_over_the_next_bundle_and_a_rollback_and_reported_with
     site.ok(&["rollback", "--who", "ann"]);
     assert_eq!(site.active(), Some(1));
     assert_eq!(applied(&site), "TRAY=\"left\"\nWIDTH=\"70\"\n");
-    let told = told(&site);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0.as_deref(), Some("ann"));
-    let value = &told[0].1[0];
+    let reported = reported(&site);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(reported[0].0.as_deref(), Some("ann"));
+    let value = &reported[0].1[0];
     assert_eq!((value.key.as_str(), value.value.as_str()), ("WIDTH", "70"));
     assert_eq!(
         (value.who.as_str(), value.reason.as_deref()),
@@ -106,7 +106,7 @@ fn a_value_is_applied_kept_over_the_next_bundle_and_a_rollback_and_reported_with
     // The centre's again.
     site.ok(&["unset", "WIDTH", "--who", "ann"]);
     assert_eq!(applied(&site), "TRAY=\"left\"\nWIDTH=\"62\"\n");
-    assert_eq!(self::told(&site).last().unwrap().1, []);
+    assert_eq!(self::reported(&site).last().unwrap().1, []);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_bundle_that_does_not_take_what_is_set_waits_and_an_approval_keeps_the_value
     site.ok(&["approve", "2", "--who", "ann"]);
     assert_eq!(site.active(), Some(2));
     assert_eq!(applied(&site), "TRAY=\"left\"\nWIDTH=\"62\"\n");
-    let unused = told(&site).last().unwrap().1[0].unused.clone().unwrap();
+    let unused = reported(&site).last().unwrap().1[0].unused.clone().unwrap();
     assert!(unused.contains("from 20 to 90"), "{unused}");
     let shown = String::from_utf8(site.run(&["values"]).stdout).unwrap();
     assert!(
@@ -215,7 +215,7 @@ fn a_bundle_that_does_not_take_what_is_set_waits_and_an_approval_keeps_the_value
     assert_eq!(taken["state"], "active", "{taken}");
     site.take(&centre.publish(&draft("four", 110, "62")));
     assert_eq!(applied(&site), "TRAY=\"left\"\nWIDTH=\"100\"\n");
-    assert_eq!(told(&site).last().unwrap().1[0].unused, None);
+    assert_eq!(reported(&site).last().unwrap().1[0].unused, None);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_power_cut_while_a_value_is_set_leaves_all_of_it_or_nothing_and_the_next_sta
         site.ok(&["run", "--once"]);
         // Its intent is committed in the first transaction: from there on it is set, reported and applied.
         assert_eq!(applied(&site), applied(&whole), "cut {instant}");
-        assert_eq!(told(&site).len(), 1, "cut {instant}");
+        assert_eq!(reported(&site).len(), 1, "cut {instant}");
         assert_eq!(site.active(), Some(1));
     }
     assert!(cuts > 3, "{cuts}");

@@ -315,7 +315,7 @@ fn health_that_fails_within_the_soak_goes_back_and_the_bundle_is_remembered() {
     assert_eq!(attention["what"], "health", "{status}");
     let printed = attention["message"].as_str().unwrap();
     assert!(
-        printed.contains(why) && printed.ends_with("bundle 1 runs again"),
+        printed.contains(why) && printed.ends_with("bundle 1 is active again"),
         "{printed}"
     );
     assert!(

@@ -136,16 +136,22 @@ mod tests {
         let refused = refused_by(&narrow, &values);
         assert_eq!(refused[0].1, "WIDTH");
         assert!(refused[0].2.contains("from 20 to 90"), "{refused:?}");
-        let told = statement(Some(&narrow), &values);
+        let reported = statement(Some(&narrow), &values);
         assert_eq!(
-            (told[0].value.as_str(), told[0].who.as_str()),
+            (reported[0].value.as_str(), reported[0].who.as_str()),
             ("100", "ann")
         );
-        assert!(told[0].unused.as_ref().unwrap().contains("from 20 to 90"));
+        assert!(
+            reported[0]
+                .unused
+                .as_ref()
+                .unwrap()
+                .contains("from 20 to 90")
+        );
         let closed = index(None);
         assert!(refused_by(&closed, &values)[0].2.contains("opens no value"));
-        let told = statement(None, &values);
-        assert_eq!(told[0].unused.as_deref(), Some("no bundle is active"));
+        let reported = statement(None, &values);
+        assert_eq!(reported[0].unused.as_deref(), Some("no bundle is active"));
     }
 
     #[test]
@@ -160,9 +166,9 @@ mod tests {
         values.set("gone", "WIDTH", one);
         let index = index(Some(declared(110)));
         assert_eq!(refused_by(&index, &values), []);
-        let told = statement(Some(&index), &values);
+        let reported = statement(Some(&index), &values);
         assert_eq!(
-            told[0].unused.as_deref(),
+            reported[0].unused.as_deref(),
             Some("the active bundle does not have the assignment")
         );
         assert_eq!(values.unset("gone", "WIDTH").unwrap().value, "1");

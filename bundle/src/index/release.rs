@@ -121,7 +121,7 @@ pub fn architecture_of(header: &[u8]) -> Result<&'static str, String> {
     };
     // Executables, and those that may be loaded anywhere.
     if !matches!(two(16), 2 | 3) {
-        return Err("it is no program that can be started".to_owned());
+        return Err("it is not a program that can be started".to_owned());
     }
     match (two(18), class, order) {
         (62, 2, 1) => Ok("x86_64"),

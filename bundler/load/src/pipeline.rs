@@ -241,7 +241,7 @@ fn chosen(control_plane: &ControlPlane, schedule: &Schedule) -> Vec<String> {
     let policies = control_plane.policies.values();
     policies
         .map(|policy| {
-            let chosen = outhaul_kit::counted::assignments(count(&policy.name));
+            let chosen = outhaul_kit::format_count::assignments(count(&policy.name));
             let at = policy.location.file_line();
             format!("  policy `{}` ({at}): {chosen}", policy.name)
         })

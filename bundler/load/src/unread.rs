@@ -11,7 +11,7 @@ use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::BaseRepo;
 use outhaul_git::source::{GitReference, Opened};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 /// Files that are named before the rest is counted.
 const MAX_NAMED: usize = 5;
@@ -60,7 +60,7 @@ pub fn uncommitted<'o>(
         let message = format!(
             "`{}` has edits in {} that are not committed, and not read: {}",
             folder.display(),
-            counted(count, "file", "files"),
+            format_count(count, "file", "files"),
             named.join(", ")
         );
         Diagnostic::warning("uncommitted", message)

@@ -14,7 +14,7 @@ use crate::schedule::{self, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::{Labels, TemplateType};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_kit::suggest::did_you_mean;
 
 mod configs;
@@ -99,7 +99,7 @@ fn failures(rendering: &Rendering, findings: &mut Diagnostics) {
             finding.message = format!(
                 "{} (and {})",
                 finding.message,
-                counted(times - 1, "more assignment", "more assignments")
+                format_count(times - 1, "more assignment", "more assignments")
             );
         }
         findings.push(finding);

@@ -225,7 +225,7 @@ fn text(composed: &Composed, key: &str) -> Result<String, (String, &'static str)
         Some(GoValue::Uint(value)) => Ok(value.to_string()),
         Some(_) => Err((
             format!(
-                "`{key}` is open to its sites and its value is no text, whole number or boolean"
+                "`{key}` is open to its sites and its value is not a text, whole number or boolean"
             ),
             "open single values only",
         )),

@@ -167,14 +167,14 @@ impl S3 {
         let status = answer.status_text();
         let mut region = answer.header("x-amz-bucket-region").map(str::to_owned);
         let text = answer.excerpt(MAX_ANSWER);
-        let told = answers::error(&text);
+        let reported = answers::error(&text);
         region = region
-            .or(told.region)
+            .or(reported.region)
             .filter(|region| region != self.signer.region());
         TargetError::Refused {
             place: self.place(path),
             status,
-            reason: told.reason,
+            reason: reported.reason,
             region,
         }
     }

@@ -157,7 +157,7 @@ impl RegistryClient {
                 what,
             },
             400..=499 => RegistryError::NotTaken {
-                problem: format!("{status}, {}", told(&answer.excerpt(MAX_TOLD))),
+                problem: format!("{status}, {}", reported(&answer.excerpt(MAX_TOLD))),
                 host,
                 what,
             },
@@ -170,7 +170,7 @@ impl RegistryClient {
 const MAX_TOLD: u64 = 300;
 
 /// A registry's reason in one line.
-fn told(text: &str) -> String {
+fn reported(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line: String = line.join(" ");
     line.chars().filter(|c| !c.is_control()).collect()

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::{ControlPlane, Diagnostics};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_plane::schedule::AssignmentId;
 
 use crate::guard::{self, Removal};
@@ -106,7 +106,7 @@ fn guarded<S: Shipped>(
     for (name, sites) in shipped.taken_from_sites() {
         after.remove(&name);
         before.remove(&name);
-        let sites = counted(sites, "site", "sites");
+        let sites = format_count(sites, "site", "sites");
         before.insert(format!("{name} from {sites}"));
     }
     let DesiredContent {

@@ -246,7 +246,7 @@ fn stream(
     let environment = &platform.rendering.environment;
     let (name, role) = (plan.cluster_type, &plan.role);
     let latest = fleet.latest(role)?;
-    if let Some(why) = delivery_rules::withheld(&plan.delivery) {
+    if let Some(why) = delivery_rules::suppressed(&plan.delivery) {
         let number = latest.map_or(0, |latest| latest.number);
         return Ok(plan.held_back(why, number));
     }
@@ -469,7 +469,7 @@ fn ship(
         bytes,
         content_bytes,
         assignments,
-        withheld: None,
+        suppressed: None,
         because: None,
         waiting: None,
     })

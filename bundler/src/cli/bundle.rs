@@ -15,7 +15,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Format, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
-use outhaul_kit::counted::assignments;
+use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_promote::PromoteError;
@@ -219,7 +219,7 @@ impl Args {
         }
         for one in produced {
             let stream = format!("{environment}/{}", one.cluster_type);
-            if let Some(why) = &one.withheld {
+            if let Some(why) = &one.suppressed {
                 say(&format!("{stream}: no bundle, it {why}"));
                 continue;
             }
@@ -294,7 +294,7 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
                 "bytes": one.bytes,
                 "content_bytes": one.content_bytes,
                 "assignments": one.assignments,
-                "withheld": one.withheld,
+                "withheld": one.suppressed,
                 "because": one.because,
                 "waiting": one.waiting.as_ref().map(|waiting| json!({
                     "request": waiting.request, "threshold": waiting.threshold,

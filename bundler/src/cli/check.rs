@@ -17,7 +17,7 @@ use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, Severity};
 use outhaul_git::source::git::{Repository, is_repository};
 use outhaul_git::terminal;
-use outhaul_kit::counted::{assignments, counted};
+use outhaul_kit::format_count::{assignments, format_count};
 use outhaul_load::{LoadRequest, Origin, pipeline};
 use outhaul_plane::check::report;
 use outhaul_plane::explain::requested::{self, Requested};
@@ -240,8 +240,8 @@ fn summary(one: &CheckedEnvironment) {
     say(&format!(
         "{}: {found} ({}, {}, {})",
         one.environment,
-        counted(one.cluster_types, "cluster type", "cluster types"),
-        counted(one.targets, "target", "targets"),
+        format_count(one.cluster_types, "cluster type", "cluster types"),
+        format_count(one.targets, "target", "targets"),
         assignments(one.assignments)
     ));
     if !one.not_looked_at.is_empty() {
@@ -274,7 +274,7 @@ fn named(images: &[String]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let count = counted(images.len(), "image", "images");
+    let count = format_count(images.len(), "image", "images");
     format!("{count} (`{}`{more})", first.join("`, `"))
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
 use outhaul_ship::stream::patches::{How, Travels};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
@@ -203,7 +203,7 @@ fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> Str
         format!(
             "; only for sites that have bundle {} ({} of {} bytes left out{})",
             numbers.join(" or "),
-            counted(left_out.blobs, "blob", "blobs"),
+            format_count(left_out.blobs, "blob", "blobs"),
             left_out.bytes,
             patched(&left_out.others)
         )
@@ -237,7 +237,7 @@ fn patched(others: &[Travels]) -> String {
         0 => String::new(),
         count => format!(
             ", {} of {whole} bytes as patches of {bytes} bytes",
-            counted(count, "blob", "blobs")
+            format_count(count, "blob", "blobs")
         ),
     }
 }

@@ -4,7 +4,7 @@
 //! repositories with their bytes, and how much of it is new; and what a site could not reach. No layer of an image
 //! is fetched, no key is used, and nothing of the fleet is written.
 
-use outhaul_kit::counted::{assignments, counted};
+use outhaul_kit::format_count::{assignments, format_count};
 use outhaul_load::pipeline::Platform;
 use outhaul_ship::stream::estimate::{Estimate, Estimates, Share};
 use serde_json::json;
@@ -72,7 +72,7 @@ pub(super) fn print(
 
 fn text(environment: &str, one: &Estimate) -> String {
     let stream = format!("{environment}/{}", one.cluster_type);
-    if let Some(why) = &one.withheld {
+    if let Some(why) = &one.suppressed {
         return format!("{stream}: no bundle, it {why}");
     }
     let against = match one.against {
@@ -88,7 +88,7 @@ fn text(environment: &str, one: &Estimate) -> String {
     let new = |share: &Share| format!("{} bytes, {} new", share.bytes, share.new_bytes);
     lines.push(format!(
         "  files       {}, {}",
-        counted(one.file_count, "file", "files"),
+        format_count(one.file_count, "file", "files"),
         new(&one.files)
     ));
     for image in &one.images {

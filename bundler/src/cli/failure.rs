@@ -14,8 +14,8 @@ use super::in_envelope;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Cause, Severity};
 use outhaul_git::terminal;
-use outhaul_kit::counted::counted;
 use outhaul_kit::failure::Classified;
+use outhaul_kit::format_count::format_count;
 
 /// A findings or refusal: exit code 1.
 pub const REFUSED: u8 = 1;
@@ -198,7 +198,7 @@ impl Failure {
         };
         console::always(&clean.join("\n"));
         in_envelope(findings);
-        let found = counted(findings.count(Severity::Error), "error", "errors");
+        let found = format_count(findings.count(Severity::Error), "error", "errors");
         let mut lines = vec![format!(
             "error: {found} in the control plane, see `findings`"
         )];

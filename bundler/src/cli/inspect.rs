@@ -17,7 +17,7 @@ use super::failure::{self, Failure};
 use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Format, data, print_json};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_promote::overrides;
 use outhaul_ship::inspect::{self, Inspection};
 use outhaul_ship::overriding::Override;
@@ -165,8 +165,8 @@ impl Args {
                 assignment.workspace,
                 assignment.policies.join(", "),
                 assignment.config_version.short(),
-                counted(assignment.files.len(), "file", "files"),
-                counted(assignment.payload.len(), "file", "files")
+                format_count(assignment.files.len(), "file", "files"),
+                format_count(assignment.payload.len(), "file", "files")
             ));
             if let Some(sites) = &assignment.sites {
                 data(&format!("      only for {}", first_of(sites)));
@@ -206,7 +206,7 @@ impl Args {
 pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
     let left_out = volume.left_out(index);
     let bytes = left_out.iter().map(|blob| blob.size).sum::<u64>();
-    let left_out = counted(left_out.len(), "blob", "blobs");
+    let left_out = format_count(left_out.len(), "blob", "blobs");
     let bases = volume.named_bases();
     let patched = volume.patched(index);
     if patched.is_empty() {
@@ -218,7 +218,7 @@ pub(super) fn completed_by(volume: &Volume, index: &Index) -> String {
     format!(
         "complete only on a site that has {bases}: {left_out} of {bytes} bytes left out, {} of {whole} bytes as patches of \
          {patches} bytes",
-        counted(patched.len(), "blob", "blobs")
+        format_count(patched.len(), "blob", "blobs")
     )
 }
 

@@ -10,7 +10,7 @@ use super::init::scaffold_failure;
 use super::{Exit, Format, data, print_json, say};
 use crate::scaffold::add::{self, Added, New};
 use outhaul_control::model::composition::Precedence;
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 /// Add one object to a working copy of a control plane
 #[derive(Debug, clap::Args)]
@@ -247,7 +247,10 @@ impl Args {
                             from: Some(from), ..
                         },
                         copied,
-                    ) => format!(", with {} of `{from}`", counted(copied, "file", "files")),
+                    ) => format!(
+                        ", with {} of `{from}`",
+                        format_count(copied, "file", "files")
+                    ),
                     _ => String::new(),
                 }
             ));

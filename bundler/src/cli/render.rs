@@ -10,7 +10,7 @@ use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Format, data, print_json, say};
 use outhaul_control::ControlPlane;
-use outhaul_kit::counted::{self, counted};
+use outhaul_kit::format_count::{self, format_count};
 use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
@@ -429,13 +429,13 @@ impl Args {
         say(&format!(
             "{}: {} on {}{again}, {} in `{}` ({} added, {} changed, {} removed) from snapshot {}",
             rendering.environment,
-            counted::assignments(*assignments),
-            counted(
+            format_count::assignments(*assignments),
+            format_count(
                 rendering.cluster_types.len(),
                 "cluster type",
                 "cluster types"
             ),
-            counted(*files, "file", "files"),
+            format_count(*files, "file", "files"),
             folder.display(),
             changes.added,
             changes.changed,

@@ -20,8 +20,8 @@ use crate::publication::{self, Publication, PublicationError, PullRequestOptions
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
 use outhaul_git::source::{self, GitReference};
-use outhaul_kit::counted::assignments;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::format_count::assignments;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_plane::compose::Mode;
@@ -254,7 +254,7 @@ fn bundle(
         .map_err(|error| produce_problem(&error))?;
     for one in &made.streams {
         let stream = &one.cluster_type;
-        if let Some(why) = &one.withheld {
+        if let Some(why) = &one.suppressed {
             lines.push(format!("{stream}: no bundle, it {why}"));
         }
         if let Some(why) = &one.because {

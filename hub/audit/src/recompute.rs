@@ -13,7 +13,7 @@ use outhaul_gate::facts::{
 };
 use outhaul_gate::fold::{self, SeenReport};
 use outhaul_gate::time::rfc3339;
-use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, standing, wanted_by};
+use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, site_status, wanted_by};
 use serde_json::Value;
 
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
@@ -385,7 +385,7 @@ fn well_since(
     let enough_ms = question.now_ms.saturating_sub(question.longest_soak_ms());
     for site in sites {
         let known = reports.get(&site.site).map_or(&[][..], Vec::as_slice);
-        if let Some(first) = standing::needed(&question.commit, bundles, site)
+        if let Some(first) = site_status::needed(&question.commit, bundles, site)
             && let Some(since) = fold::well_since(
                 site,
                 known,

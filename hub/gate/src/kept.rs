@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::hub_api::{Decision, GateRules, SiteStanding};
+use outhaul_bundle::hub_api::{Decision, GateRules, SiteDecision};
 use serde_json::{Value, json};
 
 /// Sentences kept of one decision; the rest is counted. Every site is kept.
@@ -19,7 +19,7 @@ pub fn kept(decision: &Decision, rules: &GateRules) -> (Value, Vec<String>) {
         .iter()
         .map(|one| (one.site.as_str(), one))
         .collect();
-    let line = |site: &SiteStanding| {
+    let line = |site: &SiteDecision| {
         let word = site.standing.as_str();
         match evidence.get(site.site.as_str()) {
             None => format!("{}\t{word}\n", site.site),

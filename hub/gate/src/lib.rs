@@ -15,7 +15,7 @@ pub mod fold;
 mod kept;
 pub mod observed;
 mod rules;
-pub mod standing;
+pub mod site_status;
 pub mod tighter;
 pub mod time;
 
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 pub use outhaul_bundle::hub_api::{
-    Decision, Evidence, GateRules, GateVerdict, RestoredHub, SiteStanding, SiteStatus,
+    Decision, Evidence, GateRules, GateVerdict, RestoredHub, SiteDecision, SiteStatus,
 };
 
 use facts::{Act, DesiredAssignment, DesiredBundle, Restored, SiteState};
@@ -114,13 +114,13 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
     };
     let in_scope =
         |site: &&SiteState| site.environment == question.environment && site.revoked_ms.is_none();
-    let sites: Vec<SiteStanding> = facts
+    let sites: Vec<SiteDecision> = facts
         .sites
         .iter()
         .filter(in_scope)
-        .map(|site| standing::of(question, facts, site))
+        .map(|site| site_status::of(question, facts, site))
         .collect();
-    let counted: Vec<&SiteStanding> = sites
+    let counted: Vec<&SiteDecision> = sites
         .iter()
         .filter(|site| site.standing.is_counted())
         .collect();
@@ -208,7 +208,7 @@ pub fn decide(question: &GateQuestion, facts: &Facts<'_>) -> Decision {
 
 /// The reports that a decision rests on. What a waived site reported is not evidence, and neither is what was reported before
 /// a restore.
-fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteStanding]) -> Vec<Evidence> {
+fn evidence(question: &GateQuestion, facts: &Facts<'_>, sites: &[SiteDecision]) -> Vec<Evidence> {
     let no_evidence = [SiteStatus::Waived, SiteStatus::BeforeRestore];
     let of_sites: BTreeSet<&str> = sites
         .iter()

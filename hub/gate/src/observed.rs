@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::facts::{DesiredBundle, Running, SiteState};
-use crate::standing;
+use crate::site_status;
 
 /// The sites, each with the bundle of the commit that its cluster shows.
 pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a, [SiteState]> {
@@ -21,7 +21,7 @@ pub fn resolved<'a>(sites: &'a [SiteState], bundles: &[DesiredBundle]) -> Cow<'a
     let with_bundle = |site: &SiteState| {
         let mut site = site.clone();
         let shown = site.running.as_ref().filter(|running| names_none(running));
-        let found = shown.and_then(|shown| standing::needed(&shown.base_commit, bundles, &site));
+        let found = shown.and_then(|shown| site_status::needed(&shown.base_commit, bundles, &site));
         let found = found.map(|bundle| (bundle.number, bundle.index.clone()));
         if let (Some((number, index)), Some(running)) = (found, &mut site.running) {
             running.bundle = number;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{
-    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RuleVerdict, SiteStanding,
+    ApprovalRule, ClosedTime, GateRules, PartRule, PromotionWindow, RuleVerdict, SiteDecision,
     SiteStatus,
 };
 
@@ -23,14 +23,14 @@ const AHEAD_MS: i64 = 8 * time::DAY_MS;
 /// The rules that every gate has.
 pub(super) fn base(
     question: &GateQuestion,
-    sites: &[SiteStanding],
+    sites: &[SiteDecision],
     enough: bool,
     of_commit: &[String],
 ) -> Vec<RuleVerdict> {
     let counted = sites.iter().filter(|s| s.standing.is_counted()).count();
     let confirmed = confirming(sites.iter()).count();
-    let missing: Vec<&SiteStanding> = sites.iter().filter(|s| s.standing.is_missing()).collect();
-    let wrong: Vec<&SiteStanding> = sites
+    let missing: Vec<&SiteDecision> = sites.iter().filter(|s| s.standing.is_missing()).collect();
+    let wrong: Vec<&SiteDecision> = sites
         .iter()
         .filter(|s| s.standing.always_closes())
         .collect();
@@ -86,7 +86,7 @@ pub(super) fn base(
 pub(super) fn asked(
     question: &GateQuestion,
     facts: &Facts<'_>,
-    sites: &[SiteStanding],
+    sites: &[SiteDecision],
 ) -> Vec<RuleVerdict> {
     let rules = &question.rules;
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn asked(
             || "fix the promotion policy".into(),
         ));
     }
-    let all: Vec<&SiteStanding> = sites.iter().filter(|s| s.standing.is_counted()).collect();
+    let all: Vec<&SiteDecision> = sites.iter().filter(|s| s.standing.is_counted()).collect();
     if let Some(least) = rules.min_sites {
         found.push(min_sites("min-sites", least, &all, ""));
     }
@@ -141,20 +141,20 @@ fn verdict(
 }
 
 fn confirming<'a>(
-    sites: impl Iterator<Item = &'a SiteStanding>,
-) -> impl Iterator<Item = &'a SiteStanding> {
+    sites: impl Iterator<Item = &'a SiteDecision>,
+) -> impl Iterator<Item = &'a SiteDecision> {
     sites.filter(|site| site.standing == SiteStatus::Confirmed)
 }
 
 /// How many of these sites have to confirm: at least one, whatever is asked.
-fn at_least(sites: &[&SiteStanding], percent: u8, least: Option<u32>) -> usize {
+fn at_least(sites: &[&SiteDecision], percent: u8, least: Option<u32>) -> usize {
     let share = (sites.len() * usize::from(percent)).div_ceil(100);
     share
         .max(usize::try_from(least.unwrap_or(1)).unwrap_or(usize::MAX))
         .max(1)
 }
 
-fn min_sites(rule: &str, least: u32, sites: &[&SiteStanding], of: &str) -> RuleVerdict {
+fn min_sites(rule: &str, least: u32, sites: &[&SiteDecision], of: &str) -> RuleVerdict {
     let confirmed = confirming(sites.iter().copied()).count();
     verdict(
         rule,
@@ -172,7 +172,7 @@ fn soak(
     (rule, of): (&str, &str),
     hours: u32,
     least: usize,
-    sites: &[&SiteStanding],
+    sites: &[&SiteDecision],
 ) -> RuleVerdict {
     let soak_ms = i64::from(hours) * HOUR_MS;
     let mut since: Vec<(i64, &str)> = confirming(sites.iter().copied())
@@ -211,10 +211,10 @@ fn part(
     question: &GateQuestion,
     facts: &Facts<'_>,
     rule: &PartRule,
-    all: &[&SiteStanding],
+    all: &[&SiteDecision],
     found: &mut Vec<RuleVerdict>,
 ) {
-    let sites: Vec<&SiteStanding> = all
+    let sites: Vec<&SiteDecision> = all
         .iter()
         .copied()
         .filter(|site| is_in(question, facts, rule, site))
@@ -223,7 +223,7 @@ fn part(
     let of = format!(" of {name}");
     let percent = rule.quorum_percent.unwrap_or(100).clamp(1, 100);
     let confirmed = confirming(sites.iter().copied()).count();
-    let missing: Vec<&SiteStanding> = sites
+    let missing: Vec<&SiteDecision> = sites
         .iter()
         .copied()
         .filter(|site| site.standing != SiteStatus::Confirmed)
@@ -259,7 +259,7 @@ fn part(
 }
 
 /// Whether a site is of the part: by its cluster type, and by what bundles want on it.
-fn is_in(question: &GateQuestion, facts: &Facts<'_>, rule: &PartRule, site: &SiteStanding) -> bool {
+fn is_in(question: &GateQuestion, facts: &Facts<'_>, rule: &PartRule, site: &SiteDecision) -> bool {
     let of_type = |name: &String| site.cluster_type == *name;
     if !rule.cluster_type.as_ref().is_none_or(of_type) {
         return false;
@@ -306,12 +306,12 @@ fn held(question: &GateQuestion, facts: &Facts<'_>) -> Option<RuleVerdict> {
     let first = holds.first()?;
     let names: BTreeSet<&str> = holds.iter().map(|act| act.by.as_str()).collect();
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    let told = |act: &&Act| {
+    let reported = |act: &&Act| {
         let at = time::rfc3339(act.at_ms);
         format!("hold {} by {}, {at}: {}", act.id, act.by, act.reason)
     };
     Some(RuleVerdict {
-        evidence: holds.iter().map(told).collect(),
+        evidence: holds.iter().map(reported).collect(),
         ..verdict(
             "hold",
             format!("nobody holds promotions from `{}`", question.environment),
@@ -451,7 +451,7 @@ fn plural(count: usize) -> &'static str {
 }
 
 /// Names with each one's status, the first few.
-fn names<'a>(sites: impl Iterator<Item = &'a SiteStanding>) -> String {
+fn names<'a>(sites: impl Iterator<Item = &'a SiteDecision>) -> String {
     let all: Vec<String> = sites
         .map(|site| format!("`{}` ({})", site.site, site.standing.as_str()))
         .collect();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use minijinja::context;
 use minijinja::value::Serde;
-use outhaul_bundle::hub_api::{Evidence, SiteStanding, SiteStatus, escaped};
+use outhaul_bundle::hub_api::{Evidence, SiteDecision, SiteStatus, escaped};
 use serde::Serialize;
 
 use super::{Shown, page};
@@ -76,14 +76,14 @@ pub fn environments(all: &Environments, visitor: &Shown) -> Result<String, minij
 struct ShownStep<'a> {
     decision: &'a Decision,
     reach: Option<&'a Reach>,
-    sites: Vec<ShownStanding<'a>>,
+    sites: Vec<ShownSiteDecision<'a>>,
 }
 
 /// A site beside the report that the decision rests on.
 #[derive(Debug, Serialize)]
-struct ShownStanding<'a> {
+struct ShownSiteDecision<'a> {
     #[serde(flatten)]
-    site: &'a SiteStanding,
+    site: &'a SiteDecision,
     report: Option<&'a Evidence>,
 }
 
@@ -98,7 +98,7 @@ pub fn board(board: &Board, visitor: &Shown) -> Result<String, minijinja::Error>
         .map(|step| ShownStep {
             decision: &step.decision,
             reach: step.reach.as_ref(),
-            sites: standings(&step.decision),
+            sites: site_decisions(&step.decision),
         })
         .collect();
     page(
@@ -118,14 +118,14 @@ pub fn board(board: &Board, visitor: &Shown) -> Result<String, minijinja::Error>
     )
 }
 
-fn standings(decision: &Decision) -> Vec<ShownStanding<'_>> {
+fn site_decisions(decision: &Decision) -> Vec<ShownSiteDecision<'_>> {
     let reports: BTreeMap<&str, &Evidence> = decision
         .evidence
         .iter()
         .map(|report| (report.site.as_str(), report))
         .collect();
-    let mut sites: Vec<&SiteStanding> = decision.sites.iter().collect();
-    let place = |site: &SiteStanding| match site.standing {
+    let mut sites: Vec<&SiteDecision> = decision.sites.iter().collect();
+    let place = |site: &SiteDecision| match site.standing {
         standing if standing.always_closes() => 0,
         SiteStatus::Confirmed => 2,
         _ => 1,
@@ -134,7 +134,7 @@ fn standings(decision: &Decision) -> Vec<ShownStanding<'_>> {
     sites.truncate(MAX_STANDINGS);
     sites
         .into_iter()
-        .map(|site| ShownStanding {
+        .map(|site| ShownSiteDecision {
             site,
             report: reports.get(site.site.as_str()).copied(),
         })

@@ -148,7 +148,7 @@ impl Session<'_> {
     fn history_attempts(&self) -> Result<BTreeMap<String, Attempt>, StoreError> {
         let newest = newest_observations("WHERE o.running = 1");
         let text = format!(
-            "WITH {NEWEST_EPOCHS}, {newest}, told AS (
+            "WITH {NEWEST_EPOCHS}, {newest}, reported AS (
                 SELECT site, epoch, number, bundle_number, state, message, NULL AS decided_by,
                        0 AS is_left
                   FROM observations WHERE state NOT IN ('active', 'superseded')
@@ -158,7 +158,7 @@ impl Session<'_> {
              SELECT site, number, bundle_number, state, message, decided_by FROM (
                 SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.site ORDER BY t.number DESC, t.is_left DESC)
                                 AS place
-                  FROM told t
+                  FROM reported t
                   JOIN newest_epochs e ON e.site = t.site AND e.epoch = t.epoch
                   LEFT JOIN newest_observations o ON o.site = t.site
                  WHERE o.site IS NULL OR t.bundle_number > o.bundle_number) AS ranked

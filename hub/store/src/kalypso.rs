@@ -169,7 +169,7 @@ impl Session<'_> {
         };
         let index = format!("sha256:{commit}");
         let text = format!(
-            "WITH {SUBSCRIBERS}, told AS (
+            "WITH {SUBSCRIBERS}, reported AS (
                 SELECT u.name, a.message,
                        CASE WHEN o.state IN ('failed', 'rejected', 'reverted') OR a.status IN ('failed', 'drifted')
                             THEN 'failure'
@@ -188,7 +188,7 @@ impl Session<'_> {
                  WHERE endpoint LIKE $2 AND commit_id = $3)
              SELECT status, name, message, COUNT(*) OVER (PARTITION BY status),
                     ROW_NUMBER() OVER (PARTITION BY status ORDER BY name) AS place
-               FROM told ORDER BY status, place"
+               FROM reported ORDER BY status, place"
         );
         let text = format!(
             "SELECT * FROM ({text}) AS ranked WHERE place = 1 OR (status = 'failure' AND place <= $4)"

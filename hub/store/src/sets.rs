@@ -24,12 +24,12 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub(super) fn keep_set(
         &self,
-        told: &BTreeMap<String, ObservedAssignment>,
+        reported: &BTreeMap<String, ObservedAssignment>,
     ) -> Result<String, StoreError> {
-        if told.is_empty() {
+        if reported.is_empty() {
             return Ok(String::new());
         }
-        let digest = digest_of(told);
+        let digest = digest_of(reported);
         let known = "SELECT EXISTS (SELECT 1 FROM assignment_sets WHERE digest = $1)";
         let mut query = self.db.prepare_cached(known)?;
         if query.query_row(params![digest], |row| row.get::<_, bool>(0))? {
@@ -39,7 +39,7 @@ impl Session<'_> {
             "INSERT INTO assignment_sets (digest, assignment, status, config_version, message)
              VALUES ($1, $2, $3, $4, $5)";
         let mut insert = self.db.prepare_cached(text)?;
-        for (assignment, one) in told {
+        for (assignment, one) in reported {
             let row = params![
                 digest,
                 assignment,
@@ -60,7 +60,7 @@ impl Session<'_> {
         )?;
         let mut rows = query.query([])?;
         let mut place: Option<(String, String, i64)> = None;
-        let mut told: BTreeMap<String, ObservedAssignment> = BTreeMap::new();
+        let mut reported: BTreeMap<String, ObservedAssignment> = BTreeMap::new();
         loop {
             let row = rows.next()?;
             let next: Option<(String, String, i64)> = match &row {
@@ -68,8 +68,8 @@ impl Session<'_> {
                 Some(row) => Some((row.get(0)?, row.get(1)?, row.get(2)?)),
             };
             if place.is_some() && place != next {
-                self.fold(place.as_ref(), &told)?;
-                told.clear();
+                self.fold(place.as_ref(), &reported)?;
+                reported.clear();
             }
             let Some(row) = row else { break };
             let one = ObservedAssignment {
@@ -77,7 +77,7 @@ impl Session<'_> {
                 config_version: row.get(5)?,
                 message: row.get(6)?,
             };
-            told.insert(row.get(3)?, one);
+            reported.insert(row.get(3)?, one);
             place = next;
         }
         drop(rows);
@@ -90,12 +90,12 @@ impl Session<'_> {
     fn fold(
         &self,
         place: Option<&(String, String, i64)>,
-        told: &BTreeMap<String, ObservedAssignment>,
+        reported: &BTreeMap<String, ObservedAssignment>,
     ) -> Result<(), StoreError> {
         let Some((site, epoch, number)) = place else {
             return Ok(());
         };
-        let digest = self.keep_set(told)?;
+        let digest = self.keep_set(reported)?;
         let text = "UPDATE observations SET assignments = $1 WHERE site = $2 AND epoch = $3 AND number = $4";
         self.db
             .prepare_cached(text)?
@@ -105,9 +105,9 @@ impl Session<'_> {
 }
 
 /// Of what no two sets have in common: each text with its length before it.
-fn digest_of(told: &BTreeMap<String, ObservedAssignment>) -> String {
+fn digest_of(reported: &BTreeMap<String, ObservedAssignment>) -> String {
     let mut hasher = Hasher::new();
-    for (assignment, one) in told {
+    for (assignment, one) in reported {
         for text in [assignment, &one.status, &one.config_version, &one.message] {
             hasher.update(&(text.len() as u64).to_be_bytes());
             hasher.update(text.as_bytes());

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{Decision, GateRules};
 use outhaul_gate::{
-    EDITION, Facts, GateQuestion, decide, fingerprint, kept, standing, tighter, wanted_by,
+    EDITION, Facts, GateQuestion, decide, fingerprint, kept, site_status, tighter, wanted_by,
 };
 use outhaul_kit::suggest::{did_you_mean, nearest};
 use outhaul_store::{
@@ -307,7 +307,7 @@ fn well_since(
     }
     let enough_ms = question.now_ms.saturating_sub(question.longest_soak_ms());
     for site in sites {
-        if let Some(first) = standing::needed(&question.commit, bundles, site)
+        if let Some(first) = site_status::needed(&question.commit, bundles, site)
             && let Some(since) = session.well_since(site, first.number, enough_ms)?
         {
             found.insert(site.site.clone(), since);

@@ -122,7 +122,7 @@ pub enum TrustError {
         source: SourceError,
     },
     /// Not for this site's stream.
-    #[error("this is not for the stream `{role}` that this site follows: {problem}")]
+    #[error("this bundle is not for this site's stream `{role}`: {problem}")]
     Stream {
         /// The site's role.
         role: String,

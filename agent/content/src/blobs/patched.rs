@@ -12,7 +12,7 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::{Blob, Encoding};
 use outhaul_bundle::patch::{Patch, PatchError};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 use super::sources::{StoredSources, unnamed};
 use super::stored::Stored;
@@ -70,7 +70,7 @@ impl Blobs {
             in_place_of,
             ..
         } = &self.patching;
-        let blobs = counted(*made, "blob", "blobs");
+        let blobs = format_count(*made, "blob", "blobs");
         (*made > 0).then(|| {
             format!("{blobs} made of patches of {all_bytes} bytes, in place of {in_place_of} bytes")
         })
@@ -90,9 +90,9 @@ impl Blobs {
         applied.map_err(|error| match error {
             PatchError::Read(error) | PatchError::Store(error) => error,
             error => {
-                let told = io::Error::other(error.to_string());
+                let reported = io::Error::other(error.to_string());
                 self.patching.wrong = Some((blob.digest, error));
-                told
+                reported
             }
         })
     }

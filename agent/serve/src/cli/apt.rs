@@ -115,7 +115,7 @@ fn shown(what: &str, paths: &[PathBuf]) {
         return console::result(json!({ what: paths }));
     }
     if paths.is_empty() {
-        return console::data("there was none of these files");
+        return console::data("none of these files was there");
     }
     for path in paths {
         console::data(&printable(&format!("{what}    {}", path.display())));

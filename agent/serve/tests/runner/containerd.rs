@@ -157,10 +157,10 @@ fn what_containerd_lacks_is_a_finding_with_what_to_add_and_its_own_configuration
     let (_, add) = ran.stderr.split_once("[plugins.").unwrap();
     fs::write(&config, format!("version = 2\n[plugins.{add}")).unwrap();
     let ran = mirror(&site, 0, &[&arguments[..], &["--output", "json"]].concat());
-    let told = result(&ran.stdout);
-    assert_eq!(told["config"]["reads_folder"], true);
-    assert_eq!(told["files"][0]["what"], "unchanged");
-    assert_eq!(told["url"], "https://127.0.0.1:5443");
+    let reported = result(&ran.stdout);
+    assert_eq!(reported["config"]["reads_folder"], true);
+    assert_eq!(reported["files"][0]["what"], "unchanged");
+    assert_eq!(reported["url"], "https://127.0.0.1:5443");
     let ran = mirror(&site, 0, &["disable"]);
     assert!(ran.stdout.starts_with("removed    "), "{}", ran.stdout);
     let ran = mirror(&site, 0, &["disable"]);

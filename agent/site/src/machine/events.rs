@@ -43,7 +43,7 @@ pub enum Event {
     ReturnBroken(u64),
     /// The active bundle is to be applied again.
     RepairDue,
-    /// It runs again.
+    /// It is active again.
     Repaired,
     /// Applying it again failed.
     RepairBroken,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::ClockReading;
 use super::holds::Deadline;
-use crate::machine::gate::Delayed;
+use crate::machine::approval::Delayed;
 
 /// Something that asks for later, as it was found at one look.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -116,8 +116,8 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
             key::SITE_VALUES,
             Some(&given).filter(|given| !given.is_empty()),
         )?;
-        let told = Some(&statement).filter(|told| !told.is_empty());
-        state::set_meta(db, key::SITE_VALUES_TOLD, told)?;
+        let reported = Some(&statement).filter(|reported| !reported.is_empty());
+        state::set_meta(db, key::SITE_VALUES_TOLD, reported)?;
         outbox::queue(db, author, event).map(|_| ())
     };
     let apply = site.active.map(|active| active.number).filter(|_| differs);

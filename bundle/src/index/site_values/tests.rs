@@ -111,12 +111,12 @@ fn values_that_are_not_allowed_are_refused_with_what_is() {
         ("TEXT", &long),
         ("OTHER", "1"),
     ];
-    let mut told = String::new();
+    let mut reported = String::new();
     for (key, value) in refused {
         let error = check(key, value).unwrap_err();
-        told.push_str(&format!("{error}\n"));
+        reported.push_str(&format!("{error}\n"));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::compose::{self, Composition, Mode, layers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::{ConfigContainer, Spanned};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 const HELP: &str = "give one of them a further label, or one key to one container";
 
@@ -106,7 +106,7 @@ fn less_specific(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
             };
             let more = match lost.count() {
                 0 => String::new(),
-                more => format!(" (and over {})", counted(more, "other", "others")),
+                more => format!(" (and over {})", format_count(more, "other", "others")),
             };
             let message = format!(
                 "`{path}` of `{}`, which {}, wins over `{}`, which {}{more}: the later name wins",

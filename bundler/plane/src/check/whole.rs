@@ -11,7 +11,7 @@ use crate::schedule::{Schedule, SchedulerAnswers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::DeploymentTarget;
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 
 /// Findings that explain why a policy places nothing.
 const EXPLAINED: [&str; 2] = ["selects-nothing", "placed-nowhere"];
@@ -20,13 +20,13 @@ const EXPLAINED: [&str; 2] = ["selects-nothing", "placed-nowhere"];
 pub(super) fn missing(plane: &ControlPlane, findings: &mut Diagnostics) {
     let name = &plane.environment;
     let there = [
-        counted(plane.cluster_types.len(), "cluster type", "cluster types"),
-        counted(
+        format_count(plane.cluster_types.len(), "cluster type", "cluster types"),
+        format_count(
             plane.targets.len(),
             "deployment target",
             "deployment targets",
         ),
-        counted(
+        format_count(
             plane.policies.len(),
             "scheduling policy",
             "scheduling policies",

@@ -20,7 +20,7 @@ const GIT: &str = "git";
 pub const OCI: &str = "oci";
 
 /// Why no bundle of `cluster_type` can be made with `target` in it; `None` when one can.
-pub fn uncarried(
+pub fn unsupported(
     delivery: &Delivery,
     cluster_type: &str,
     target: &DeploymentTarget,
@@ -75,7 +75,7 @@ pub fn contradictions(plane: &ControlPlane, schedule: &Schedule) -> Diagnostics 
             continue;
         };
         // Nearly all are in git, and policies are not looked for then.
-        if uncarried(&Delivery::default(), &id.cluster_type, target).is_none() {
+        if unsupported(&Delivery::default(), &id.cluster_type, target).is_none() {
             continue;
         }
         let Ok(delivery) = super::of(plane, cluster_type) else {
@@ -87,7 +87,7 @@ pub fn contradictions(plane: &ControlPlane, schedule: &Schedule) -> Diagnostics 
             .transport
             .as_ref()
             .is_some_and(|transport| bundled(&transport.value))
-            && let Some(finding) = uncarried(&delivery, &id.cluster_type, target)
+            && let Some(finding) = unsupported(&delivery, &id.cluster_type, target)
             && seen.insert((id.target.as_str(), finding.code))
         {
             findings.push(finding);

@@ -136,10 +136,10 @@ impl Counts {
         ]
         .into_iter()
         .filter(|(number, ..)| *number > 0)
-        .map(|(number, one, many)| outhaul_kit::counted::counted(number, one, many))
+        .map(|(number, one, many)| outhaul_kit::format_count::format_count(number, one, many))
         .collect();
         if self.lines_added + self.lines_removed > 0 {
-            let grouped = outhaul_kit::counted::grouped;
+            let grouped = outhaul_kit::format_count::grouped;
             words.push(format!(
                 "lines +{} -{}",
                 grouped(self.lines_added),
@@ -147,7 +147,7 @@ impl Counts {
             ));
         }
         if self.sites > 0 {
-            words.push(outhaul_kit::counted::counted(
+            words.push(outhaul_kit::format_count::format_count(
                 self.sites,
                 "site touched",
                 "sites touched",

@@ -3,7 +3,7 @@
 //! What comes in: values, lines and findings. What goes out: short text on one line.
 
 pub use super::plain::{plain, value};
-pub use outhaul_kit::counted::{counted as count, grouped};
+pub use outhaul_kit::format_count::{format_count as count, grouped};
 use std::collections::BTreeMap;
 
 use outhaul_bundle::index::Source;

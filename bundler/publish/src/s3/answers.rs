@@ -78,12 +78,12 @@ mod tests {
     fn a_reason_is_the_code_and_the_message() {
         let text = "<?xml version=\"1.0\"?><Error><Code>AuthorizationHeaderMalformed</Code><Message>the region \
                     'x' is wrong</Message><Region>eu-1</Region></Error>";
-        let told = error(text);
+        let reported = error(text);
         assert_eq!(
-            told.reason,
+            reported.reason,
             ": AuthorizationHeaderMalformed, the region 'x' is wrong"
         );
-        assert_eq!(told.region.as_deref(), Some("eu-1"));
+        assert_eq!(reported.region.as_deref(), Some("eu-1"));
         for text in [
             "",
             "<Code>",

@@ -260,11 +260,11 @@ impl S3 {
         if !text.contains("<Error>") {
             return Ok(());
         }
-        let told = answers::error(&text);
+        let reported = answers::error(&text);
         Err(TargetError::Refused {
             place: self.place(&object.path),
             status,
-            reason: told.reason,
+            reason: reported.reason,
             region: None,
         })
     }

@@ -135,7 +135,7 @@ pub(super) fn waits(
         bytes: 0,
         content_bytes: built.bundle.index.content_bytes(),
         assignments: plan.assignments.len(),
-        withheld: None,
+        suppressed: None,
         because: None,
         waiting: Some(waiting),
     }

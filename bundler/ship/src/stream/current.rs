@@ -110,7 +110,7 @@ pub(super) fn again(
         file,
         content_bytes: same.bundle.index.content_bytes(),
         assignments: same.bundle.index.assignments.len(),
-        withheld: None,
+        suppressed: None,
         because: None,
         waiting: None,
     }))

@@ -33,7 +33,7 @@ pub struct PolicyViolation {
 }
 
 /// Why no bundle is made of a stream that travels by git alone; `None` when one is.
-pub(super) fn withheld(delivery: &Delivery) -> Option<String> {
+pub(super) fn suppressed(delivery: &Delivery) -> Option<String> {
     let transport = delivery.transport.as_ref()?;
     (transport.value == Transport::Git)
         .then(|| format!("travels by git alone, says {}", transport.by()))

@@ -53,7 +53,7 @@ pub struct Estimate {
     pub cluster_type: String,
     /// Why no bundle is made of it at all, when a delivery policy says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
+    pub suppressed: Option<String>,
     /// How many assignments it would have.
     pub assignments: usize,
     /// Rendered files and payloads.
@@ -156,7 +156,7 @@ fn of_stream(
 ) -> Result<Estimate, ProduceError> {
     let mut estimate = Estimate {
         cluster_type: contents.cluster_type.to_owned(),
-        withheld: delivery_rules::withheld(&contents.delivery),
+        suppressed: delivery_rules::suppressed(&contents.delivery),
         assignments: contents.assignments.len(),
         files: Share::default(),
         file_count: 0,
@@ -165,7 +165,7 @@ fn of_stream(
         total: Share::default(),
         against: None,
     };
-    if estimate.withheld.is_some() {
+    if estimate.suppressed.is_some() {
         return Ok(estimate);
     }
     let mut spool = Spool::new(&std::env::temp_dir())?;

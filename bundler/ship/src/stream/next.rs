@@ -43,7 +43,7 @@ impl<'a> Destination for ToStream<'a> {
     fn read(&mut self) -> Result<LastBundle<'a>, ProduceError> {
         let delivery = &self.sound.delivery;
         let last = self.sound.last()?;
-        if delivery_rules::withheld(delivery).is_none() {
+        if delivery_rules::suppressed(delivery).is_none() {
             let environment = &self.sound.platform.rendering.environment;
             let stream = format!("{environment}/{}", self.sound.cluster_type);
             let readers = self.request.readers.map_or(0, <[_]>::len);

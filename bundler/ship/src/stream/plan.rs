@@ -28,7 +28,7 @@ use crate::plan::{DesiredContent, Plan, Shipped};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::SourceError;
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_plane::render::RenderedAssignment;
@@ -67,7 +67,7 @@ impl<'a> StreamContents<'a> {
             bytes: 0,
             content_bytes: 0,
             assignments: self.assignments.len(),
-            withheld: Some(why),
+            suppressed: Some(why),
             because: None,
             waiting: None,
         }
@@ -114,7 +114,7 @@ impl<'a> StreamContents<'a> {
 
     /// What the stream holds, for those who want to know more.
     pub(super) fn looked_at(&self, environment: &str) -> String {
-        let count = counted(self.assignments.len(), "assignment", "assignments");
+        let count = format_count(self.assignments.len(), "assignment", "assignments");
         let kept = match self.kept.len() {
             0 => String::new(),
             kept => format!(", {kept} as last shipped"),
@@ -181,7 +181,7 @@ impl<'a> Sound<'a> {
             .map(|group| group.assignments.clone())
             .unwrap_or_default();
         // A stream that travels by git needs nothing collected.
-        let unfit = match delivery_rules::withheld(&delivery) {
+        let unfit = match delivery_rules::suppressed(&delivery) {
             None => unfit(
                 platform,
                 fleet,
@@ -370,31 +370,34 @@ fn unfit(
             continue;
         };
         let at = target.storage_at.as_ref().unwrap_or(&target.location);
-        let finding = delivery::storage::uncarried(delivery, cluster_type, target).or_else(|| {
-            if let Some(error) = untravelled(name, rendered) {
-                let message = format!("no bundle can contain `{name}`: {error}");
-                return Some(
-                    Diagnostic::error("not-carried", message)
-                        .at(at)
-                        .help("rename it"),
-                );
-            }
-            let plane = &platform.control_plane;
-            let foreign = sealed::for_another_fleet(plane, fleet.id(), rendered, &target.location);
-            if foreign.is_some() {
-                return foreign;
-            }
-            let looked = collector.look(name, rendered, None);
-            let looked = looked
-                .and_then(|listed| collector.look_served(name, rendered, None).map(|()| listed));
-            match looked {
-                Ok(listed) => {
-                    shares.insert(name.clone(), Share::of(rendered, listed));
-                    None
+        let finding =
+            delivery::storage::unsupported(delivery, cluster_type, target).or_else(|| {
+                if let Some(error) = untravelled(name, rendered) {
+                    let message = format!("no bundle can contain `{name}`: {error}");
+                    return Some(
+                        Diagnostic::error("not-carried", message)
+                            .at(at)
+                            .help("rename it"),
+                    );
                 }
-                Err(error) => Some(collect::finding(&error).at(error.place().unwrap_or(at))),
-            }
-        });
+                let plane = &platform.control_plane;
+                let foreign =
+                    sealed::for_another_fleet(plane, fleet.id(), rendered, &target.location);
+                if foreign.is_some() {
+                    return foreign;
+                }
+                let looked = collector.look(name, rendered, None);
+                let looked = looked.and_then(|listed| {
+                    collector.look_served(name, rendered, None).map(|()| listed)
+                });
+                match looked {
+                    Ok(listed) => {
+                        shares.insert(name.clone(), Share::of(rendered, listed));
+                        None
+                    }
+                    Err(error) => Some(collect::finding(&error).at(error.place().unwrap_or(at))),
+                }
+            });
         let findings = match finding {
             Some(finding) => finding.into(),
             None => manifests.problems(cluster_type, name, rendered),

@@ -59,7 +59,7 @@ pub struct Produced {
     /// How many assignments are in it.
     pub assignments: usize,
     /// Why no bundle is made of it at all, when a delivery policy says so.
-    pub withheld: Option<String>,
+    pub suppressed: Option<String>,
     /// Why it has a new number although nothing changed.
     pub because: Option<String>,
     /// Whose signature it waits for; nothing is shipped before.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_publish::s3::{Credentials, PartSizes, S3, Settings};
 use outhaul_publish::{
     BundleFile, Options, Publication, PublicationError, Sent, Target, TargetError, WebFolder, oci,
@@ -159,7 +159,7 @@ impl OciArgs {
                     "{}: number {}, {}: {}@{}",
                     bundle.stream,
                     bundle.number,
-                    told(&done.sent),
+                    reported(&done.sent),
                     done.name,
                     done.digest
                 ));
@@ -222,7 +222,7 @@ impl Common {
         }
         data(&format!(
             "{to}: {}, metadata version {}",
-            told(&sent),
+            reported(&sent),
             publication.version
         ));
         Ok(Exit::SUCCESS)
@@ -230,15 +230,15 @@ impl Common {
 }
 
 /// What was done, in one sentence's part.
-fn told(sent: &Sent) -> String {
+fn reported(sent: &Sent) -> String {
     match sent.files {
         0 => format!(
             "nothing sent, all {} were there",
-            counted(sent.there, "file", "files")
+            format_count(sent.there, "file", "files")
         ),
         files => format!(
             "{} sent ({} bytes), {} there already ({} bytes)",
-            counted(files, "file", "files"),
+            format_count(files, "file", "files"),
             sent.bytes,
             sent.there,
             sent.there_bytes

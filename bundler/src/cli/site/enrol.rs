@@ -18,7 +18,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Format, print_json, say};
-use outhaul_kit::counted::counted;
+use outhaul_kit::format_count::format_count;
 use outhaul_ship::sites::{SiteRecord, Sites};
 
 /// Largest file of certificates, in bytes.
@@ -195,7 +195,11 @@ fn enrolled_before(site: &SiteRecord) -> Failure {
         void.push("the key that was approved for it".to_owned());
     }
     if !site.orders.is_empty() {
-        void.push(counted(site.orders.len(), "order to it", "orders to it"));
+        void.push(format_count(
+            site.orders.len(),
+            "order to it",
+            "orders to it",
+        ));
     }
     let message = format!(
         "`{}` has a kit already, for {stream}; another one invalidates: {}",

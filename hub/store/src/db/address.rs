@@ -45,7 +45,7 @@ pub enum AddressError {
         problem: String,
     },
     /// The text is no address, or asks for what is not done.
-    #[error("`{shown}` is no address of a database that can be used: {problem}")]
+    #[error("`{shown}` is not a usable database address: {problem}")]
     Malformed {
         /// The text without what may be a password.
         shown: String,

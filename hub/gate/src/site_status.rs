@@ -4,7 +4,7 @@
 //! [`SiteStatus`] and a sentence for people. The checks go from "we do not know" to "we know it is
 //! well"; only a site that passes all of them confirms.
 
-use super::{Facts, GateQuestion, SiteStanding, SiteStatus, short};
+use super::{Facts, GateQuestion, SiteDecision, SiteStatus, short};
 use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
 use crate::time;
 
@@ -12,7 +12,7 @@ use crate::time;
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
 
 /// Where `site`, which is in the question's environment and not revoked, stands.
-pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteStanding {
+pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -> SiteDecision {
     let needed = needed(&question.commit, facts.bundles, site);
     let (mut standing, mut message) = match &site.conflict {
         Some(conflict) => (SiteStatus::Conflict, conflict.sentence(&site.site)),
@@ -24,7 +24,7 @@ pub(crate) fn of(question: &GateQuestion, facts: &Facts<'_>, site: &SiteState) -
     {
         (standing, message) = (status, text);
     }
-    SiteStanding {
+    SiteDecision {
         site: site.site.clone(),
         cluster_type: site.cluster_type.clone(),
         standing,

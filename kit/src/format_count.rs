@@ -4,7 +4,7 @@
 //! for data: JSON has the numbers themselves.
 
 /// `1 file`, `2 files`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
+pub fn format_count(number: usize, one: &str, many: &str) -> String {
     format!(
         "{} {}",
         grouped(number),
@@ -27,7 +27,7 @@ pub fn grouped(number: usize) -> String {
 
 /// `1 assignment`, `2 assignments`.
 pub fn assignments(number: usize) -> String {
-    counted(number, "assignment", "assignments")
+    format_count(number, "assignment", "assignments")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The gate before applying: what people decide, the guard against removals, what asks for later, and maintenance windows.
 //!
 //! What comes in: a staged bundle, the inventory, the clocks. What goes out: open, or shut with the reasons that
-//! `status` and the report show. What stands is decided by `machine::gate`; here its conditions are looked up and its
+//! `status` and the report show. What stands is decided by `machine::approval`; here its conditions are looked up and its
 //! words are found. A bundle that removes everything always waits, whatever is set.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::config::Approval;
 use crate::error::AgentError;
 use crate::generation;
-use crate::machine::gate::{self, Conditions, Obstacle, WindowState};
+use crate::machine::approval::{self, Conditions, Obstacle, WindowState};
 use crate::machine::{Event, State};
 use crate::runner::{self, delays, held, own_values, tidy};
 use crate::state::{self, Hold, generations, inventory, key, returns};
@@ -104,7 +104,7 @@ pub(crate) fn standing(
         values: !lost.is_empty(),
     };
     let mut all = Vec::new();
-    for obstacle in gate::obstacles(&conditions) {
+    for obstacle in approval::obstacles(&conditions) {
         let by_time = matches!(
             obstacle,
             Obstacle::Delay | Obstacle::Window | Obstacle::Wave

@@ -7,13 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_gate::facts::{
-    Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, SiteState,
-};
-
-use outhaul_gate::fold::without;
+use outhaul_gate::facts::{Attempt, ObservedAssignment, ObservedAssignments, Running, SiteState};
 
 use super::db::Params;
+use super::site_rows::{self, Parts, Ranges};
 use super::{Session, StoreError, from_sql, to_sql};
 
 /// Which of the registered sites are asked for, in the order of their names.
@@ -152,11 +149,13 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn site_states_of(&self, page: SitePage<'_>) -> Result<Vec<SiteState>, StoreError> {
-        let mut running = self.running(page)?;
-        let mut attempts = self.attempts(page)?;
-        let mut lost = self.declared_lost(page)?;
-        let mut missing = self.missing(page)?;
-        let mut conflicts = self.open_conflicts()?;
+        let mut parts = Parts {
+            running: self.running(page)?,
+            attempts: self.attempts(page)?,
+            declared_lost: self.declared_lost(page)?,
+            missing: self.missing(page)?,
+            conflicts: self.open_conflicts()?,
+        };
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
                     s.revoked_ms, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
@@ -169,48 +168,8 @@ impl Session<'_> {
                  ON r.site = c.site AND r.epoch = c.epoch AND r.number = c.newest
               ORDER BY s.site"
         ))?;
-        let rows = query.query_map(page.bounds(), |row| {
-            let site: String = row.get(0)?;
-            let epoch: Option<String> = row.get(7)?;
-            let newest = match epoch {
-                None => None,
-                Some(epoch) => Some(Newest {
-                    epoch,
-                    number: from_sql(row.get(8)?),
-                    digest: row.get(9)?,
-                    via: row.get(10)?,
-                    received_ms: row.get(11)?,
-                    wall_ms: row.get(12)?,
-                    clock_trusted: row.get::<_, i64>(13)? != 0,
-                    acked: from_sql(row.get(14)?),
-                }),
-            };
-            Ok(SiteState {
-                role: row.get(1)?,
-                environment: row.get(2)?,
-                cluster_type: row.get(3)?,
-                key_id: row.get(4)?,
-                enrolled_ms: row.get(5)?,
-                revoked_ms: row.get(6)?,
-                newest,
-                running: running.remove(&site),
-                attempt: attempts.remove(&site),
-                missing: missing.remove(&site).unwrap_or_default(),
-                declared_lost: lost.remove(&site).unwrap_or_default(),
-                conflict: conflicts.remove(&site),
-                site,
-            })
-        })?;
-        let mut states: Vec<SiteState> = rows.collect::<Result<_, _>>()?;
-        for state in &mut states {
-            let declared = &state.declared_lost;
-            state.missing = state
-                .missing
-                .iter()
-                .flat_map(|gap| without(*gap, declared))
-                .collect();
-        }
-        Ok(states)
+        let rows = query.query_map(page.bounds(), |row| parts.site(row))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn running(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Running>, StoreError> {
@@ -225,20 +184,7 @@ impl Session<'_> {
         ))?;
         let rows = query.query_map(page.bounds(), |row| {
             let set: String = row.get(12)?;
-            let running = Running {
-                report: from_sql(row.get(1)?),
-                digest: row.get(2)?,
-                received_ms: row.get(3)?,
-                made_ms: row.get::<_, i64>(10)?.max(row.get(11)?),
-                role: row.get(4)?,
-                bundle: from_sql(row.get(5)?),
-                index: row.get(6)?,
-                base_commit: row.get(7)?,
-                state: row.get(8)?,
-                message: row.get(9)?,
-                assignments: sets.get(&set).cloned().unwrap_or_default(),
-            };
-            Ok((row.get(0)?, running))
+            site_rows::running(row, sets.get(&set).cloned().unwrap_or_default())
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -259,13 +205,9 @@ impl Session<'_> {
         let mut rows = query.query(page.bounds())?;
         let mut found: BTreeMap<String, BTreeMap<String, ObservedAssignment>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let observed = ObservedAssignment {
-                status: row.get(2)?,
-                config_version: row.get(3)?,
-                message: row.get(4)?,
-            };
             let set = found.entry(row.get(0)?).or_default();
-            set.insert(row.get(1)?, observed);
+            let (name, observed) = site_rows::assignment(&row)?;
+            set.insert(name, observed);
         }
         let shared = |(digest, set): (String, BTreeMap<_, _>)| (digest, set.into());
         Ok(found.into_iter().map(shared).collect())
@@ -287,22 +229,13 @@ impl Session<'_> {
                JOIN reverts v ON v.site = c.site AND v.epoch = c.epoch AND v.number = c.attempt
               WHERE c.attempt_left = 1"
         ))?;
-        let rows = query.query_map(page.bounds(), |row| {
-            let attempt = Attempt {
-                report: from_sql(row.get(1)?),
-                bundle: from_sql(row.get(2)?),
-                state: row.get(3)?,
-                message: row.get(4)?,
-                decided_by: row.get(5)?,
-            };
-            Ok((row.get(0)?, attempt))
-        })?;
+        let rows = query.query_map(page.bounds(), site_rows::attempt)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Below what is acknowledged nothing is missing that was not declared lost, so only what lies above is
     /// looked through.
-    fn missing(&self, page: SitePage<'_>) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn missing(&self, page: SitePage<'_>) -> Result<Ranges, StoreError> {
         let text = format!(
             "{CHOSEN}
              SELECT site, before + 1, number - 1 FROM (
@@ -319,10 +252,7 @@ impl Session<'_> {
         self.ranges(&text, page.bounds())
     }
 
-    fn declared_lost(
-        &self,
-        page: SitePage<'_>,
-    ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn declared_lost(&self, page: SitePage<'_>) -> Result<Ranges, StoreError> {
         let text = format!(
             "{CHOSEN} SELECT g.site, g.first_lost, g.last_lost
                FROM chosen JOIN current_states c ON c.site = chosen
@@ -332,14 +262,10 @@ impl Session<'_> {
         self.ranges(&text, page.bounds())
     }
 
-    pub(super) fn ranges(
-        &self,
-        text: &str,
-        bounds: impl Params,
-    ) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    pub(super) fn ranges(&self, text: &str, bounds: impl Params) -> Result<Ranges, StoreError> {
         let mut query = self.db.prepare_cached(text)?;
         let mut rows = query.query(bounds)?;
-        let mut found: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut found: Ranges = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let range = (from_sql(row.get(1)?), from_sql(row.get(2)?));
             found.entry(row.get(0)?).or_default().push(range);

@@ -6,11 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    Attempt, Newest, ObservedAssignment, ObservedAssignments, Running, Session, SiteState,
-    StoreError, from_sql,
-};
-use outhaul_gate::fold::without;
+use crate::site_rows::{self, Parts, Ranges};
+use crate::{Attempt, ObservedAssignments, Running, Session, SiteState, StoreError};
 
 /// The newest epoch of each site: the one in which a report tells the present.
 const NEWEST_EPOCHS: &str = "newest_epochs AS (
@@ -26,11 +23,13 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn site_states_from_history(&self) -> Result<Vec<SiteState>, StoreError> {
-        let mut running = self.history_running()?;
-        let mut attempts = self.history_attempts()?;
-        let mut lost = self.history_declared_lost()?;
-        let mut missing = self.history_missing()?;
-        let mut conflicts = self.open_conflicts()?;
+        let mut parts = Parts {
+            running: self.history_running()?,
+            attempts: self.history_attempts()?,
+            declared_lost: self.history_declared_lost()?,
+            missing: self.history_missing()?,
+            conflicts: self.open_conflicts()?,
+        };
         let text = format!(
             "WITH {NEWEST_EPOCHS}, newest_reports AS (
                 SELECT * FROM (
@@ -49,48 +48,8 @@ impl Session<'_> {
               ORDER BY s.site"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
-            let site: String = row.get(0)?;
-            let epoch: Option<String> = row.get(7)?;
-            let newest = match epoch {
-                None => None,
-                Some(epoch) => Some(Newest {
-                    epoch,
-                    number: from_sql(row.get(8)?),
-                    digest: row.get(9)?,
-                    via: row.get(10)?,
-                    received_ms: row.get(11)?,
-                    wall_ms: row.get(12)?,
-                    clock_trusted: row.get::<_, i64>(13)? != 0,
-                    acked: from_sql(row.get(14)?),
-                }),
-            };
-            Ok(SiteState {
-                role: row.get(1)?,
-                environment: row.get(2)?,
-                cluster_type: row.get(3)?,
-                key_id: row.get(4)?,
-                enrolled_ms: row.get(5)?,
-                revoked_ms: row.get(6)?,
-                newest,
-                running: running.remove(&site),
-                attempt: attempts.remove(&site),
-                missing: missing.remove(&site).unwrap_or_default(),
-                declared_lost: lost.remove(&site).unwrap_or_default(),
-                conflict: conflicts.remove(&site),
-                site,
-            })
-        })?;
-        let mut states: Vec<SiteState> = rows.collect::<Result<_, _>>()?;
-        for state in &mut states {
-            let declared = &state.declared_lost;
-            state.missing = state
-                .missing
-                .iter()
-                .flat_map(|gap| without(*gap, declared))
-                .collect();
-        }
-        Ok(states)
+        let rows = query.query_map([], |row| parts.site(row))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn history_running(&self) -> Result<BTreeMap<String, Running>, StoreError> {
@@ -103,22 +62,8 @@ impl Session<'_> {
                JOIN reports r ON r.site = o.site AND r.epoch = o.epoch AND r.number = o.number"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
-            let running = Running {
-                report: from_sql(row.get(1)?),
-                digest: row.get(2)?,
-                received_ms: row.get(3)?,
-                made_ms: row.get::<_, i64>(10)?.max(row.get(11)?),
-                role: row.get(4)?,
-                bundle: from_sql(row.get(5)?),
-                index: row.get(6)?,
-                base_commit: row.get(7)?,
-                state: row.get(8)?,
-                message: row.get(9)?,
-                assignments: ObservedAssignments::default(),
-            };
-            Ok((row.get(0)?, running))
-        })?;
+        let none = ObservedAssignments::default;
+        let rows = query.query_map([], |row| site_rows::running(row, none()))?;
         let mut found: BTreeMap<String, Running> = rows.collect::<Result<_, _>>()?;
         let text = format!(
             "WITH {NEWEST_EPOCHS}, {newest}
@@ -132,12 +77,8 @@ impl Session<'_> {
         while let Some(row) = rows.next()? {
             let site: String = row.get(0)?;
             if let Some(running) = found.get_mut(&site) {
-                let observed = ObservedAssignment {
-                    status: row.get(2)?,
-                    config_version: row.get(3)?,
-                    message: row.get(4)?,
-                };
-                running.assignments.insert(row.get(1)?, observed);
+                let (name, observed) = site_rows::assignment(&row)?;
+                running.assignments.insert(name, observed);
             }
         }
         Ok(found)
@@ -165,20 +106,11 @@ impl Session<'_> {
               WHERE place = 1"
         );
         let mut query = self.db.prepare_cached(&text)?;
-        let rows = query.query_map([], |row| {
-            let attempt = Attempt {
-                report: from_sql(row.get(1)?),
-                bundle: from_sql(row.get(2)?),
-                state: row.get(3)?,
-                message: row.get(4)?,
-                decided_by: row.get(5)?,
-            };
-            Ok((row.get(0)?, attempt))
-        })?;
+        let rows = query.query_map([], site_rows::attempt)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn history_missing(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn history_missing(&self) -> Result<Ranges, StoreError> {
         let text = format!(
             "WITH {NEWEST_EPOCHS}
              SELECT site, before + 1, number - 1 FROM (
@@ -192,7 +124,7 @@ impl Session<'_> {
         self.ranges(&text, [])
     }
 
-    fn history_declared_lost(&self) -> Result<BTreeMap<String, Vec<(u64, u64)>>, StoreError> {
+    fn history_declared_lost(&self) -> Result<Ranges, StoreError> {
         let text = format!(
             "WITH {NEWEST_EPOCHS}
              SELECT g.site, g.first_lost, g.last_lost FROM declared_gaps g

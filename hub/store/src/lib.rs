@@ -29,6 +29,7 @@ mod refused;
 mod reports;
 mod requests;
 mod sets;
+mod site_rows;
 mod sites;
 mod soak;
 mod timeline;

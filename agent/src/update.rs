@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use outhaul_bundle::Index;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::shortened;
@@ -71,6 +72,33 @@ pub fn again() -> AgentError {
         source_name: "starting the agent again".to_owned(),
         problem: error.to_string(),
     }
+}
+
+/// What becomes of the agent that a bundle brings, in a sentence; `None`: it brings none, or none that is newer.
+///
+/// # Errors
+/// [`AgentError`] when the slots cannot be read.
+pub fn planned(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
+    let Some(release) = &index.agent else {
+        return Ok(None);
+    };
+    let slots = Slots::read(agent.state_folder.root())?;
+    let (new, running) = (&release.version, version());
+    let architecture = std::env::consts::ARCH;
+    Ok(
+        match choice::wanted(&slots, &running, release, architecture) {
+            Wanted::No => None,
+            Wanted::OtherMachines => Some(format!(
+                "{new} has no program for {architecture}; {running} goes on"
+            )),
+            Wanted::Failed(why) => Some(format!(
+                "{new} failed here before and is not tried again: {why}"
+            )),
+            Wanted::Waits | Wanted::Install(_) => Some(format!(
+                "{new} is tried once the bundle is active, and used if it passes; {running} runs now"
+            )),
+        },
+    )
 }
 
 /// Looks whether the active bundle brings a newer agent, and puts it into a slot. Says whether this process is to be started

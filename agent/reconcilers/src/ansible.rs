@@ -52,6 +52,16 @@ pub struct Ansible {
     python: OnceCell<Option<PathBuf>>,
 }
 
+/// What was done to leave a newer bundle.
+enum Back {
+    /// There is none, or it brings no [`ROLLBACK`].
+    Nothing,
+    /// The files of this bundle are gone, and with them a [`ROLLBACK`], if it had one.
+    Unknown(u64),
+    /// That of this bundle was run.
+    Ran(u64, PlaybookOutput),
+}
+
 impl Ansible {
     /// A reconciler with the site's settings.
     pub fn new(config: &AnsibleConfig, site: Rc<dyn ReconcilerContext>) -> Self {
@@ -134,25 +144,24 @@ impl Ansible {
             .collect()
     }
 
-    /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one. `None`: there is nothing
-    /// to go back from, or nothing that says how.
+    /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one.
     fn go_back(
         &self,
         desired: &Desired,
         recorded: &[Item],
         heartbeat: &Heartbeat,
-    ) -> Result<Option<(u64, PlaybookOutput)>, ApplyError> {
+    ) -> Result<Back, ApplyError> {
         let newest = recorded.iter().map(|item| item.generation).max();
         let Some(newer) = newest.filter(|newer| *newer > desired.generation) else {
-            return Ok(None);
+            return Ok(Back::Nothing);
         };
         let name = desired.assignment.name.as_str();
         let Some(from) = self.site.earlier(newer, name, desired.site.as_str()) else {
-            return Ok(None);
+            return Ok(Back::Unknown(newer));
         };
         let places = [&from.rendered, &from.payload].map(|folder| folder.join(ROLLBACK));
         let Some(playbook) = places.iter().find(|path| path.is_file()) else {
-            return Ok(None);
+            return Ok(Back::Nothing);
         };
         // One that is rendered may have sealed values, and is run where they are open.
         let playbook = match playbook.starts_with(&from.rendered) {
@@ -161,7 +170,7 @@ impl Ansible {
         };
         let place = AssignmentFolder::of(&from);
         let output = self.run(&place, &[&playbook], false, heartbeat)?;
-        Ok(Some((newer, output)))
+        Ok(Back::Ran(newer, output))
     }
 
     /// Keeps what a later removal needs: the generation's own folder will be gone by then.
@@ -331,16 +340,27 @@ impl Reconciler for Ansible {
         }
         // Before the inventory names this bundle: cut off here, it is run again.
         let mut undone = Vec::new();
-        if let Some((from, back)) = self.go_back(desired, recorded, heartbeat)? {
-            undone = back.steps;
-            if !back.success {
-                let why = format!(
-                    "`{ROLLBACK}` of bundle {from}: {}; no playbook of this bundle was run",
-                    back.reason
-                );
-                return Ok(failed(desired, &why, undone));
+        match self.go_back(desired, recorded, heartbeat)? {
+            Back::Nothing => {}
+            Back::Unknown(from) => {
+                let name = format!("{ROLLBACK} of bundle {from}");
+                undone.push(step(
+                    name,
+                    "skipped",
+                    "its files are not on this host any more",
+                ));
             }
-            undone.push(step(format!("{ROLLBACK} of bundle {from}"), "ok", ""));
+            Back::Ran(from, back) => {
+                undone = back.steps;
+                if !back.success {
+                    let why = format!(
+                        "`{ROLLBACK}` of bundle {from}: {}; no playbook of this bundle was run",
+                        back.reason
+                    );
+                    return Ok(failed(desired, &why, undone));
+                }
+                undone.push(step(format!("{ROLLBACK} of bundle {from}"), "ok", ""));
+            }
         }
         ledger.intend(&items(desired))?;
         self.keep(desired)?;

@@ -38,6 +38,9 @@ pub struct ImportPlan {
     /// Sealed values that this site cannot open, a sentence for each file: its assignment would fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unopened: Vec<String>,
+    /// What becomes of the agent that it brings, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Why it would wait for a person, if it would.
     pub waits: Option<String>,
 }
@@ -127,6 +130,7 @@ impl ImportPlan {
                 files.join(", ")
             ));
         }
+        lines.extend(self.agent.iter().map(|agent| format!("  agent: {agent}")));
         if !self.held.is_empty() {
             let names = self.held.join(", ");
             lines.push(format!("  held by a person: {names}"));

@@ -36,7 +36,9 @@ pub struct SetArgs {
 
 /// Leaves a value to the centre again. Reported to the centre.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  outhaul-agent unset LABEL_WIDTH_MM --as ann")]
+#[command(
+    after_help = "Example:\n  outhaul-agent unset LABEL_WIDTH_MM --as ann\n\n`outhaul-agent values` lists the keys that this site has set, and those that it may."
+)]
 pub struct UnsetArgs {
     /// The key.
     #[arg(value_name = "KEY")]

@@ -20,6 +20,7 @@ use crate::orders;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
 use crate::runner::{self, approval, held};
 use crate::state::{generations, inventory};
+use crate::update;
 use outhaul_reconcilers::{Change, ansible};
 
 mod served;
@@ -102,6 +103,7 @@ pub(crate) fn rehearse(
         held: Vec::new(),
         forward_only: forward_only(&index.clone().for_site(&agent.site.name)),
         unopened: Vec::new(),
+        agent: update::planned(agent, &index)?,
         waits: None,
     };
     let orders: Vec<Order> = orders::orders_of(agent, &index)?

@@ -13,7 +13,7 @@ use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, code, stderr};
+use crate::site::{Site, code, stderr, stdout};
 
 /// This agent as another build.
 fn newer() -> Vec<u8> {
@@ -93,8 +93,17 @@ fn a_newer_agent_is_tried_used_and_reported_and_a_rollback_keeps_it() {
     site.ok(&["rollback", "--who", "ann"]);
     site.ok(&["run", "--once"]);
     assert_eq!(agent(&site)["version"], "9.9.0");
+    // A plan mentions one that is newer, and none that is older.
+    let newest = centre.publish(&Draft::hello("newest").agent("9.9.1", no_agent()));
+    let planned = stdout(&site.run(&["plan", newest.to_str().unwrap()]));
+    let line =
+        "  agent: 9.9.1 is tried once the bundle is active, and used if it passes; 9.9.0 runs now";
+    assert!(planned.contains(line), "{planned}");
+    let older = centre.publish(&Draft::hello("three").agent("9.8.0", no_agent()));
+    let planned = stdout(&site.run(&["plan", older.to_str().unwrap()]));
+    assert!(!planned.contains("agent:"), "{planned}");
     // An older one that a bundle brings takes nothing back.
-    site.take(&centre.publish(&Draft::hello("three").agent("9.8.0", no_agent())));
+    site.take(&older);
     site.ok(&["run", "--once"]);
     assert_eq!(agent(&site)["waits"], Value::Null);
     // The program in use is damaged: the packaged one goes on, and says so.

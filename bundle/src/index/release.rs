@@ -155,7 +155,7 @@ mod tests {
         for (bytes, words) in [
             (b"#!/bin/sh\nexec reboot\n".to_vec(), "not an ELF program"),
             (header(2, 1, 3, 62)[..10].to_vec(), "not an ELF program"),
-            (header(2, 1, 1, 62), "no program that can be started"),
+            (header(2, 1, 1, 62), "not a program that can be started"),
             (header(2, 1, 3, 999), "not known (999)"),
             (header(1, 1, 3, 62), "not known"),
             (header(2, 9, 3, 62), "byte order"),

@@ -100,6 +100,9 @@ pub(super) fn restore(common: &Common, args: &Restore) -> Result<u8, HubError> {
         "gates begin anew: reports, approvals, waivers and deferrals from before do not count; a site counts again by a \
          report that it makes and that comes in from now on, and people approve, waive and defer again",
     );
+    print::talk(
+        "tokens are as they were then: one that was revoked after the backup is valid again, and `outhaul-hub token list` shows all",
+    );
     if !back.has_key {
         print::talk(
             "note: the key is not in the backup: bring it back as `hub.key` or as the systemd credential `outhaul-hub.key`",

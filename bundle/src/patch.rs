@@ -6,7 +6,6 @@
 //! ([`Patch::apply`] compares each). Pieces are bounded, and made one after the other: memory does not
 //! grow with the blob. It names blobs by digest, and no path. Of a gzip file a patch makes the text, and corrections make the
 //! file of it: what is compared with the index is the file.
-#![expect(clippy::struct_field_names, reason = "these are the contents of it")]
 
 use std::io::{self, Read, Write};
 

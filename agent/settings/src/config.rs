@@ -3,7 +3,6 @@
 //! What comes in: text of `<state>/agent.toml`. What goes out: a [`AgentConfig`] with every value in range.
 //! [`parse`] is pure and [`load`] reads the one file. It holds no key and nothing that could switch
 //! verification off.
-#![expect(clippy::too_many_lines, reason = "one line for each setting")]
 
 use std::path::{Path, PathBuf};
 
@@ -257,6 +256,7 @@ pub fn load(path: &Path) -> Result<AgentConfig, ConfigError> {
 ///
 /// # Errors
 /// [`ConfigError`] with file, line and column.
+#[expect(clippy::too_many_lines, reason = "one line for each setting")]
 pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
     let config: AgentConfig = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);

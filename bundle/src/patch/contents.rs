@@ -92,6 +92,7 @@ impl Write for Compared<'_, '_> {
 }
 
 /// What comes out: each content against its digest, and nothing beyond the last.
+#[expect(clippy::struct_field_names, reason = "these are the contents of it")]
 pub(super) struct Contents<'a> {
     contents: std::slice::Iter<'a, Content>,
     current: Option<&'a Content>,

@@ -3,7 +3,6 @@
 //! What comes in: bundle files with what the fleet's record says of them, and the fleet's published metadata. What goes out:
 //! [`Object`]s in the order in which they must appear. Where a blob lies in its bundle's file is computed from the index, which is compared
 //! with its signed digest; nothing is unpacked.
-#![expect(clippy::type_complexity, reason = "used once")]
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -330,6 +329,7 @@ impl Publication {
     ///
     /// # Errors
     /// [`PublicationError`]
+    #[expect(clippy::type_complexity, reason = "used once")]
     pub fn of(
         bundles: &[BundleFile],
         read: &dyn Fn(&str) -> Result<Option<Vec<u8>>, PublicationError>,

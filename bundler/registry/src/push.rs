@@ -3,7 +3,6 @@
 //! What comes in: a repository, contents by digest and readers of their bytes, a manifest. What goes out: whether the repository has a
 //! blob, and the registry's word that it took one: it compares the digest. A blob goes in one request; one that broke off
 //! is sent again. It decides nothing about what is pushed.
-#![expect(clippy::match_same_arms, reason = "each status is a case of its own")]
 
 use std::io::Read;
 use std::sync::PoisonError;
@@ -20,6 +19,7 @@ impl RegistryClient {
     ///
     /// # Errors
     /// [`RegistryError`]
+    #[expect(clippy::match_same_arms, reason = "each status is a case of its own")]
     pub fn blob_size(
         &self,
         repository: &ImageReference,

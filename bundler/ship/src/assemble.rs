@@ -4,7 +4,6 @@
 //! out: an [`UnsignedBundle`]: the index's bytes, which are what gets signed, and the encoded blobs in
 //! a temporary folder. The same input gives the same bytes on any machine: everything is sorted, and
 //! no time and no path of a machine gets in. It signs nothing and publishes nothing.
-#![expect(clippy::too_many_lines, reason = "one index, field by field")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -109,6 +108,7 @@ pub enum AssembleError {
 ///
 /// # Errors
 /// [`AssembleError`]; nothing was written outside the spool.
+#[expect(clippy::too_many_lines, reason = "one index, field by field")]
 pub fn assemble(
     contents: BundleSources<'_>,
     mut spool: Spool,

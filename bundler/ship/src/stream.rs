@@ -5,11 +5,6 @@
 //! no number. Each stream is signed, written, put on the fleet's record and published before the next
 //! one begins, so that what was done before an error stays done and is right. It prints nothing and
 //! reads no clock.
-#![expect(
-    clippy::too_many_arguments,
-    clippy::too_many_lines,
-    reason = "the steps of one stream, in their order"
-)]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -233,6 +228,11 @@ fn known(platform: &Platform, request: &BundleRequest<'_>) -> Result<(), Produce
     }
 }
 
+#[expect(
+    clippy::too_many_arguments,
+    clippy::too_many_lines,
+    reason = "the steps of one stream, in their order"
+)]
 fn stream(
     platform: &Platform,
     fleet: &Fleet,

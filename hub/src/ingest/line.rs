@@ -2,7 +2,6 @@
 //!
 //! What comes in: an envelope of unknown origin. What goes out: a report on record, or the rule that refused
 //! it. Checking only reads the store, so that it can happen beside it; recording looks the site up again.
-#![expect(clippy::large_enum_variant, reason = "it lives for one report")]
 
 use outhaul_bundle::report::{PAYLOAD_TYPE, Report};
 use outhaul_bundle::{Digest, name::Name};
@@ -102,6 +101,7 @@ impl SignedReport {
 
 /// A line as far as the store is needed to check it.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one report")]
 pub(super) enum OpenedLine {
     /// What becomes of it is known.
     Decided(Result<SignedReport, LineRefusal>),

@@ -2,7 +2,6 @@
 //!
 //! What comes in: a pattern of places of manifests, and a commit. What goes out: counts, and those that failed, with the names that
 //! Kalypso's own answer has. It reads only.
-#![expect(clippy::struct_field_names, reason = "Kalypso's names")]
 
 use std::sync::Arc;
 
@@ -34,6 +33,7 @@ pub(super) struct DeploymentStateQuery {
 
 /// How many have it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
+#[expect(clippy::struct_field_names, reason = "Kalypso's names")]
 pub(super) struct DeploymentStateAnswer {
     /// Reconcilers that follow the places.
     total_subscribers: u64,

@@ -4,7 +4,6 @@
 //! `rusqlite`, whose part this takes. Writers wait for one another on both: `SQLite` has one lock for the file, and on
 //! PostgreSQL each transaction that writes takes one lock first, so that what it reads is what was committed last, whichever
 //! process did. Nothing has to be tried again for that, and nothing depends on the server's settings.
-#![expect(clippy::large_enum_variant, reason = "one for each open store")]
 
 mod address;
 mod error;
@@ -29,6 +28,7 @@ const WRITERS: i64 = 0x6f_7574_6861_756c;
 
 /// A database, open.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for each open store")]
 pub enum Connection {
     /// A file.
     Sqlite(rusqlite::Connection),

@@ -2,7 +2,6 @@
 //!
 //! What comes in: errors of the database, of files, and what was found in them. What goes out: one error with what was tried and
 //! where. Exit codes and the way out are the programs' business.
-#![expect(clippy::match_same_arms, reason = "each error is a case of its own")]
 
 use std::io;
 use std::path::PathBuf;
@@ -140,6 +139,7 @@ impl StoreError {
     }
 
     /// What kind of trouble the database has.
+    #[expect(clippy::match_same_arms, reason = "each error is a case of its own")]
     pub fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Open { source, .. } | Self::Sql { source } => Some(source.trouble()),

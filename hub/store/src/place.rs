@@ -2,7 +2,6 @@
 //!
 //! What comes in: a state folder. What goes out: the file or the address. The address is kept in the folder, so that every command
 //! finds the same database and none can be told another one by mistake. It holds no password.
-#![expect(clippy::large_enum_variant, reason = "one for each open store")]
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ const MAX_BYTES: u64 = 4096;
 
 /// Where a database is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one for each open store")]
 pub enum Located {
     /// A file.
     File(PathBuf),

@@ -2,7 +2,6 @@
 //!
 //! What comes in: the store, a name, a place in the reports, and the time. What goes out: plain values for the page. The
 //! rows are those of the API. It decides nothing, and reads no other site.
-#![expect(clippy::too_many_lines, reason = "one page, field by field")]
 
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_gate::fold::{cluster_state, state_name, status_name};
@@ -276,6 +275,7 @@ fn with(text: String, message: &str) -> String {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one page, field by field")]
 fn report_text(event: &ReportEvent) -> ReportText {
     match event {
         ReportEvent::Generation(seen) | ReportEvent::Observation(seen) => {

@@ -4,10 +4,6 @@
 //! one digest of all of them. A folder that is opened for its digest keeps what it read of small files,
 //! so that what is used is what the digest is of. Symbolic links are named and never followed, `.git` is
 //! never entered, and nothing is written.
-#![expect(
-    clippy::option_option,
-    reason = "not looked for, not there, and there are three things"
-)]
 
 use std::fs;
 use std::io::Read;
@@ -161,6 +157,10 @@ fn beyond(root: &Path, limit: u64, unit: &'static str) -> SourceError {
 }
 
 /// A content of at most `max` bytes. It remembers what went wrong, since whoever reads it has errors of its own.
+#[expect(
+    clippy::option_option,
+    reason = "not looked for, not there, and there are three things"
+)]
 struct Bounded<'a> {
     from: Box<dyn Read + 'a>,
     read: u64,

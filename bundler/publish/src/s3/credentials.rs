@@ -2,7 +2,6 @@
 //!
 //! What comes in: a file as AWS's tools keep it, or the environment variables that they read. What goes out: one pair of keys. A
 //! file that others may read is refused. Nothing of it stands in a message.
-#![expect(clippy::items_after_statements, reason = "named where it is used")]
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -86,6 +85,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`CredentialsError`]
+    #[expect(clippy::items_after_statements, reason = "named where it is used")]
     pub fn find(
         file: Option<&Path>,
         variable: &dyn Fn(&str) -> Option<String>,

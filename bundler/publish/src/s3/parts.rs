@@ -3,7 +3,6 @@
 //! What comes in: an object, and what a file remembers of uploads that began. What goes out: the object, from the parts that
 //! the server has already and those that are sent now; or an error, and the upload stays as far as it is. An upload of
 //! something that is not to be published any more is taken back.
-#![expect(clippy::format_collect, reason = "a short text")]
 
 use std::collections::BTreeMap;
 
@@ -224,6 +223,7 @@ impl S3 {
         })
     }
 
+    #[expect(clippy::format_collect, reason = "a short text")]
     fn complete(&self, object: &Object, id: &str, tags: &[String]) -> Result<(), TargetError> {
         let parts: String = tags
             .iter()

@@ -2,7 +2,6 @@
 //!
 //! What comes in: a request with the digest of its body, credentials, a time. What goes out: the headers that sign it. Pure: it reads no
 //! clock. The secret key is in no message.
-#![expect(clippy::format_collect, reason = "a short text")]
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
@@ -55,6 +54,7 @@ impl Signer {
     }
 
     /// The headers to add.
+    #[expect(clippy::format_collect, reason = "a short text")]
     pub(super) fn sign(
         &self,
         request: &Request<'_>,

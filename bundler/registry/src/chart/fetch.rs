@@ -4,7 +4,6 @@
 //! comes, or an archive of at most [`MAX_ARCHIVE`] bytes. Plain HTTP is spoken to this machine alone. Nothing that
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
-#![expect(clippy::type_complexity, reason = "used once")]
 
 use std::io::Read;
 use std::time::Duration;
@@ -129,6 +128,7 @@ impl<'a> Fetch<'a> {
     }
 
     /// A file from byte `from` on, where its server gives out parts: where what comes begins, how much comes, and the bytes.
+    #[expect(clippy::type_complexity, reason = "used once")]
     pub(crate) fn file(
         &self,
         url: &str,

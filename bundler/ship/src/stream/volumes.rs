@@ -3,7 +3,6 @@
 //! What comes in: a bundle that the fleet keeps, how large a file may be, and a folder. What goes out: its parts in it,
 //! the same bytes for the same bundle and size, each read back. A part is a separate bundle for whoever verifies it
 //! ([`outhaul_bundle::volume`]): nothing is signed here, and no key is needed.
-#![expect(clippy::struct_field_names, reason = "one name per meaning")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -281,6 +280,7 @@ impl PatchFiles for NoPatches {
 }
 
 /// Checks every blob, and sees that the patches of a copy that is there are these.
+#[expect(clippy::struct_field_names, reason = "one name per meaning")]
 struct Same<'a> {
     patches: &'a dyn PatchFiles,
     hasher: Hasher,

@@ -2,10 +2,6 @@
 //!
 //! What comes in: what a statement is given, or a column of a row. What goes out: the same as the other side's type, or that it
 //! is none. It knows no database.
-#![expect(
-    clippy::many_single_char_names,
-    reason = "one letter for each value of a list"
-)]
 
 use std::fmt::Debug;
 
@@ -128,6 +124,10 @@ where
     F: Param,
     G: Param,
 {
+    #[expect(
+        clippy::many_single_char_names,
+        reason = "one letter for each value of a list"
+    )]
     fn values(&self) -> Vec<Value<'_>> {
         let (a, b, c, d, e, f, g) = self;
         vec![

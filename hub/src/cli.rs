@@ -12,6 +12,7 @@ mod caller;
 mod carry;
 mod choose;
 mod completions;
+mod database;
 mod decisions;
 mod gate;
 mod import;

@@ -233,7 +233,7 @@ fn what_is_wrong_with_a_server_is_said_and_nothing_is_made() {
     ] {
         let output = init(&hub, &centre, address);
         fails(&output, expected, parts);
-        assert!(!stderr(&output).contains("secret"));
+        assert!(!stderr(&output).contains("secret"), "{}", stderr(&output));
         assert!(!hub.state().exists(), "{address}");
     }
     assert_eq!(code(&init(&hub, &centre, &database)), 0);

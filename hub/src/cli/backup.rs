@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use outhaul_bundle::Digest;
 use outhaul_kit::text;
 
+use super::database::Database;
 use super::{Common, Output, print};
 use crate::backup::{self, restore};
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::Address;
 use crate::time;
 
 /// Write the hub's database and key into one file, also while it serves
@@ -45,7 +45,7 @@ pub(crate) struct Restore {
     digest: Option<String>,
     /// Bring it back into this PostgreSQL database, which is empty: see `outhaul-hub init --help`
     #[arg(long, value_name = "ADDRESS")]
-    database: Option<Address>,
+    database: Option<Database>,
 }
 
 pub(super) fn write(common: &Common, args: &Backup) -> Result<u8, HubError> {
@@ -79,12 +79,14 @@ pub(super) fn write(common: &Common, args: &Backup) -> Result<u8, HubError> {
 }
 
 pub(super) fn restore(common: &Common, args: &Restore) -> Result<u8, HubError> {
+    let database = args.database.as_ref().map(Database::address);
+    let database = database.transpose()?;
     let back = restore::restore(
         &args.file,
         &common.state,
         args.digest.as_deref(),
         common.passphrase_file.as_deref(),
-        args.database.as_ref(),
+        database.as_ref(),
         time::now_ms(),
     )?;
     match common.output {

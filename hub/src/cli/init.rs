@@ -6,12 +6,12 @@ use outhaul_signer::key::{KeyError, Secret};
 use outhaul_signer::media;
 use serde_json::json;
 
+use super::database::Database;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::state::{
     Hub, KEY_CREDENTIAL, PASSPHRASE_CREDENTIAL, PASSPHRASE_VARIABLE, StateError, key_credential,
 };
-use crate::store::Address;
 use crate::time;
 
 /// Far more than root metadata has.
@@ -45,14 +45,16 @@ pub(crate) struct Args {
     /// `outhaul-hub.database-password`. Where the database is this hub's already and its `hub.key` lies in the state folder,
     /// the folder becomes that of one more process of the hub
     #[arg(long, value_name = "ADDRESS", env = "OUTHAUL_HUB_DATABASE")]
-    database: Option<Address>,
+    database: Option<Database>,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let root = media::read_file(&args.root, MAX_ROOT_BYTES)?;
     let secret = secret(common, args)?;
     let begin_empty = args.begin_empty.then(time::now_ms);
-    let server = args.database.as_ref();
+    let server = args.database.as_ref().map(Database::address);
+    let server = server.transpose()?;
+    let server = server.as_ref();
     let mut hub = Hub::init(&common.state, &root, secret.as_ref(), begin_empty, server)?;
     if let Some(reason) = &args.plain_key {
         hub.note_plain_key(reason)?;

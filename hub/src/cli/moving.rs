@@ -2,10 +2,11 @@
 
 use outhaul_kit::text;
 
+use super::database::Database;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::{Address, MOVED};
+use crate::store::MOVED;
 
 /// Move the hub's database from its file to a PostgreSQL server, without loss
 ///
@@ -19,10 +20,11 @@ use crate::store::{Address, MOVED};
 pub(crate) struct Args {
     /// The database, without a password: see `outhaul-hub init --help`
     #[arg(long, value_name = "ADDRESS")]
-    to: Address,
+    to: Database,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    let to = args.to.address()?;
     let hub = Hub::open(&common.state)?;
     let _lock = hub.lock()?;
     if hub.store.is_on_server() {
@@ -35,7 +37,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 .to_owned(),
         });
     }
-    let moved = hub.move_to(&args.to)?;
+    let moved = hub.move_to(&to)?;
     match common.output {
         Output::Json => print::json(&moved),
         Output::Text => print::data(&format!(

@@ -35,7 +35,7 @@ impl Database {
     pub(super) fn address(&self) -> Result<Address, HubError> {
         self.0.parse::<Address>().map_err(|error| HubError::Usage {
             problem: error.to_string(),
-            help: "an address is `postgres://USER@HOST/NAME`; nothing was changed".to_owned(),
+            help: "an address is `postgres://USER@HOST/NAME`".to_owned(),
         })
     }
 }

@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outhaul_bundle::Limits;
+use outhaul_bundle::{Index, Limits};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_reconcilers::{Item, Reconciler};
+use outhaul_reconcilers::Item;
 use outhaul_signer::SigningKey;
-use outhaul_values::{GivenValues, WithSiteValues};
+use outhaul_values::GivenValues;
 use rusqlite::Transaction;
 
 use crate::config::{self, AgentConfig};
@@ -19,6 +19,7 @@ use crate::error::AgentError;
 use crate::facilities::Facilities;
 use crate::host::Host;
 use crate::keys;
+use crate::reconcilers::BundleReconcilers;
 use crate::rehearsal::Rehearsal;
 use crate::state::clock::{self, ClockReading};
 use crate::state::floors;
@@ -151,15 +152,15 @@ impl Agent {
         )
     }
 
-    /// The reconciler for a stream of `kind`, which gives assignments the values that this site set.
+    /// The reconcilers of a bundle, which give assignments the values that this site set.
     ///
     /// # Errors
-    /// [`AgentError`] when this site has none, or the memory cannot be read.
-    pub fn reconciler(&self, kind: &str) -> Result<Box<dyn Reconciler>, AgentError> {
-        let inner = self
-            .facilities
-            .reconciler(kind, &self.config, &self.state_folder)?;
-        Ok(WithSiteValues::over(inner, self.site_values()?))
+    /// [`AgentError`] when this site lacks one, or the memory cannot be read.
+    pub fn reconcilers(&self, index: &Index) -> Result<BundleReconcilers, AgentError> {
+        let values = self.site_values()?;
+        let (facilities, folder) = (&*self.facilities, &self.state_folder);
+        let found = BundleReconcilers::of(index, facilities, &self.config, folder, &values)?;
+        Ok(found)
     }
 
     /// The values that a person on site set.

@@ -262,10 +262,9 @@ fn try_accept(
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let volume = source.volume(&index)?;
     let index = index.for_site(&agent.site.name);
-    let kind = index.reconciler.kind.as_str();
     let ordered = !orders::orders_of(agent, &index)?.is_empty();
     if !ordered {
-        agent.reconciler(kind)?.ready()?;
+        agent.reconcilers(&index)?.ready()?;
     }
     let mut blobs = Blobs::new(&agent.state_folder);
     let brought = since::brought(agent, source.name(), &index, volume.as_ref(), &blobs)?;
@@ -295,7 +294,7 @@ fn try_accept(
         .and_then(|ended| {
             // An order may be the cure for a reconciler that is not here, so that it comes first.
             if ordered && ended.is_none() {
-                agent.reconciler(kind)?.ready()?;
+                agent.reconcilers(&index)?.ready()?;
             }
             Ok(ended)
         });

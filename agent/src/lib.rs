@@ -23,6 +23,7 @@ mod intact;
 mod intake;
 mod offer;
 mod orders;
+mod reconcilers;
 mod report;
 mod roots;
 mod runner;

@@ -202,7 +202,7 @@ pub fn trial(state: &Path) -> Result<(), AgentError> {
     let site = runner::site_now(agent.store.read())?;
     if let Some(active) = site.active {
         let index = runner::index_of(&agent, active.number)?;
-        agent.reconciler(index.reconciler.kind.as_str())?.ready()?;
+        agent.reconcilers(&index)?.ready()?;
     }
     observe::observe(&mut agent)?;
     let agent_version = version();

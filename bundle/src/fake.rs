@@ -150,6 +150,7 @@ impl FakeBundle {
             sites: None,
             overlays: Vec::new(),
             site_values: None,
+            bootstrap: None,
         }];
         let metadata = ["1.root.json", "timestamp.json"].map(|name| {
             (

@@ -49,12 +49,16 @@ pub const FORMAT_WITH_SERVED: &str = "outhaul.dev/bundle/v3";
 /// The format of an index with what each site decides for itself by signed rules (values that it sets, when it takes a
 /// bundle), or with an agent. A reader that knows the others alone must refuse it: it would not keep the rules.
 pub const FORMAT_WITH_SITE_RULES: &str = "outhaul.dev/bundle/v4";
+/// The format of an index with assignments that bring the reconciler of the others. A reader that knows the others alone
+/// must refuse it: it would give them to a reconciler that is not there.
+pub const FORMAT_WITH_BOOTSTRAP: &str = "outhaul.dev/bundle/v5";
 /// Every format that this program reads.
-const FORMATS: [&str; 4] = [
+const FORMATS: [&str; 5] = [
     FORMAT,
     FORMAT_WITH_SITES,
     FORMAT_WITH_SERVED,
     FORMAT_WITH_SITE_RULES,
+    FORMAT_WITH_BOOTSTRAP,
 ];
 
 /// The index of one bundle.
@@ -62,8 +66,8 @@ const FORMATS: [&str; 4] = [
 #[serde(deny_unknown_fields)]
 pub struct Index {
     /// [`FORMAT`], [`FORMAT_WITH_SITES`] where an assignment is for some sites only,
-    /// [`FORMAT_WITH_SERVED`] where the site is to serve something, or [`FORMAT_WITH_SITE_RULES`] where sites set values
-    /// or take it in waves.
+    /// [`FORMAT_WITH_SERVED`] where the site is to serve something, [`FORMAT_WITH_SITE_RULES`] where sites set values
+    /// or take it in waves, or [`FORMAT_WITH_BOOTSTRAP`] where assignments bring the reconciler of the others.
     pub format: String,
     /// The fleet's id: the first 16 hexadecimal digits of its first root metadata's digest.
     pub fleet: Name,
@@ -194,6 +198,10 @@ pub struct Assignment {
     /// Which values a site may set itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_values: Option<SiteValues>,
+    /// Which reconciler applies it, before all that have no such field and in the place of the stream's: it brings
+    /// the stream's reconciler. Absent for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<Name>,
 }
 
 /// One file of an assignment.

@@ -70,6 +70,7 @@ pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
         payload: Vec::new(),
         sites: None,
         overlays: Vec::new(),
+        bootstrap: None,
         site_values: None,
     };
     Index {

@@ -84,10 +84,23 @@ impl Flux {
         folder: &Path,
         sources: Sources,
     ) -> Result<Self> {
-        fs::create_dir_all(folder)?;
         let system = json!({"metadata": {"name": "flux-system"}});
         server.create("/api/v1/namespaces", &system)?;
         Self::define(programs, server)?;
+        Self::start_defined(programs, server, folder, sources)
+    }
+
+    /// The same on a server that has Flux's kinds and namespace already.
+    ///
+    /// # Errors
+    /// When one of them does not come up.
+    pub fn start_defined(
+        programs: &Path,
+        server: &ApiServer,
+        folder: &Path,
+        sources: Sources,
+    ) -> Result<Self> {
+        fs::create_dir_all(folder)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stand_in = StandIn::start(server.requests(), folder, sources, Arc::clone(&stop))?;
         let mut this = Self {

@@ -279,8 +279,11 @@ impl ApiServer {
              contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n",
             self.port
         );
-        // A failure shows itself at once: the file is not there.
-        let _ = fs::write(&path, text);
+        // An agent may read it at this moment. A failure shows itself at once: the file is not there.
+        let new = self.folder.join(format!(".{name}.kubeconfig"));
+        if fs::write(&new, text).is_ok() {
+            let _ = fs::rename(&new, &path);
+        }
         path
     }
 

@@ -83,7 +83,9 @@ pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<De
         payload: folder.join("payload").join(assignment.name.as_str()),
         site_values: BTreeMap::new(),
     };
-    index.assignments.iter().map(one).collect()
+    let mut all: Vec<Desired> = index.assignments.iter().map(one).collect();
+    all.sort_by_key(|desired| desired.assignment.bootstrap.is_none());
+    all
 }
 
 /// Reads the index that a generation kept; `expected` is the digest that was accepted.

@@ -154,6 +154,7 @@ pub fn desired(
             sites: None,
             overlays: Vec::new(),
             site_values: None,
+            bootstrap: None,
         },
         payload: rendered.clone(),
         rendered,

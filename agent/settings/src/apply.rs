@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use outhaul_bundle::index::Assignment;
 use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_reconcilers::ansible::Ansible;
 use outhaul_reconcilers::folder::Folder;
@@ -162,6 +163,35 @@ pub fn reconciler(
             &config.apply,
             site(),
         ))),
+    }
+}
+
+/// The settings by which what brings the stream's reconciler is applied. Who hands every file on, a folder or a hook,
+/// hands on these, too.
+pub fn for_bootstrap(config: &AgentConfig) -> AgentConfig {
+    let reconciler = match &config.reconciler {
+        all @ (ReconcilerChoice::Folder | ReconcilerChoice::Hook) => all.clone(),
+        _ => ReconcilerChoice::Auto,
+    };
+    AgentConfig {
+        reconciler,
+        ..config.clone()
+    }
+}
+
+/// The reconciler for one assignment of `index`.
+///
+/// # Errors
+/// As [`reconciler`].
+pub fn for_assignment(
+    index: &Index,
+    assignment: &Assignment,
+    config: &AgentConfig,
+    state_folder: &StateFolder,
+) -> Result<Box<dyn Reconciler>, ApplyError> {
+    match &assignment.bootstrap {
+        Some(kind) => reconciler(kind.as_str(), &for_bootstrap(config), state_folder),
+        None => reconciler(index.reconciler.kind.as_str(), config, state_folder),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::state::{self, SiteIdentity, Store, key};
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AskConfig;
 use outhaul_kit::durable::FileError;
-use outhaul_reconcilers::ApplyError;
+use outhaul_reconcilers::{ApplyError, Reconciler};
 
 /// What a hub answers, given what was sent to it; `None` is a connection that breaks.
 type HubAnswer = Box<dyn FnOnce(&[u8]) -> Option<Vec<u8>> + Send>;

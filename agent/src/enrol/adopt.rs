@@ -61,9 +61,10 @@ pub(super) fn adopt(
         let Some(index) = index(state_folder, number) else {
             continue;
         };
-        let kind = apply::reconciler(index.reconciler.kind.as_str(), config, state_folder);
-        let kind = kind.map_or_else(|_| String::new(), |reconciler| reconciler.kind().to_owned());
-        for desired in generation::desired(state_folder, &index.for_site(site), site) {
+        let index = index.for_site(site);
+        for desired in generation::desired(state_folder, &index, site) {
+            let kind = apply::for_assignment(&index, &desired.assignment, config, state_folder);
+            let kind = kind.map_or_else(|_| String::new(), |one| one.kind().to_owned());
             let (same, changed) = if kind == ansible::KIND {
                 let oldest = numbers.first() == Some(&number);
                 (

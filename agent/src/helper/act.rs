@@ -51,8 +51,9 @@ impl Helper {
         if request.verb == HelperVerb::Correct {
             desired.drift = DriftPolicy::Correct;
         }
-        let kind = index.reconciler.kind.as_str();
-        let reconciler = apply::reconciler(kind, &self.config, &self.state_folder)?;
+        let assignment = &desired.assignment;
+        let reconciler =
+            apply::for_assignment(&index, assignment, &self.config, &self.state_folder)?;
         self.act(
             (request.verb, &request.values),
             reconciler.as_ref(),

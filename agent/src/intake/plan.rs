@@ -125,9 +125,8 @@ pub(crate) fn rehearse(
         let stored = Blobs::new(&agent.state_folder);
         since::check(agent, source.name(), &index, volume, &stored)?;
     }
-    let kind = index.reconciler.kind.as_str().to_owned();
     if orders.is_empty() {
-        agent.reconciler(&kind)?.ready()?;
+        agent.reconcilers(&index)?.ready()?;
     }
     let mut blobs = Blobs::for_rehearsal(&agent.state_folder, &index, agent.limits)?;
     blobs.build_on(since::known(agent, volume.as_ref())?);
@@ -163,7 +162,7 @@ pub(crate) fn rehearse(
         }
     }
     if !orders.is_empty() {
-        agent.reconciler(&kind)?.ready()?;
+        agent.reconcilers(&index)?.ready()?;
     }
     plan_assignments(agent, &index, &mut plan)?;
     agent
@@ -184,7 +183,7 @@ fn recorded(agent: &mut Agent, plan: ImportPlan) -> ImportOutcome {
 }
 
 fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Result<(), AgentError> {
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let reconcilers = agent.reconcilers(index)?;
     // A folder that is gone keeps nobody from looking at a newer bundle.
     let active = plan.active.map(|number| runner::index_of(agent, number));
     let active = active.and_then(Result::ok);
@@ -194,6 +193,7 @@ fn plan_assignments(agent: &Agent, index: &Index, plan: &mut ImportPlan) -> Resu
     let held = held::names(agent)?;
     for desired in held::free(agent, index)? {
         let name = desired.assignment.name.as_str().to_owned();
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
         let recorded = agent.recorded(reconciler.kind(), &name)?;
         let mut changes = reconciler.plan(&desired, &recorded);
         if changes.is_empty() {

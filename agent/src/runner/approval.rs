@@ -51,7 +51,8 @@ fn prepare(agent: &Agent, index: &Index) {
         .into_iter()
         .next();
     let asked = first.map_or(Ok(()), |first| {
-        let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+        let reconcilers = agent.reconcilers(index)?;
+        let reconciler = reconcilers.for_assignment(&first.assignment);
         Ok::<_, AgentError>(reconciler.prepare(&first, &agent.heartbeat)?)
     });
     if let Err(error) = asked {

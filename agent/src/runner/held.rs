@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
-use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
+use outhaul_reconcilers::{Desired, outcome, shortened};
 
 use super::index_of;
 use crate::agent::Agent;
@@ -71,11 +71,7 @@ pub fn is_same(index: &Index, kept: &Desired) -> bool {
 ///
 /// # Errors
 /// [`AgentError`] of the store; what a reconciler cannot do is reported as a failed result.
-pub fn results(
-    agent: &Agent,
-    reconciler: &dyn Reconciler,
-    index: &Index,
-) -> Result<Vec<AssignmentResult>, AgentError> {
+pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, AgentError> {
     let mut results = Vec::new();
     for (name, hold) in all(agent)? {
         let Some(desired) = kept(agent, &name, &hold) else {
@@ -91,6 +87,8 @@ pub fn results(
             continue;
         };
         agent.heartbeat.beat();
+        let reconcilers = agent.reconcilers(&index_of(agent, desired.generation)?)?;
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
         let recorded = agent.recorded(reconciler.kind(), &name)?;
         let found = reconciler.observe(&desired, &recorded, &agent.heartbeat);
         let mut result =

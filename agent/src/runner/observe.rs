@@ -5,7 +5,7 @@
 
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, ReportEvent};
-use outhaul_reconcilers::{Desired, Reconciler, outcome, shortened};
+use outhaul_reconcilers::{Desired, outcome, shortened};
 
 use rusqlite::Connection;
 
@@ -14,6 +14,7 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::intact::{self, Damage};
 use crate::machine::{Event, Work};
+use crate::reconcilers::BundleReconcilers;
 use crate::runner::{self, held};
 use crate::state::events::generation_event;
 use crate::state::{self, Hold, generations, key, outbox};
@@ -58,9 +59,9 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
         Err(AgentError::Generation(error)) => Err(error.to_string()),
         other => Ok(other?),
     };
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let reconcilers = agent.reconcilers(&index)?;
     let desired = held::free(agent, &index)?;
-    let mut results = look(agent, reconciler.as_ref(), &desired)?;
+    let mut results = look(agent, &reconcilers, &desired)?;
     let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
     let held = state::meta::<Hold>(agent.store.read(), key::HOLD)?.is_some();
     let mut message = "";
@@ -79,13 +80,12 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
                     .any(|r| drifted(r) && r.name == desired.assignment.name)
             }) {
                 let name = desired.assignment.name.as_str();
+                let reconciler = reconcilers.for_assignment(&desired.assignment);
                 let recorded = agent.recorded(reconciler.kind(), name)?;
                 reconciler.apply(desired, &recorded, &mut agent.store, &agent.heartbeat)?;
             }
-            if reconciler.health_waits() {
-                wait_for(agent, reconciler.as_ref(), &desired)?;
-            }
-            results = look(agent, reconciler.as_ref(), &desired)?;
+            wait_for(agent, &reconcilers, &desired)?;
+            results = look(agent, &reconcilers, &desired)?;
             message = if results.iter().any(drifted) {
                 "drift is still there after correcting it"
             } else {
@@ -93,7 +93,7 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
             };
         }
     }
-    results.extend(held::results(agent, reconciler.as_ref(), &index)?);
+    results.extend(held::results(agent, &index)?);
     let message = match mended {
         Ok(mended) if message.is_empty() => mended,
         Ok(mended) if mended.is_empty() => message.to_owned(),
@@ -132,10 +132,14 @@ fn without_folder(
 /// Waits for those who make real what was put back; how it went is looked at afterwards.
 fn wait_for(
     agent: &Agent,
-    reconciler: &dyn Reconciler,
+    reconcilers: &BundleReconcilers,
     desired: &[Desired],
 ) -> Result<(), AgentError> {
     for desired in desired {
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        if !reconciler.health_waits() {
+            continue;
+        }
         let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
         if let Err(error) = reconciler.health(desired, &recorded, &agent.heartbeat) {
             tracing::warn!("{error}");
@@ -146,13 +150,14 @@ fn wait_for(
 
 fn look(
     agent: &mut Agent,
-    reconciler: &dyn Reconciler,
+    reconcilers: &BundleReconcilers,
     desired: &[Desired],
 ) -> Result<Vec<AssignmentResult>, AgentError> {
     let mut results = Vec::new();
     for desired in desired {
         agent.heartbeat.beat();
         let failed = |problem: String| outcome::failed(desired, &problem, Vec::new());
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
         let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
         results.push(match generation::check(desired) {
             Ok(()) => reconciler

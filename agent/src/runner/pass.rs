@@ -12,12 +12,13 @@ use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
 
-use super::held;
+use super::{held, index_of};
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
 use crate::generation;
+use crate::reconcilers::BundleReconcilers;
 use crate::state::{self, generations, inventory, key};
 
 /// Applies every assignment of `index` that has no recorded result in this pass, then removes what
@@ -27,30 +28,63 @@ pub(super) fn pass(
     pass: &str,
     index: &Index,
 ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+    let reconcilers = agent.reconcilers(index)?;
     let done = generations::results(agent.store.read(), pass)?;
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();
     let mut results = Vec::new();
     let takes_back = state::meta::<u64>(agent.store.read(), key::TAKES_BACK)? == Some(index.number);
-    for mut desired in held::free(agent, index)? {
-        if takes_back {
-            desired.drift = DriftPolicy::Correct;
+    let (bootstrap, others) = parts(held::free(agent, index)?);
+    for part in [bootstrap, others] {
+        for mut desired in part.clone() {
+            if takes_back {
+                desired.drift = DriftPolicy::Correct;
+            }
+            let result = match done.get(&desired.assignment.name) {
+                Some(result) => result.clone(),
+                None => {
+                    let reconciler = reconcilers.for_assignment(&desired.assignment);
+                    apply_one(agent, pass, reconciler, &desired)?
+                }
+            };
+            let failed = result.status == ComplianceStatus::Failed;
+            results.push(result);
+            if failed {
+                return Ok((results, String::new()));
+            }
         }
-        let result = match done.get(&desired.assignment.name) {
-            Some(result) => result.clone(),
-            None => apply_one(agent, pass, reconciler.as_ref(), &desired)?,
-        };
-        let failed = result.status == ComplianceStatus::Failed;
-        results.push(result);
-        if failed {
+        if let Some(unready) = unready(agent, &reconcilers, &part)? {
+            results.retain(|known| known.name != unready.name);
+            results.push(unready);
             return Ok((results, String::new()));
         }
     }
-    if reconciler.prunes_last() {
+    if reconcilers.prunes_last() {
         return Ok((results, String::new()));
     }
     let note = remove_surplus(agent, index)?;
     Ok((results, note))
+}
+
+/// The first assignment that brings the reconciler of the others and is not ready, as failed. Waits for them.
+fn unready(
+    agent: &Agent,
+    reconcilers: &BundleReconcilers,
+    part: &[Desired],
+) -> Result<Option<AssignmentResult>, AgentError> {
+    let bootstrap = part.iter().filter(|one| one.assignment.bootstrap.is_some());
+    for desired in bootstrap {
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        let recorded = agent.recorded(reconciler.kind(), desired.assignment.name.as_str())?;
+        let verdict = reconciler.health(desired, &recorded, &agent.heartbeat)?;
+        if let Some(verdict) = verdict.filter(|one| one.status != ComplianceStatus::Compliant) {
+            let message = format!(
+                "it brings the reconciler of this bundle and is not ready, so that no other assignment was applied: {}",
+                verdict.message
+            );
+            return Ok(Some(outcome::failed(desired, &message, verdict.steps)));
+        }
+    }
+    Ok(None)
 }
 
 /// Removes what a bundle that is healthy does not have any more, where that is done last. Returns one sentence
@@ -60,13 +94,39 @@ pub(super) fn prune(
     index: &Index,
     results: &mut [AssignmentResult],
 ) -> Result<String, AgentError> {
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    if !reconciler.prunes_last() {
+    let reconcilers = agent.reconcilers(index)?;
+    if !reconcilers.prunes_last() {
         return Ok(String::new());
     }
+    let (bootstrap, others) = parts(held::free(agent, index)?);
+    let mut reported = prune_each(agent, &reconcilers, others, results)?;
+    reported.push(remove_surplus(agent, index)?);
+    // What is brought for the others goes when nothing needs it any more.
+    reported.extend(prune_each(agent, &reconcilers, bootstrap, results)?);
+    reported.retain(|reported| !reported.is_empty());
+    Ok(reported.join("; "))
+}
+
+/// What brings the reconciler, and the others.
+fn parts(all: Vec<Desired>) -> (Vec<Desired>, Vec<Desired>) {
+    all.into_iter()
+        .partition(|one| one.assignment.bootstrap.is_some())
+}
+
+/// Removes what each of these does not have any more; returns what is to be said of it.
+fn prune_each(
+    agent: &mut Agent,
+    reconcilers: &BundleReconcilers,
+    part: Vec<Desired>,
+    results: &mut [AssignmentResult],
+) -> Result<Vec<String>, AgentError> {
     let mut reported = Vec::new();
-    for desired in held::free(agent, index)? {
+    for desired in part {
         let name = &desired.assignment.name;
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        if !reconciler.prunes_last() {
+            continue;
+        }
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
         let done = reconciler.prune(&desired, &recorded, &mut agent.store, &agent.heartbeat)?;
         let Some(done) = done else { continue };
@@ -77,9 +137,7 @@ pub(super) fn prune(
             outcome::add_steps(known, done);
         }
     }
-    reported.push(remove_surplus(agent, index)?);
-    reported.retain(|reported| !reported.is_empty());
-    Ok(reported.join("; "))
+    Ok(reported)
 }
 
 pub(super) fn apply_one(
@@ -120,15 +178,17 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
     let mut names: BTreeSet<&str> = index.assignments.iter().map(|a| a.name.as_str()).collect();
     names.extend(held.iter().map(String::as_str));
     let items = inventory::items(agent.store.read(), None)?;
-    let mut surplus: BTreeMap<(String, String), Vec<Item>> = BTreeMap::new();
+    // What brought a reconciler goes after what it had to do with.
+    let mut surplus: BTreeMap<(bool, String, String), Vec<Item>> = BTreeMap::new();
     for item in items {
         if item.phase != "left" && !names.contains(item.assignment.as_str()) {
-            let key = (item.assignment.clone(), item.kind.clone());
+            let brought = brought_a_reconciler(agent, &item);
+            let key = (brought, item.assignment.clone(), item.kind.clone());
             surplus.entry(key).or_default().push(item);
         }
     }
     let mut reported = Vec::new();
-    for ((assignment, kind), items) in surplus {
+    for ((_, assignment, kind), items) in surplus {
         let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.state_folder)?;
         let steps = reconciler.remove(
             instead,
@@ -150,6 +210,16 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
         });
     }
     Ok(reported.join("; "))
+}
+
+/// Whether the bundle that brought an item had it for the reconciler of the others. Where that bundle is gone, the item's
+/// kind has to do: a stream for Flux or Argo CD has plain manifests for nothing else.
+fn brought_a_reconciler(agent: &Agent, item: &Item) -> bool {
+    let brought = index_of(agent, item.generation).ok().and_then(|index| {
+        let mut all = index.assignments.into_iter();
+        all.find(|one| one.name.as_str() == item.assignment)
+    });
+    brought.map_or(item.kind == "kubernetes", |one| one.bootstrap.is_some())
 }
 
 /// The first failure, in a sentence.

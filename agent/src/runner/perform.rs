@@ -99,8 +99,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         other => other?,
     };
     let results = generations::results(agent.store.read(), &format!("apply {number}"))?;
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let mut results = looked_after(agent, reconciler.as_ref(), &index, results)?;
+    let mut results = looked_after(agent, &index, results, |_| true)?;
     let unwell = sick(&results).or_else(|| soak::unwell(agent));
     if unwell.is_none()
         && let Some(until) = soak::until(agent, number)?
@@ -116,7 +115,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             let mut notes = vec![note_before_looks(agent, number)?];
             notes.push(pass::prune(agent, &index, &mut results)?);
             notes.retain(|note| !note.is_empty());
-            results.extend(held::results(agent, reconciler.as_ref(), &index)?);
+            results.extend(held::results(agent, &index)?);
             Transition::with(Event::Healthy(number), notes.join("; "), results)
         }
         Some(note) => Transition::with(Event::Broken(number), note, results),
@@ -133,15 +132,20 @@ fn note_before_looks(agent: &Agent, number: u64) -> Result<String, AgentError> {
     Ok(before.trim_end_matches("; ").to_owned())
 }
 
-/// The results of a pass, with what the reconciler says of each assignment since.
+/// The results of a pass, with what each reconciler that `of` names says of its assignments since.
 fn looked_after(
     agent: &Agent,
-    reconciler: &dyn Reconciler,
     index: &Index,
     mut results: Vec<AssignmentResult>,
+    of: impl Fn(&dyn Reconciler) -> bool,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
+    let reconcilers = agent.reconcilers(index)?;
     for desired in held::free(agent, index)? {
         let name = &desired.assignment.name;
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
+        if !of(reconciler) {
+            continue;
+        }
         let recorded = agent.recorded(reconciler.kind(), name.as_str())?;
         if let Some(verdict) = reconciler.health(&desired, &recorded, &agent.heartbeat)?
             && let Some(known) = results.iter_mut().find(|r| r.name == *name)
@@ -161,11 +165,7 @@ fn confirmed(
     index: &Index,
     results: Vec<AssignmentResult>,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    match reconciler.health_waits() {
-        true => looked_after(agent, reconciler.as_ref(), index, results),
-        false => Ok(results),
-    }
+    looked_after(agent, index, results, |one| one.health_waits())
 }
 
 /// The first assignment that is not as it should be, in a sentence.
@@ -199,8 +199,7 @@ fn revert(agent: &mut Agent, from: u64, to: u64) -> Result<Transition, AgentErro
     if let Some(sick) = sick(&results) {
         return Ok(broken(&sick, results));
     }
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
-    let held = held::results(agent, reconciler.as_ref(), &index)?;
+    let held = held::results(agent, &index)?;
     let mut note = format!("{why}; bundle {to} is active again");
     let removed = [removed, pass::prune(agent, &index, &mut results)?].concat();
     if !removed.is_empty() {
@@ -234,9 +233,8 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         }
         other => other?,
     };
-    let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
     let failure = match pass::failure(&results) {
-        None => restore(agent, &format!("repair {number}"), reconciler.as_ref())?,
+        None => restore(agent, &format!("repair {number}"))?,
         failed => failed,
     };
     let mut results = match failure {
@@ -250,7 +248,7 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
             if !removed.is_empty() {
                 note = format!("{note}; {removed}");
             }
-            results.extend(held::results(agent, reconciler.as_ref(), &index)?);
+            results.extend(held::results(agent, &index)?);
             let note = sentence(note);
             Transition::with(Event::Repaired, note, results)
         }
@@ -263,16 +261,13 @@ fn repair(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
 
 /// Puts what a person holds back to what it keeps; returns the first failure. For repairs only: a bundle that comes
 /// leaves it alone.
-fn restore(
-    agent: &mut Agent,
-    pass: &str,
-    reconciler: &dyn Reconciler,
-) -> Result<Option<String>, AgentError> {
+fn restore(agent: &mut Agent, pass: &str) -> Result<Option<String>, AgentError> {
     for (name, hold) in held::all(agent)? {
         let Some(desired) = held::kept(agent, &name, &hold) else {
             continue;
         };
         let index = held::only(&index_of(agent, desired.generation)?, &name);
+        let reconcilers = agent.reconcilers(&index)?;
         // Of what is kept for it, as of a whole bundle: what is damaged is put back first, and nothing damaged is applied.
         let found = intact::damages(&agent.state_folder, &index, Look::Every);
         match intact::mend_found(agent, &index, Look::Changed, &found) {
@@ -281,6 +276,7 @@ fn restore(
             }
             other => other?,
         };
+        let reconciler = reconcilers.for_assignment(&desired.assignment);
         let done = pass::apply_one(agent, pass, reconciler, &desired)?;
         if done.status == ComplianceStatus::Failed {
             return Ok(Some(format!("`{name}` failed: {}", done.message)));

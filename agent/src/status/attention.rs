@@ -336,10 +336,11 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         return Ok(Vec::new());
     }
     let looked = runner::index_of(agent, active).and_then(|index| {
-        let reconciler = agent.reconciler(index.reconciler.kind.as_str())?;
+        let reconcilers = agent.reconcilers(&index)?;
         let mut differing = Vec::new();
         for desired in held::free(agent, &index)? {
             let name = desired.assignment.name.as_str();
+            let reconciler = reconcilers.for_assignment(&desired.assignment);
             let recorded = agent.recorded(reconciler.kind(), name)?;
             let verdict = match reconciler.health_waits() {
                 true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),

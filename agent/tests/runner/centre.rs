@@ -304,6 +304,7 @@ impl Centre {
                     })
                     .collect(),
                 site_values: load.site_values.clone(),
+                bootstrap: load.bootstrap.map(|kind| kind.parse().unwrap()),
             })
             .collect();
         if let Some((version, program)) = &draft.agent {

@@ -37,6 +37,7 @@ pub struct Load {
     pub overlays: Vec<Own>,
     pub sites: Option<Vec<&'static str>>,
     pub site_values: Option<SiteValues>,
+    pub bootstrap: Option<&'static str>,
 }
 
 impl Load {
@@ -61,6 +62,12 @@ impl Load {
     pub fn own(mut self, site: &'static str, path: &str, content: &str) -> Self {
         let files = vec![(path.to_owned(), content.as_bytes().to_vec())];
         self.overlays.push((site, files));
+        self
+    }
+
+    /// Brings the stream's reconciler, and is applied by this one.
+    pub fn bootstrap(mut self, kind: &'static str) -> Self {
+        self.bootstrap = Some(kind);
         self
     }
 

@@ -15,6 +15,7 @@ mod ansible;
 mod ansible_content;
 mod argocd;
 mod backups;
+mod bootstrap;
 mod centre;
 mod clocks;
 mod conditions;

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AgentRelease, Assignment, FORMAT, FORMAT_WITH_SERVED, FORMAT_WITH_SITE_RULES,
-    FORMAT_WITH_SITES, Index, Served, Waves,
+    AgentRelease, Assignment, FORMAT, FORMAT_WITH_BOOTSTRAP, FORMAT_WITH_SERVED,
+    FORMAT_WITH_SITE_RULES, FORMAT_WITH_SITES, Index, Served, Waves,
 };
 use crate::name::Name;
 
@@ -20,7 +20,9 @@ pub fn format_of(
     agent: Option<&AgentRelease>,
 ) -> &'static str {
     let has_values = assignments.iter().any(|one| one.site_values.is_some());
-    if waves.is_some() || agent.is_some() || has_values {
+    if assignments.iter().any(|one| one.bootstrap.is_some()) {
+        FORMAT_WITH_BOOTSTRAP
+    } else if waves.is_some() || agent.is_some() || has_values {
         FORMAT_WITH_SITE_RULES
     } else if !served.is_empty() {
         FORMAT_WITH_SERVED
@@ -156,6 +158,16 @@ mod tests {
         read(&index).unwrap();
         index.format = FORMAT_WITH_SITES.to_owned();
         read(&index).unwrap_err();
+    }
+
+    #[test]
+    fn a_reader_that_knows_no_bootstrap_refuses_an_index_with_one() {
+        let mut index = index(&["press-1"]);
+        index.assignments[0].bootstrap = Some("kubernetes".parse().unwrap());
+        let error = read(&index).unwrap_err();
+        assert!(error.contains("must be `outhaul.dev/bundle/v5`"), "{error}");
+        index.format = FORMAT_WITH_BOOTSTRAP.to_owned();
+        assert_eq!(read(&index).unwrap(), index);
     }
 
     #[test]

@@ -15,8 +15,8 @@ mod policy;
 mod site_values;
 
 pub use delivery::{
-    Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images,
-    PromotionHook, PromotionHooks, PromotionPolicy, Transport,
+    Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT,
+    Images, PromotionHook, PromotionHooks, PromotionPolicy, Transport,
 };
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 pub use site_values::OpenValues;

@@ -13,7 +13,7 @@ use crate::render::{BAD_KEY, Rendering, namespace};
 use crate::schedule::{self, Schedule};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_control::model::{Labels, TemplateType};
+use outhaul_control::model::Labels;
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::suggest::did_you_mean;
 
@@ -39,6 +39,7 @@ pub fn check(
     findings.append(plane.lost_findings());
     findings.append(schedule::lints::lints(plane));
     findings.append(delivery::contradictions(plane));
+    findings.append(crate::templates::problems(plane, schedule));
     findings.append(delivery::storage::contradictions(plane, schedule));
     references(plane, &mut findings);
     environments(plane, &mut findings);
@@ -113,16 +114,7 @@ fn place(finding: &Diagnostic) -> Option<String> {
 /// Names of objects that are not there.
 fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
     for cluster_type in plane.cluster_types.values() {
-        let named = [
-            (TemplateType::Reconciler, Some(&cluster_type.reconciler)),
-            (
-                TemplateType::Namespace,
-                Some(&cluster_type.namespace_service),
-            ),
-            (TemplateType::Config, cluster_type.config_type.as_ref()),
-        ];
-        for (kind, name) in named {
-            let Some(name) = name else { continue };
+        for (kind, name) in crate::templates::of_cluster_type(&plane.deliveries, cluster_type) {
             if plane
                 .templates
                 .get(&name.value)

@@ -8,7 +8,7 @@ use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{
-    Charts, ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport,
+    Bootstrap, Charts, ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport,
 };
 
 pub mod storage;
@@ -38,6 +38,8 @@ pub struct Delivery {
     pub waves: Option<Sourced<Vec<Wave>>>,
     /// What distributes the sites over the waves.
     pub wave_seed: Option<Sourced<String>>,
+    /// What brings the reconciler.
+    pub bootstrap: Option<Sourced<Bootstrap>>,
 }
 
 impl Delivery {
@@ -99,6 +101,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         scan: merge.field("scan", |policy| policy.scan.clone()),
         waves: merge.field("waves", |policy| policy.waves.clone()),
         wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
+        bootstrap: merge.field("bootstrap", |policy| policy.bootstrap.clone()),
     };
     if findings.is_empty() {
         Ok(delivery)

@@ -13,6 +13,7 @@ use crate::inputs::Inputs;
 use crate::render::trace::{self, How};
 use crate::schedule::SchedulerAnswers;
 use crate::schedule::explain::{PolicyVerdict, explain_on};
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostics, Location};
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
@@ -189,7 +190,7 @@ pub fn explanation(
     Explanation {
         cluster_type: cluster_type.name.clone(),
         verdicts,
-        templates: templates(plane, cluster_type),
+        templates: templates(plane, cluster_type, &target.name),
         schemas: schemas(plane, cluster_type, target, mode),
         config,
     }
@@ -448,23 +449,16 @@ fn place_in(schema: &Location, key: &str) -> Option<Location> {
     Some(Location::new(&schema.file, at..at + quoted.len()))
 }
 
-fn templates(plane: &ControlPlane, cluster_type: &ClusterType) -> Vec<TemplateAt> {
-    let named = [
-        ("reconciler", Some(&cluster_type.reconciler)),
-        ("namespace", Some(&cluster_type.namespace_service)),
-        ("config", cluster_type.config_type.as_ref()),
-    ];
-    named
-        .into_iter()
-        .filter_map(|(kind, name)| {
-            let name = name?;
+fn templates(plane: &ControlPlane, cluster_type: &ClusterType, target: &str) -> Vec<TemplateAt> {
+    templates::of_assignment(&plane.deliveries, cluster_type, Some(target))
+        .map(|(kind, name)| {
             let template = plane.templates.get(&name.value);
-            Some(TemplateAt {
+            TemplateAt {
                 template: name.value.clone(),
-                kind: template.map_or(kind, |template| template.kind.as_str()),
+                kind: template.map_or(kind, |template| template.kind).as_str(),
                 at: template.map(|template| template.location.file_line()),
                 named_at: name.location.file_line(),
-            })
+            }
         })
         .collect()
 }

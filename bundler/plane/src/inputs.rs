@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, OpenValues,
-    Site, Template,
+    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeliveryPolicy,
+    DeploymentTarget, OpenValues, Site, Template,
 };
 
 /// The part of a control plane that decides what an assignment's files contain.
@@ -33,6 +33,8 @@ pub struct Inputs<'a> {
     pub sites: &'a BTreeMap<String, Site>,
     /// What sites may set, by name.
     pub site_values: &'a BTreeMap<String, OpenValues>,
+    /// Delivery policies by name: only what of them names a template is read.
+    pub deliveries: &'a BTreeMap<String, DeliveryPolicy>,
 }
 
 impl<'a> Inputs<'a> {
@@ -48,6 +50,7 @@ impl<'a> Inputs<'a> {
             schemas: &plane.schemas,
             sites: &plane.sites,
             site_values: &plane.site_values,
+            deliveries: &plane.deliveries,
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod playbooks;
 pub mod render;
 pub mod schedule;
 mod site_values;
+pub mod templates;
 
 #[cfg(test)]
 mod fixture;

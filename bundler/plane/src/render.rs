@@ -19,9 +19,12 @@ use crate::manifests;
 use crate::playbooks;
 use crate::schedule::{Assignment, AssignmentId, Schedule};
 use crate::site_values::{Opened, Opener};
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
-use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned, TemplateType};
+use outhaul_control::model::{
+    ClusterType, DeliveryPolicy, DeploymentTarget, Spanned, TemplateType,
+};
 
 mod config_map;
 mod culprit;
@@ -96,6 +99,8 @@ pub struct RenderedAssignment {
     pub overlays: Vec<RenderedOverlay>,
     /// Which values its sites may set themselves.
     pub site_values: Option<SiteValues>,
+    /// Which reconciler applies it before the others, because it brings theirs.
+    pub bootstrap: Option<String>,
 }
 
 /// What keeps templates from being parsed, whether something uses them or not.
@@ -222,6 +227,7 @@ struct AssignmentInput<'a> {
     environment: &'a str,
     target: &'a DeploymentTarget,
     cluster_type: &'a ClusterType,
+    deliveries: &'a BTreeMap<String, DeliveryPolicy>,
 }
 
 impl<'a> AssignmentInput<'a> {
@@ -230,6 +236,7 @@ impl<'a> AssignmentInput<'a> {
             environment: plane.environment,
             target: plane.targets.get(&id.target)?,
             cluster_type: plane.cluster_types.get(&id.cluster_type)?,
+            deliveries: plane.deliveries,
         })
     }
 
@@ -245,6 +252,7 @@ impl<'a> AssignmentInput<'a> {
         if let Some(problem) = storages::problem(target) {
             return Err(problem.into());
         }
+        let bootstrap = self.bootstrap(engines)?;
         let opened = opener.of(self.cluster_type, target)?;
         let values = opened.as_ref().map(|opened| (opener, opened));
         let (namespace, files) = self.files(composed, engines, values, shared)?;
@@ -265,7 +273,20 @@ impl<'a> AssignmentInput<'a> {
             manifests: target.manifests.clone().unwrap_or_default(),
             overlays,
             site_values: opened.map(|opened| opened.declared),
+            bootstrap,
         })
+    }
+
+    /// Which reconciler applies it before the others, where it brings theirs.
+    fn bootstrap(self, engines: &Engines<'a>) -> Result<Option<String>, Diagnostics> {
+        let named = templates::bootstrap(self.deliveries, self.cluster_type);
+        let Some(named) = named.filter(|named| named.has(&self.target.name)) else {
+            return Ok(None);
+        };
+        match engines.applied_by_the_agent(&named.reconciler.value) {
+            Some(kind) => Ok(Some(kind.to_owned())),
+            None => Err(templates::not_for_the_agent(named, &self.target.name).into()),
+        }
     }
 
     /// The namespace's name, and the files that one config gives.
@@ -280,6 +301,7 @@ impl<'a> AssignmentInput<'a> {
             target,
             cluster_type,
             environment,
+            deliveries,
         } = self;
         let namespace = namespace::of(
             environment,
@@ -302,22 +324,15 @@ impl<'a> AssignmentInput<'a> {
         shared.cluster_type = &cluster_type.name;
         let mut findings = Diagnostics::new();
         let mut files = BTreeMap::new();
-        let config = cluster_type.config_type.as_ref();
-        let wanted: [(TemplateType, &str, Option<&Spanned<String>>); 3] = [
-            (
-                TemplateType::Reconciler,
-                "reconciler",
-                Some(&cluster_type.reconciler),
-            ),
-            (
-                TemplateType::Namespace,
-                "namespace",
-                Some(&cluster_type.namespace_service),
-            ),
-            (TemplateType::Config, "platform-config", config),
-        ];
-        for (kind, file, name) in wanted {
-            let Some(name) = name else { continue };
+        let mut makes_objects = false;
+        let named = templates::of_assignment(deliveries, cluster_type, Some(&target.name));
+        for (kind, name) in named {
+            let file = match kind {
+                TemplateType::Reconciler => "reconciler",
+                TemplateType::Namespace => "namespace",
+                TemplateType::Config => "platform-config",
+            };
+            makes_objects |= kind == TemplateType::Reconciler && engines.makes_objects(&name.value);
             match text_of(name, kind, data, composed, engines, shared) {
                 // Kalypso writes the reconciler's and the namespace's file even when it is empty.
                 Ok(text) if text.is_empty() && kind == TemplateType::Config => {}
@@ -341,7 +356,7 @@ impl<'a> AssignmentInput<'a> {
                 Err(found) => findings.append(found),
             }
         }
-        if !findings.has_errors() && engines.makes_objects(&cluster_type.reconciler.value) {
+        if !findings.has_errors() && makes_objects {
             let text = |(name, bytes): (&String, &Vec<u8>)| {
                 let name = format!("rendered {}/{}/{name}", cluster_type.name, target.name);
                 let text = String::from_utf8_lossy(bytes).into_owned();

@@ -182,6 +182,10 @@ pub fn assemble(
             payload,
             overlays,
             site_values: rendered.site_values.clone(),
+            bootstrap: match rendered.bootstrap.as_deref() {
+                Some(kind) => Some(kind.parse().map_err(at)?),
+                None => None,
+            },
         });
     }
     candidates.extend(served.contents().map(|content| ContentToEncode {

@@ -49,7 +49,10 @@ impl<'a> Manifests<'a> {
     ) -> Diagnostics {
         let group = self.platform.rendering.cluster_types.get(cluster_type);
         let reconciler = group.map_or("", |group| group.reconciler.as_str());
-        let kind = self.platform.reconciler_kind(reconciler);
+        let kind = match &rendered.bootstrap {
+            Some(_) => ReconcilerKind::Kubernetes,
+            None => self.platform.reconciler_kind(reconciler),
+        };
         let mut broken = Diagnostics::new();
         if builds_kustomizations(&kind) {
             for gap in self.gaps(rendered) {

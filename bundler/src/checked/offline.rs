@@ -107,8 +107,8 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
             for (need, at) in found.followed.needs.iter().chain(&own) {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
             }
-            let is_built =
-                manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
+            let is_built = assignment.bootstrap.is_none()
+                && manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
             let is_certain = transport.is_some() || bundled.is_some();
             for gap in &found.followed.gaps {
                 let is_reported = match gap.means {

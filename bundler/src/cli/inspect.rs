@@ -168,6 +168,9 @@ impl Args {
                 format_count(assignment.files.len(), "file", "files"),
                 format_count(assignment.payload.len(), "file", "files")
             ));
+            if let Some(kind) = &assignment.bootstrap {
+                data(&format!("      applied before the others by `{kind}`"));
+            }
             if let Some(sites) = &assignment.sites {
                 data(&format!("      only for {}", first_of(sites)));
             }

@@ -245,3 +245,133 @@ fn kalypsos_own_template_is_applied_by_todays_flux() {
     store.server.create(secrets, &secret).unwrap();
     store.first_second_and_back();
 }
+
+/// The workload that brings Flux: its definitions, from a repository of its own.
+const FLUX: &str = "apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata:
+  name: flux
+spec:
+  deploymentTargets:
+    - name: system
+      environment: dev
+      labels:
+        runs-in: stores
+      manifests:
+        storage: git
+        repo: https://git.store.example/flux-manifests
+        branch: dev
+        path: .
+";
+
+/// Flux's repositories: the workload, and its manifests.
+fn with_flux_as_a_workload(fixture: &mut SystemFixture, programs: &std::path::Path) {
+    for (name, branch) in [("flux", "main"), ("flux-manifests", "dev")] {
+        let folder = fixture.path(&format!("from-{name}/{branch}"));
+        fs::create_dir_all(&folder).unwrap();
+        if name == "flux" {
+            fs::write(folder.join("workload.yaml"), FLUX).unwrap();
+        } else {
+            let system = "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n";
+            fs::write(folder.join("namespace.yaml"), system).unwrap();
+            super::system::copy(&programs.join("crds"), &folder);
+        }
+        fixture.repository(&fixture.path(&format!("from-{name}")), name);
+        let source = format!("https://git.store.example/{name}={name}");
+        fixture.sources.push(source);
+    }
+}
+
+#[test]
+fn flux_itself_arrives_with_the_bundle_on_an_empty_cluster() {
+    let Some(programs) = Flux::available_or_skip() else {
+        return;
+    };
+    let mut fixture = SystemFixture::new();
+    let Some(server) = ApiServer::start_or_skip(&fixture.path("server")) else {
+        return;
+    };
+    let server = server.unwrap();
+    follow_the_example(&mut fixture);
+    with_flux_as_a_workload(&mut fixture, &programs);
+    fixture.on_branch("control-plane", "main", |folder| {
+        fs::write(folder.join("templates/flux-git.yaml"), builtin("flux-git")).unwrap();
+        let path = folder.join("workloads/stock-report.yaml");
+        let text = fs::read_to_string(path).unwrap();
+        let text = text.replace("stock-report", "flux");
+        fs::write(folder.join("workloads/flux.yaml"), text).unwrap();
+    });
+    fixture.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("cluster-types/store.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.replace("reconciler: kubernetes", "reconciler: flux-git");
+        fs::write(path, text.replace("small-namespace", "namespace")).unwrap();
+        let path = folder.join("delivery/cluster.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let wrong = "  bootstrap: {targets: [flux-sistem], reconciler: flux-git}\n";
+        fs::write(path, text + wrong).unwrap();
+    });
+    fixture.on_branch("control-plane", "main", |folder| {
+        let path = folder.join("templates/namespace.yaml");
+        fs::write(path, builtin("namespace")).unwrap();
+    });
+    // What cannot be is named before anything is made.
+    let refused = fixture.plane(1, "check", "dev", &[]).everything();
+    for words in [
+        "error[unknown-target]: there is no deployment target `flux-sistem`",
+        "did you mean `flux-system`?",
+        "error[bootstrap-template]: template `flux-git` is for `flux`",
+    ] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    fixture.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("delivery/cluster.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.replace("flux-sistem", "flux-system");
+        fs::write(
+            path,
+            text.replace("reconciler: flux-git", "reconciler: kubernetes"),
+        )
+        .unwrap();
+    });
+    let config = format!(
+        "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 60\n",
+        server.kubeconfig(ADMIN).display()
+    );
+    fs::write(fixture.path(&format!("sites/{SITE}/agent.toml")), config).unwrap();
+    fixture.bundle("dev");
+    let inspected = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    assert!(
+        inspected
+            .stdout
+            .contains("applied before the others by `kubernetes`"),
+        "{inspected:?}"
+    );
+    let sources = Sources::Git(vec![(
+        "https://git.store.example/stock-report-manifests".to_owned(),
+        fixture.path("manifests"),
+    )]);
+    // The controller runs as soon as its kinds are there, as a cluster would start it.
+    let kinds = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations";
+    let flux = std::thread::scope(|scope| {
+        let starts = scope.spawn(|| {
+            while server.ask("GET", kinds, None).unwrap().0 != 200 {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            Flux::start_defined(&programs, &server, &fixture.path("controller"), sources).unwrap()
+        });
+        fixture.carry(SITE);
+        starts.join().unwrap()
+    });
+    let store = Store {
+        fixture,
+        _flux: flux,
+        server,
+    };
+    assert_eq!(store.image(), Some(format!("{IMAGE}:1.4.0")));
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kustomizations.kustomize.toolkit.fluxcd.io";
+    let found = store.server.get(definition).unwrap().unwrap();
+    let by = found["metadata"]["annotations"]["outhaul.dev/assignment"].to_string();
+    assert!(by.contains("flux-system"), "{by}");
+    assert_eq!(store.at_the_hub()["verdict"], "ok");
+}

@@ -55,7 +55,8 @@ impl ManifestController for ArgoCd {
                 "this cluster has no Argo CD that knows `{kind}`: its API has no `{group}` with it"
             ),
             help: "install Argo CD with its application controller and its repository server (docs/operator.md, \
-                   \"A cluster with Argo CD\"); the agent tries again by itself"
+                   \"A cluster with Argo CD\"), or let the centre send it with the bundle (`bootstrap` of a \
+                   DeliveryPolicy); the agent tries again by itself"
                 .into(),
         })
     }

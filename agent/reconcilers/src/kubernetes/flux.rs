@@ -69,7 +69,8 @@ impl ManifestController for Flux {
                 "this cluster has no Flux that knows `{kind}`: its API has no `{group}` with it"
             ),
             help: "install Flux with its source-controller, kustomize-controller and, for charts, \
-                   helm-controller (docs/operator.md, \"A cluster with Flux\"); the agent tries again by itself"
+                   helm-controller (docs/operator.md, \"A cluster with Flux\"), or let the centre send it with the bundle \
+                   (`bootstrap` of a DeliveryPolicy); the agent tries again by itself"
                 .into(),
         })
     }

@@ -9,7 +9,9 @@ use outhaul_bundle::index::waves::{MAX_HOURS, MAX_SEED_BYTES, Wave, Waves};
 use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
-use super::super::model::{Charts, DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport};
+use super::super::model::{
+    Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport,
+};
 use super::super::yaml::Value;
 use super::OUTHAUL;
 use super::fields::{Fields, Reader};
@@ -103,8 +105,28 @@ pub(super) fn described() -> KindSchema {
                 "Distributes the sites over the waves; another text gives another order. Without it, environment and cluster type.",
                 text("2026-q4"),
             ),
+            may(
+                "bootstrap",
+                "What brings a cluster its reconciler, such as Flux: the agent applies these deployment targets itself, with all their manifests, before all others, and waits until they are ready.",
+                bootstrap_shape(),
+            ),
         ]),
     )
+}
+
+fn bootstrap_shape() -> Shape {
+    object(vec![
+        must(
+            "targets",
+            "Full names of deployment targets.",
+            some(text("flux-system")),
+        ),
+        must(
+            "reconciler",
+            "The template for them in the place of the cluster type's; one for `kubernetes`.",
+            text("kubernetes"),
+        ),
+    ])
 }
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<DeliveryPolicy> {
@@ -122,6 +144,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let scan = reader.optional_text(&spec, "scan");
     let waves = waves(reader, &spec);
     let wave_seed = wave_seed(reader, &spec);
+    let bootstrap = bootstrap(reader, &spec);
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
@@ -134,6 +157,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "scan", scan.as_ref());
     note(&mut places, "waves", waves.as_ref());
     note(&mut places, "waveSeed", wave_seed.as_ref());
+    note(&mut places, "bootstrap", bootstrap.as_ref());
     let known = spec.shape.names();
     let written = known.iter().filter(|key| spec.field(key).is_some()).count();
     // One for the selector; a field that did not read must not count as one that says nothing.
@@ -165,6 +189,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         scan: scan.map(|spanned| spanned.value),
         waves: waves.map(|spanned| spanned.value),
         wave_seed: wave_seed.map(|spanned| spanned.value),
+        bootstrap: bootstrap.map(|spanned| spanned.value),
         places,
         location: metadata.location,
     })
@@ -207,6 +232,35 @@ fn waves(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Vec<Wave>
     }
     Some(Spanned {
         value: made,
+        location,
+    })
+}
+
+/// Targets and a template; `None` when they are not there, or not whole, which was reported then.
+fn bootstrap(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<Bootstrap>> {
+    let node = spec.field("bootstrap")?;
+    let location = reader.location(node);
+    let fields = reader.section(spec, "bootstrap")?;
+    let targets = reader.texts(&fields, "targets");
+    let reconciler = reader.text(&fields, "reconciler");
+    let written = match fields.field("targets").map(|node| &node.value) {
+        Some(Value::Sequence(items)) => items.len(),
+        // It was reported.
+        Some(_) => return None,
+        None => 0,
+    };
+    if written == 0 {
+        let message = format!("`{}.targets` names no deployment target", fields.what);
+        let finding = Diagnostic::error("bad-value", message).at(&location);
+        reader.report(finding.help("name those that bring the reconciler, such as `flux-system`"));
+        return None;
+    }
+    let reconciler = reconciler?;
+    (targets.len() == written).then_some(Spanned {
+        value: Bootstrap {
+            targets,
+            reconciler,
+        },
         location,
     })
 }

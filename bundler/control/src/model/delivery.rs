@@ -4,7 +4,7 @@
 //! every written field with its place. Which policies apply to a cluster type, and whether two of them
 //! contradict each other, is decided in `delivery`, not here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use outhaul_bundle::hub_api::GateRules;
@@ -43,10 +43,41 @@ pub struct DeliveryPolicy {
     pub waves: Option<Vec<Wave>>,
     /// What distributes the sites over the waves; without it, the stream's name.
     pub wave_seed: Option<String>,
+    /// What is applied before everything else, so that a reconciler is there.
+    pub bootstrap: Option<Bootstrap>,
     /// Where each field is written, by its name.
     pub places: BTreeMap<&'static str, Location>,
     /// Where it is written.
     pub location: Location,
+}
+
+/// The deployment targets that bring a cluster its reconciler: the agent applies them itself, before all others.
+#[derive(Debug, Clone)]
+pub struct Bootstrap {
+    /// Their full names, in the order in which they are written.
+    pub targets: Vec<Spanned<String>>,
+    /// The template of their manifests, in the place of the cluster type's.
+    pub reconciler: Spanned<String>,
+}
+
+impl Bootstrap {
+    /// Whether the deployment target `name` is one of them.
+    pub fn has(&self, name: &str) -> bool {
+        self.targets.iter().any(|target| target.value == name)
+    }
+}
+
+/// Two that say the same are equal, wherever they are written.
+impl PartialEq for Bootstrap {
+    fn eq(&self, other: &Self) -> bool {
+        let targets = |one: &Self| -> BTreeSet<String> {
+            one.targets
+                .iter()
+                .map(|target| target.value.clone())
+                .collect()
+        };
+        self.reconciler.value == other.reconciler.value && targets(self) == targets(other)
+    }
 }
 
 /// By which transport a platform travels.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::compose::{Composition, Mode};
 use crate::render::trace::references::{Names, References};
 use crate::render::{self, Rendering};
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::ClusterType;
@@ -100,13 +101,8 @@ pub(super) fn unused_keys(
 }
 
 fn used(plane: &ControlPlane, cluster_type: &ClusterType) -> Use {
-    let names = [
-        Some(&cluster_type.reconciler),
-        Some(&cluster_type.namespace_service),
-        cluster_type.config_type.as_ref(),
-    ];
     let mut keys = BTreeSet::new();
-    for name in names.into_iter().flatten() {
+    for (_, name) in templates::of_cluster_type(&plane.deliveries, cluster_type) {
         let Some(template) = plane.templates.get(&name.value) else {
             return Use::All;
         };

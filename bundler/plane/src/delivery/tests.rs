@@ -74,3 +74,17 @@ fn a_contradiction_shows_both_places_and_stops_only_whom_it_concerns() {
     assert_eq!(found.iter().count(), 2);
     insta::assert_snapshot!(contradictions(&plane));
 }
+
+#[test]
+fn a_bootstrap_names_targets_and_a_template_and_two_that_differ_contradict_each_other() {
+    let brings =
+        |targets: &str| format!("  bootstrap: {{targets: [{targets}], reconciler: kubernetes}}\n");
+    let (one, same, other) = (brings("flux, a"), brings("a, flux"), brings("argo"));
+    let equal = plane(&[("all", "{}", &one), ("edge", "{edge: 'yes'}", &same)]);
+    let drone = of(&equal, &equal.cluster_types["drone"]).unwrap();
+    let said = drone.bootstrap.unwrap().value;
+    assert!(said.has("flux") && said.has("a") && !said.has("b"));
+    let differing = plane(&[("all", "{}", &one), ("edge", "{edge: 'yes'}", &other)]);
+    of(&differing, &differing.cluster_types["drone"]).unwrap_err();
+    of(&differing, &differing.cluster_types["large"]).unwrap();
+}

@@ -14,6 +14,7 @@ use crate::inputs::Inputs;
 use crate::render::place;
 use crate::render::trace::references::{Names, References};
 use crate::schedule::Schedule;
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{ClusterType, ConfigContainer, DeploymentTarget};
 
@@ -172,13 +173,8 @@ fn of_schema(plane: &ControlPlane, applied: &schema::Applied<'_>, asked: &mut As
 }
 
 fn of_templates(plane: &ControlPlane, cluster_type: &ClusterType, asked: &mut Asked) {
-    let names = [
-        Some(&cluster_type.reconciler),
-        Some(&cluster_type.namespace_service),
-        cluster_type.config_type.as_ref(),
-    ];
-    let names = names.into_iter().flatten();
-    for template in names.filter_map(|name| plane.templates.get(&name.value)) {
+    let named = templates::of_cluster_type(&plane.deliveries, cluster_type);
+    for template in named.filter_map(|(_, name)| plane.templates.get(&name.value)) {
         for manifest in &template.manifests {
             for reference in References::of(&manifest.value).all {
                 let Names::Key(key) = reference.names else {

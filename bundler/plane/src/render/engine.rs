@@ -16,6 +16,7 @@ use super::jinja_process::{self, Process};
 use super::place;
 use crate::compose::Mode;
 use crate::inputs::Inputs;
+use crate::templates;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{Language, ReconcilerKind, Spanned, Template, TemplateType};
 use outhaul_kit::suggest::did_you_mean;
@@ -127,6 +128,11 @@ impl<'a> Engines<'a> {
         let template = self.control_plane.templates.get(name);
         template.and_then(|template| template.reconciler.as_ref())
             == Some(&ReconcilerKind::Kubernetes)
+    }
+
+    /// The reconciler for which the template `name` is, where the agent itself is that.
+    pub fn applied_by_the_agent(&self, name: &str) -> Option<&'static str> {
+        templates::kind_of(self.control_plane.templates.get(name)?)
     }
 
     /// The ending of the file that a template's text goes into.

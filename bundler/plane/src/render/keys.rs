@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::compose::Mode;
 use crate::inputs::Inputs;
+use crate::templates;
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget, OpenValues,
-    Site, Spanned, Template,
+    Bootstrap, ClusterType, CompositionPolicy, ConfigContainer, ConfigSchema, DeploymentTarget,
+    OpenValues, ReconcilerKind, Site, Spanned, Template,
 };
 
 /// The digests of one control plane.
@@ -93,6 +94,7 @@ impl Keys {
             schemas,
             sites,
             site_values,
+            deliveries,
         } = inputs;
         let mut of_types: BTreeMap<&str, Vec<&Site>> = BTreeMap::new();
         for site in sites.values() {
@@ -130,7 +132,8 @@ impl Keys {
                 .map(|one| {
                     let sites = of_types.get(one.name.as_str());
                     let sites = sites.map_or(&[][..], Vec::as_slice);
-                    (one.name.clone(), cluster_type(one, sites))
+                    let bootstrap = templates::bootstrap(deliveries, one);
+                    (one.name.clone(), cluster_type(one, sites, bootstrap))
                 })
                 .collect(),
             targets: targets
@@ -149,13 +152,14 @@ impl Parts {
             kind,
             content_type,
             manifests,
-            // Names the program on site; no file contains it.
-            reconciler: _,
+            reconciler,
             location: _,
         } = template;
         self.text(name);
         self.text(&format!("{language:?} {kind:?}"));
         self.maybe(content_type.as_ref().map(|t| t.value.as_str()));
+        // No file contains it, and what brings a reconciler fails where it is another.
+        self.maybe(reconciler.as_ref().map(ReconcilerKind::as_str));
         self.count(manifests.len());
         for manifest in manifests {
             self.text(&manifest.value);
@@ -230,7 +234,7 @@ fn container(one: &ConfigContainer) -> Container {
     }
 }
 
-fn cluster_type(one: &ClusterType, sites: &[&Site]) -> Digest {
+fn cluster_type(one: &ClusterType, sites: &[&Site], bootstrap: Option<&Bootstrap>) -> Digest {
     let ClusterType {
         name,
         labels,
@@ -245,6 +249,18 @@ fn cluster_type(one: &ClusterType, sites: &[&Site]) -> Digest {
     parts.text(&reconciler.value);
     parts.text(&namespace_service.value);
     parts.maybe(config_type.as_ref().map(|name| name.value.as_str()));
+    if let Some(Bootstrap {
+        targets,
+        reconciler,
+    }) = bootstrap
+    {
+        parts.text("bootstrap");
+        parts.text(&reconciler.value);
+        parts.count(targets.len());
+        for target in targets {
+            parts.text(&target.value);
+        }
+    }
     parts.count(sites.len());
     for site in sites {
         let Site {

@@ -14,6 +14,7 @@ use super::engine::{Engines, Shared};
 use super::place;
 use crate::compose::{Composed, Mode};
 use crate::inputs::Inputs;
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Spanned, Template, TemplateType};
@@ -78,18 +79,8 @@ pub fn trace(
     key: &str,
     mode: Mode,
 ) -> Trace {
-    let named = [
-        (TemplateType::Reconciler, Some(&cluster_type.reconciler)),
-        (
-            TemplateType::Namespace,
-            Some(&cluster_type.namespace_service),
-        ),
-        (TemplateType::Config, cluster_type.config_type.as_ref()),
-    ];
-    let named: Vec<(TemplateType, &Spanned<String>)> = named
-        .into_iter()
-        .filter_map(|(kind, name)| Some((kind, name?)))
-        .collect();
+    let named: Vec<(TemplateType, &Spanned<String>)> =
+        templates::of_assignment(&plane.deliveries, cluster_type, Some(&target.name)).collect();
     let mut marked = ControlPlane {
         environment: plane.environment.clone(),
         ..ControlPlane::default()

@@ -78,6 +78,7 @@ mod tests {
             sites: None,
             overlays: Vec::new(),
             site_values: None,
+            bootstrap: None,
         };
         let paths: Vec<_> = payload.iter().map(|path| (*path).to_owned()).collect();
         clash(&assignment, &paths)

@@ -87,6 +87,7 @@ fn read(dir: &Path) -> Result<Platform, OutputError> {
             sites,
             overlays: Vec::new(),
             site_values: None,
+            bootstrap: None,
         };
         let group = cluster_types.entry(cluster_type).or_default();
         group.assignments.insert(target, assignment.into());

@@ -10,7 +10,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 
 use outhaul_bundle::index::{Blob, Encoding};
-use outhaul_bundle::patch::{MAX_INFLATED, Patch, PatchError, PatchSources, Source, View};
+use outhaul_bundle::patch::{
+    MAX_INFLATED, MAX_PREFIX_BYTES, Patch, PatchError, PatchSources, Source, View,
+};
 use outhaul_bundle::{Digest, digest::Hasher};
 use outhaul_delta::likely::{Likely, Names};
 use outhaul_delta::{Method, New, Old, Plain};
@@ -132,23 +134,12 @@ impl Patches {
                 Err(why) => return Ok(whole(&why)),
             };
             let (text, corrections) = taken;
-            let mut left = text.size().saturating_mul(MAX_INFLATED);
-            let mut olds = Vec::new();
-            for one in known(old, like, unpacked)? {
-                let bytes = match one.source.view {
-                    View::Contents => 0,
-                    View::Inflated(bytes) => bytes,
-                };
-                if let Some(rest) = left.checked_sub(bytes) {
-                    left = rest;
-                    olds.push(one);
-                }
-            }
+            let olds = within(known(old, like, unpacked)?, text.size());
             let new = New::Gzip(&text, &corrections);
             let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
             (made, olds)
         } else {
-            let olds = known(old, like, unpacked)?;
+            let olds = within(known(old, like, unpacked)?, plain.size());
             let new = New::Plain(&plain);
             let made = outhaul_delta::patch(new, &olds, blob.size, &mut self.file)?;
             (made, olds)
@@ -225,6 +216,24 @@ fn known(
     Ok(olds)
 }
 
+/// Those of `known` that a site accepts beside each other for a patch that makes `bytes`: what is inflated is bounded.
+fn within(known: Vec<Old>, bytes: u64) -> Vec<Old> {
+    let most = bytes.saturating_mul(MAX_INFLATED);
+    let mut left = most.saturating_add(MAX_PREFIX_BYTES);
+    let mut accepted = Vec::new();
+    for one in known {
+        let inflated = match one.source.view {
+            View::Contents => 0,
+            View::Inflated(bytes) => bytes,
+        };
+        if let Some(rest) = left.checked_sub(inflated) {
+            left = rest;
+            accepted.push(one);
+        }
+    }
+    accepted
+}
+
 fn read(old: &Opened, blob: &Blob) -> io::Result<Old> {
     let of = |view, bytes| Old {
         source: Source {
@@ -293,5 +302,38 @@ impl PatchSources for Checking<'_> {
                 problem: "which is not here".to_owned(),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn old(byte: u8, view: View) -> Old {
+        let source = Source {
+            blob: Digest::of(&[byte]),
+            view,
+        };
+        let file = tempfile::tempfile().expect("a file");
+        Old {
+            source,
+            bytes: Plain::new(file).expect("it is read"),
+        }
+    }
+
+    #[test]
+    fn no_more_is_inflated_than_a_site_accepts() {
+        let most = 10 * MAX_INFLATED + MAX_PREFIX_BYTES;
+        let known = vec![
+            old(1, View::Inflated(most - 1)),
+            old(2, View::Inflated(2)),
+            old(3, View::Contents),
+            old(4, View::Inflated(1)),
+        ];
+        let accepted: Vec<Digest> = within(known, 10)
+            .iter()
+            .map(|old| old.source.blob)
+            .collect();
+        assert_eq!(accepted, [1, 3, 4].map(|byte: u8| Digest::of(&[byte])));
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct ShippedAssignment {
     overlays: Vec<ShippedOverlay>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     site_values: Option<SiteValues>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bootstrap: Option<String>,
 }
 
 /// What some sites had of it in the place of its files.
@@ -114,6 +116,7 @@ impl ShippedAssignment {
             manifests: rendered.manifests.clone(),
             overlays: overlays.collect::<Option<_>>()?,
             site_values: rendered.site_values.clone(),
+            bootstrap: rendered.bootstrap.clone(),
         })
     }
 
@@ -139,6 +142,7 @@ impl ShippedAssignment {
             sites: self.sites.clone(),
             overlays: overlays.collect(),
             site_values: self.site_values.clone(),
+            bootstrap: self.bootstrap.clone(),
         })
     }
 }
@@ -236,6 +240,7 @@ mod tests {
                 files: BTreeMap::from([("platform-config.yaml".into(), b"a: 1\n".to_vec())]),
             }],
             site_values: None,
+            bootstrap: Some("kubernetes".into()),
         };
         let one = ShippedAssignment::of(&rendered, Digest::of(b"s"), Some("c".into())).unwrap();
         assert_eq!(*one.rendered(), rendered);

@@ -23,6 +23,7 @@ fn rendered() -> BTreeMap<String, Arc<RenderedAssignment>> {
         sites: None,
         overlays: Vec::new(),
         site_values: None,
+        bootstrap: None,
     };
     BTreeMap::from([("hello-world-test".to_owned(), Arc::new(one))])
 }

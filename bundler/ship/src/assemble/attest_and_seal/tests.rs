@@ -58,6 +58,7 @@ fn bundle(large: &[u8]) -> UnsignedBundle {
         sites: None,
         overlays: Vec::new(),
         site_values: None,
+        bootstrap: None,
     };
     let assignments = BTreeMap::from([("hello-test".to_owned(), std::sync::Arc::new(rendered))]);
     let contents = BundleSources {

@@ -14,8 +14,8 @@ use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::model::composition::{Conflicts, Precedence};
 use outhaul_control::model::{
-    ClusterType, CompositionPolicy, ConfigContainer, DeploymentTarget, Language, SchedulingPolicy,
-    Site, Spanned, Template, TemplateType,
+    ClusterType, CompositionPolicy, ConfigContainer, DeliveryPolicy, DeploymentTarget, Language,
+    ReconcilerKind, SchedulingPolicy, Site, Spanned, Template, TemplateType,
 };
 use outhaul_control::selector::{Operator, Requirement, Selector};
 
@@ -73,6 +73,15 @@ pub fn plane() -> ControlPlane {
     ] {
         plane.templates.insert(one.name.clone(), one);
     }
+    let own = Template {
+        reconciler: Some(ReconcilerKind::Kubernetes),
+        ..template(
+            "own",
+            TemplateType::Reconciler,
+            &["applied: {{ .DeploymentTargetName }}\n"],
+        )
+    };
+    plane.templates.insert(own.name.clone(), own);
     for number in 0..4 {
         add_cluster_type(&mut plane, number, number % 2);
         add_target(&mut plane, number, number % 2);
@@ -100,6 +109,24 @@ fn policy() -> SchedulingPolicy {
     let objects = outhaul_control::kinds::read_file(&file, &mut findings);
     match objects.into_iter().next() {
         Some(outhaul_control::kinds::Object::Policy(policy)) => policy,
+        other => unreachable!("{other:?} {findings}"),
+    }
+}
+
+/// The delivery policy by which `app-<number>-live` brings the cluster types of one region their reconciler.
+fn brings(number: usize, template: &str) -> DeliveryPolicy {
+    let region = number % 2;
+    let text = format!(
+        "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {{name: brings}}\nspec:\n  \
+         clusterTypeSelector: {{labelSelector: {{matchLabels: {{region: r{region}}}}}}}\n  \
+         bootstrap: {{targets: [app-{number}-live], reconciler: {template}}}\n"
+    );
+    let name = "d.yaml".into();
+    let file = Arc::new(SourceFile { name, text });
+    let mut findings = outhaul_control::Diagnostics::new();
+    let objects = outhaul_control::kinds::read_file(&file, &mut findings);
+    match objects.into_iter().next() {
+        Some(outhaul_control::kinds::Object::Delivery(one)) => one,
         other => unreachable!("{other:?} {findings}"),
     }
 }
@@ -210,6 +237,8 @@ pub enum Edit {
     NoSite(Index),
     Specific(bool),
     Select(u8),
+    /// What a delivery policy names as the one that brings the reconciler, by which template; or nothing.
+    Bootstrap(usize, bool),
     Nothing,
 }
 
@@ -228,6 +257,7 @@ pub fn edit() -> impl Strategy<Value = Edit> {
         1 => any::<Index>().prop_map(Edit::NoSite),
         1 => any::<bool>().prop_map(Edit::Specific),
         3 => (0u8..4).prop_map(Edit::Select),
+        2 => (0usize..6, any::<bool>()).prop_map(|(n, right)| Edit::Bootstrap(n, right)),
         1 => Just(Edit::NoPolicy),
         2 => Just(Edit::Policy),
         1 => Just(Edit::Nothing),
@@ -289,6 +319,11 @@ pub fn apply(plane: &mut ControlPlane, edit: Edit) {
             if let Some(policy) = plane.policies.get_mut("everywhere") {
                 policy.placement.sites = (hall != "h3").then_some(sites);
             }
+        }
+        Edit::Bootstrap(5, _) => plane.deliveries.clear(),
+        Edit::Bootstrap(number, right) => {
+            let one = brings(number, if right { "own" } else { "flux" });
+            plane.deliveries.insert(one.name.clone(), one);
         }
         Edit::NoPolicy => drop(plane.policies.remove("everywhere")),
         Edit::Policy => drop(plane.policies.insert("everywhere".into(), policy())),

@@ -12,8 +12,10 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod alerts;
 mod rules;
 
+pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use rules::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
     RuleVerdict, SOAK_HOURS, time_ms,

@@ -6,6 +6,7 @@
 
 mod acks;
 mod acts;
+mod alerts;
 mod audit;
 mod backup;
 mod caller;
@@ -93,6 +94,7 @@ enum Command {
     Init(init::Args),
     Import(import::Args),
     Acks(acks::Args),
+    Alerts(alerts::Args),
     Caller(caller::Args),
     Carry(carry::Args),
     Choose(choose::Args),
@@ -145,6 +147,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(args) => init::run(&common, &args),
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
+        Command::Alerts(args) => alerts::run(&common, args),
         Command::Backup(args) => backup::write(&common, &args),
         Command::Restore(args) => backup::restore(&common, &args),
         Command::Caller(args) => caller::run(&common, &args),

@@ -17,6 +17,7 @@
 )]
 
 mod acting;
+mod alerting;
 mod audit;
 mod backup;
 mod backup_error;

@@ -28,11 +28,13 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Extension;
 use hyper_util::service::TowerToHyperService;
+use outhaul_alerts::settings::AlertSettings;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use outhaul_listen::{ConnectionLimits, Peer, StartError};
 use rustls::pki_types::pem::PemObject as _;
@@ -40,6 +42,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tower_http::services::ServeDir;
 
+use crate::alerting;
 use crate::error::HubError;
 use crate::state::{Hub, StateError};
 use crate::store;
@@ -56,6 +59,8 @@ pub struct ServerOptions {
     pub repository: Option<PathBuf>,
     /// Whether anybody may read, without a login.
     pub open_reading: bool,
+    /// Who gets alerts.
+    pub alerts: Option<AlertSettings>,
 }
 
 /// Serves until the process is stopped. `ready` is called once with the address and the scheme
@@ -86,6 +91,10 @@ pub fn serve(
         // What sites accept of it is in its signatures, so that no more is needed than files.
         router = router.nest_service("/repository", ServeDir::new(folder));
     }
+    let stop = Arc::new(AtomicBool::new(false));
+    if let Some(alerts) = &options.alerts {
+        alerting::start(state, &shared.fleet, alerts, &stop)?;
+    }
     let is_tls = tls.is_some();
     let listening = outhaul_listen::ListenOptions {
         listen: options.listen,
@@ -105,6 +114,7 @@ pub fn serve(
         },
     )
     .map_err(|StartError { doing, source }| HubError::Serve { doing, source })?;
+    stop.store(true, Ordering::Relaxed);
     if shared.in_place() {
         return Ok(());
     }

@@ -8,6 +8,7 @@
 
 mod access;
 mod access_pages;
+mod alerts;
 mod asked;
 mod audited;
 mod bad_input;

@@ -8,6 +8,7 @@ use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use super::{Common, Output, print};
+use crate::alerting;
 use crate::error::HubError;
 use crate::server::{self, ServerOptions};
 use crate::state::Hub;
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// report are then no secret. Deciding needs a login all the same
     #[arg(long)]
     open_reading: bool,
+    /// Send alerts to the destinations that this file names (docs/hub-alerts.md)
+    #[arg(long, value_name = "FILE")]
+    alerts: Option<PathBuf>,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
@@ -76,12 +80,14 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
             help: "give the folder that `outhaul bundle --publish` writes".to_owned(),
         });
     }
+    let alerts = args.alerts.as_deref().map(alerting::settings).transpose()?;
     let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let options = ServerOptions {
         listen: args.listen,
         tls,
         repository,
         open_reading: args.open_reading,
+        alerts,
     };
     let output = common.output;
     let ready = |address: SocketAddr, scheme: &str| {

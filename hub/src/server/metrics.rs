@@ -33,6 +33,8 @@ struct Counted {
     /// The newest decision on record of each environment: whether it is open.
     gates: BTreeMap<String, bool>,
     waiting: u64,
+    /// Deliveries of alerts, by state.
+    alerts: BTreeMap<String, u64>,
 }
 
 fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
@@ -67,9 +69,15 @@ fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
         }
         after.clone_from(&last.site);
     }
-    let (decisions, waiting) = store.read(|session| {
-        Ok::<_, StoreError>((session.decisions(DECISIONS)?, session.count_requests()?))
+    let (decisions, waiting, alerts) = store.read(|session| {
+        let decisions = session.decisions(DECISIONS)?;
+        Ok::<_, StoreError>((
+            decisions,
+            session.count_requests()?,
+            session.alert_counts()?,
+        ))
     })?;
+    found.alerts = alerts;
     found.waiting = waiting;
     for decision in decisions {
         let is_open = decision.verdict == "open";
@@ -169,6 +177,16 @@ fn text(counted: &Counted, counters: &Counters, now_ms: i64) -> String {
         "Enrolment requests that wait for approval.",
     );
     let _ = writeln!(out, "{waiting} {}", counted.waiting);
+    let alerts = "outhaul_hub_alert_deliveries";
+    head(
+        &mut out,
+        alerts,
+        "gauge",
+        "Deliveries of alerts by state: waiting, sent, given-up.",
+    );
+    for (state, count) in &counted.alerts {
+        let _ = writeln!(out, "{alerts}{{state=\"{}\"}} {count}", label(state));
+    }
     out
 }
 

@@ -7,6 +7,7 @@
 
 mod access_log;
 mod acts;
+mod alerts;
 mod audit;
 mod conflicts;
 mod copies;
@@ -39,6 +40,7 @@ mod transfer;
 use db::{Connection, OptionalExtension as _, params};
 
 pub use access_log::AccessEntry;
+pub use alerts::{AlertDelivery, StoredAlert};
 pub use audit::ChainedDecision;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;

@@ -17,6 +17,14 @@ pub fn check_url(url: &str) -> Result<(), &'static str> {
     url.parse::<BaseUrl>().map(drop)
 }
 
+/// Whether a URL that is asked as it is written goes over TLS.
+///
+/// # Errors
+/// What is expected instead, for a message, which does not repeat the URL.
+pub fn is_tls(url: &str) -> Result<bool, &'static str> {
+    usable(url).map(|(_, is_tls)| is_tls)
+}
+
 /// What a URL must be, for messages.
 const EXPECTED: &str = "a URL that starts with https:// (http:// only for 127.0.0.1, [::1] or localhost), \
                         without a user, a password, `?` or `#`";

@@ -37,6 +37,15 @@ pub enum Authority<'a> {
 }
 
 impl Authority<'_> {
+    /// The certificates, each as DER, for a client of another protocol.
+    ///
+    /// # Errors
+    /// [`HttpError`] when they cannot be read, or there are none.
+    pub fn der(self) -> Result<Vec<Vec<u8>>, HttpError> {
+        let all = self.certificates()?.into_iter();
+        Ok(all.map(|one| one.der().to_vec()).collect())
+    }
+
     pub(crate) fn certificates(self) -> Result<Vec<Certificate<'static>>, HttpError> {
         let (origin, pem) = match self {
             Self::Nobody => return Ok(Vec::new()),

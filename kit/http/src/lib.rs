@@ -9,7 +9,7 @@ mod authority;
 mod client;
 mod error;
 
-pub use address::{BaseUrl, check_url, is_loopback};
+pub use address::{BaseUrl, check_url, is_loopback, is_tls};
 pub use authority::Authority;
 pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};

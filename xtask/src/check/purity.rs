@@ -30,8 +30,10 @@ const PURE: &[&str] = &[
     "bundler/ship/src/isolation",
     "bundler/ship/src/plan",
     "hub/access/src",
+    "hub/alerts/src/change",
+    "hub/alerts/src/message",
     "hub/gate/src/rules",
-    "hub/gate/src/standing",
+    "hub/gate/src/site_status",
     "signer/src/trust",
 ];
 /// A team's Jinja template is rendered in a separate process, which is what bounds it.

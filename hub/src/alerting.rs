@@ -1,0 +1,359 @@
+//! Alerting: the hub looks at itself regularly, and sends what changed to who wants it.
+//!
+//! What comes in: the state folder, and the file that names destinations. What goes out: alerts in the store, each with the destinations
+//! that wait for it, and messages to these. Looking and sending are apart: what is not sent yet is in the store, and
+//! goes out later, also after a restart. A message may come twice, never not at all without being listed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outhaul_alerts::change::{Change, Condition, Kind, changes};
+use outhaul_alerts::message::Message;
+use outhaul_alerts::settings::{AlertSettings, DestinationSettings, SettingsError};
+use outhaul_alerts::{Destination, mail, webhook};
+use outhaul_bundle::hub_api::{AlertEntry, Decision};
+use outhaul_kit::durable;
+
+use crate::error::HubError;
+use crate::store::{SitePage, Store, StoreError, StoredAlert};
+use crate::time::{self, DAY_MS};
+use crate::view::{Environments, Reading, SiteRow};
+
+/// Most bytes of the file.
+const MAX_FILE_BYTES: u64 = 256 * 1024;
+/// Sites read at once.
+const SITES_AT_ONCE: u64 = 1_000;
+/// Refusals and requests looked at.
+const LISTED: u32 = 500;
+/// Most alerts of one message.
+const AT_ONCE: u32 = 5_000;
+/// How long one process may take to send.
+const CLAIM_MS: i64 = 3 * 60 * 1000;
+/// How long the hub tries.
+const GIVE_UP_MS: i64 = 3 * DAY_MS;
+/// The first wait after a failure, and the longest.
+const WAIT_MS: (i64, i64) = (15_000, 60 * 60 * 1000);
+/// How often the threads look whether there is something to do.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Reads the file that names destinations.
+///
+/// # Errors
+/// [`HubError::Usage`] with what is wrong and where.
+pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
+    let usage = |error: &SettingsError| HubError::Usage {
+        problem: error.to_string(),
+        help: "docs/hub-alerts.md has an example".to_owned(),
+    };
+    let bytes = durable::read(path, MAX_FILE_BYTES)?;
+    let text = String::from_utf8_lossy(&bytes);
+    AlertSettings::parse(path, &text).map_err(|error| usage(&error))
+}
+
+/// Everything that alerts are about, as it is now.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, StoreError> {
+    let mut all = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = SitePage {
+            after: &after,
+            limit: SITES_AT_ONCE,
+            ..SitePage::ALL
+        };
+        let reading = store.read(|session| Reading::of(session, page, now_ms))?;
+        let Some(last) = reading.sites.last() else {
+            break;
+        };
+        after.clone_from(&last.site);
+        let rows = reading.site_rows(now_ms).into_iter();
+        all.extend(rows.filter(|row| row.verdict != "revoked").map(of_site));
+    }
+    store.read(|session| {
+        for board in Environments::take(session, now_ms)?.boards {
+            let steps = board.steps.into_iter().map(|step| step.decision);
+            all.extend(steps.map(|decision| Condition {
+                kind: Kind::Gate,
+                key: format!(
+                    "{}/{}@{}",
+                    decision.environment,
+                    decision.to.as_deref().unwrap_or_default(),
+                    decision.commit
+                ),
+                subject: decision.environment.clone(),
+                environment: Some(decision.environment.clone()),
+                status: decision.verdict.as_str().to_owned(),
+                message: of_gate(&decision),
+            }));
+        }
+        for refusal in session.refusals(LISTED)? {
+            let site = refusal.site.as_deref().unwrap_or_default();
+            let lane = if refusal.source == crate::store::NETWORK {
+                "network"
+            } else {
+                "file"
+            };
+            all.push(Condition {
+                kind: Kind::Refusal,
+                key: format!("{lane}/{}/{site}", refusal.rule),
+                subject: refusal.rule.clone(),
+                environment: None,
+                // At most once a day: whoever sends it all the time is one line.
+                status: refusal.at_ms.div_euclid(DAY_MS).to_string(),
+                message: format!("{}: {} times: {}", site, refusal.times, refusal.message),
+            });
+        }
+        for request in session.pending_requests(LISTED)? {
+            all.push(Condition {
+                kind: Kind::Request,
+                key: request.key_id.clone(),
+                subject: request.site.clone(),
+                environment: None,
+                status: "waiting".to_owned(),
+                message: format!(
+                    "key {} asks to be approved; `outhaul-hub site` and the fleet page show it",
+                    request.key_id
+                ),
+            });
+        }
+        for act in session.acts_in_force(now_ms)? {
+            let about = act.site.clone().or_else(|| act.environment.clone());
+            all.push(Condition {
+                kind: Kind::Act,
+                key: act.id.to_string(),
+                subject: about.unwrap_or_default(),
+                environment: act.environment.clone(),
+                status: act.kind.as_str().to_owned(),
+                message: format!("by {}: {}", act.by, act.reason),
+            });
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    Ok(all)
+}
+
+fn of_gate(decision: &Decision) -> String {
+    let commit: String = decision.commit.chars().take(12).collect();
+    let to = decision
+        .to
+        .as_deref()
+        .map_or_else(String::new, |to| format!(" to {to}"));
+    let counted = format!(
+        "commit {commit}{to}: {} of {} sites confirm",
+        decision.confirmed, decision.counted
+    );
+    match decision.reasons.first() {
+        None => counted,
+        Some(first) => format!("{counted}; {first}"),
+    }
+}
+
+fn of_site(row: SiteRow) -> Condition {
+    let reported = row.attempt.clone().unwrap_or_else(|| row.message.clone());
+    let message = match row.verdict {
+        "conflict" => row.conflict.clone().unwrap_or_default(),
+        "stale" => format!("last contact {}", row.last_seen_ago),
+        "ok" => "all is as desired".to_owned(),
+        _ => reported,
+    };
+    Condition {
+        kind: Kind::Site,
+        key: row.site.clone(),
+        subject: row.site,
+        environment: Some(row.environment),
+        status: row.verdict.to_owned(),
+        message,
+    }
+}
+
+/// Looks once; returns how many alerts were added. Somebody else who looked at something newer is right.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn look(store: &mut Store, settings: &AlertSettings, now_ms: i64) -> Result<usize, StoreError> {
+    let now = conditions(store, now_ms)?;
+    store.write(|session| {
+        if session.alerts_looked_since(now_ms)? {
+            return Ok(0);
+        }
+        let before = session.alerts_known()?;
+        let (found, known) = changes(&before, &now);
+        for change in &found {
+            let wants = |one: &&DestinationSettings| one.wants(&change.now);
+            let to = settings.destinations.iter().filter(wants);
+            let to: Vec<&str> = to.map(|one| one.name.as_str()).collect();
+            session.add_alert(&stored(change, now_ms), &to)?;
+        }
+        session.set_alerts_known(&before.unwrap_or_default(), &known, now_ms)?;
+        Ok(found.len())
+    })
+}
+
+fn stored(change: &Change, at_ms: i64) -> StoredAlert {
+    let now = &change.now;
+    StoredAlert {
+        id: 0,
+        at_ms,
+        kind: now.kind.as_str().to_owned(),
+        subject: now.subject.clone(),
+        environment: now.environment.clone(),
+        severity: change.severity.as_str().to_owned(),
+        was: change.was.clone(),
+        status: now.status.clone(),
+        message: now.message.clone(),
+    }
+}
+
+fn entry(alert: &StoredAlert) -> AlertEntry {
+    AlertEntry {
+        number: alert.id,
+        at: time::rfc3339(alert.at_ms),
+        kind: alert.kind.clone(),
+        subject: alert.subject.clone(),
+        environment: alert.environment.clone(),
+        severity: alert.severity.clone(),
+        was: alert.was.clone(),
+        status: alert.status.clone(),
+        message: alert.message.clone(),
+    }
+}
+
+/// The way to a destination.
+pub fn destination(settings: &DestinationSettings) -> Option<Box<dyn Destination>> {
+    match (&settings.webhook, &settings.mail) {
+        (Some(webhook), _) => Some(Box::new(webhook::Webhook(webhook.clone()))),
+        (None, Some(mail)) => Some(Box::new(mail::Mail(mail.clone()))),
+        (None, None) => None,
+    }
+}
+
+/// Sends what is due to one destination, as one message. `None`: nothing was due.
+///
+/// # Errors
+/// [`StoreError`] when the store fails; that a destination takes nothing is recorded.
+pub fn send_due(
+    store: &mut Store,
+    fleet: &str,
+    hub: Option<&str>,
+    (name, to): (&str, &dyn Destination),
+    now_ms: i64,
+) -> Result<Option<Result<u64, String>>, StoreError> {
+    if !store.read(|session| session.alerts_due(name, now_ms))? {
+        return Ok(None);
+    }
+    let claim = (now_ms, now_ms.saturating_add(CLAIM_MS));
+    let due = store.write(|session| session.claim_alerts(name, claim, AT_ONCE))?;
+    let Some(first) = due.first() else {
+        return Ok(None);
+    };
+    let attempts = store.read(|session| session.alert_attempts(name, first.id))?;
+    let message = Message::of(fleet, name, hub, due.iter().map(entry).collect());
+    let sent = to.send(&message);
+    let ids: Vec<u64> = due.iter().map(|alert| alert.id).collect();
+    let (state, at_ms, problem) = match &sent {
+        Ok(()) => ("sent", now_ms, ""),
+        Err(problem) if now_ms.saturating_sub(first.at_ms) > GIVE_UP_MS => {
+            ("given-up", now_ms, problem.as_str())
+        }
+        Err(problem) => (
+            "waiting",
+            now_ms.saturating_add(wait_ms(attempts)),
+            problem.as_str(),
+        ),
+    };
+    store.write(|session| session.alerts_went(name, &ids, (state, at_ms, problem)))?;
+    Ok(Some(sent.map(|()| message.count())))
+}
+
+/// How long to wait after so many failures.
+fn wait_ms(attempts: u64) -> i64 {
+    let doubled = WAIT_MS.0.saturating_mul(1 << attempts.min(20));
+    doubled.min(WAIT_MS.1)
+}
+
+/// Looks and sends beside a server, until `stop`.
+///
+/// # Errors
+/// [`HubError`] when a connection to the store cannot be opened.
+pub fn start(
+    state: &Path,
+    fleet: &str,
+    settings: &AlertSettings,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), HubError> {
+    let mut store = Store::open(state)?;
+    let (own, ends) = (settings.clone(), Arc::clone(stop));
+    spawn("alerts", move || {
+        let every = Duration::from_secs(u64::from(own.look_seconds));
+        repeat(&ends, every, || {
+            match look(&mut store, &own, time::now_ms()) {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "alerts"),
+                Err(error) => tracing::error!(%error, "cannot look for alerts; it is tried again"),
+            }
+        });
+    })?;
+    for one in &settings.destinations {
+        let Some(to) = destination(one) else { continue };
+        let mut store = Store::open(state)?;
+        let (name, hub, fleet) = (one.name.clone(), settings.hub.clone(), fleet.to_owned());
+        let every = Duration::from_secs(u64::from(one.every_seconds)).max(TICK);
+        let ends = Arc::clone(stop);
+        spawn("alerts to one", move || {
+            repeat(&ends, every, || {
+                let now_ms = time::now_ms();
+                let to = (name.as_str(), &*to);
+                match send_due(&mut store, &fleet, hub.as_deref(), to, now_ms) {
+                    Ok(None) => {}
+                    Ok(Some(Ok(count))) => tracing::info!(destination = name, count, "alerts sent"),
+                    Ok(Some(Err(problem))) => {
+                        tracing::warn!(
+                            destination = name,
+                            problem,
+                            "alerts not sent; they wait in the store"
+                        );
+                    }
+                    Err(error) => tracing::error!(destination = name, %error, "cannot send alerts"),
+                }
+            });
+        })?;
+    }
+    Ok(())
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), HubError> {
+    let started = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work);
+    started.map(drop).map_err(|source| HubError::Serve {
+        doing: format!("start the thread `{name}`"),
+        source,
+    })
+}
+
+/// Does `work` at once and then every so often, until `stop`.
+fn repeat(stop: &AtomicBool, every: Duration, mut work: impl FnMut()) {
+    while !stop.load(Ordering::Relaxed) {
+        work();
+        let mut waited = Duration::ZERO;
+        while waited < every && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(TICK.min(every));
+            waited += TICK;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_waits_longer_each_time_and_at_most_an_hour() {
+        let waits: Vec<i64> = [0, 1, 2, 9, 60].map(wait_ms).to_vec();
+        assert_eq!(waits, [15_000, 30_000, 60_000, 3_600_000, 3_600_000]);
+    }
+}

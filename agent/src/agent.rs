@@ -118,7 +118,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// One transaction, with the author of the reports that tell of it.
+    /// One transaction, with the author of the reports about it.
     ///
     /// # Errors
     /// What `work` or the commit says; nothing was changed then.

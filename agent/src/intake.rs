@@ -183,7 +183,7 @@ pub fn accept(
     }
     let reported = outcome.as_ref().err();
     let reported = reported.and_then(|error| refusals::to_tell(error, source.name()));
-    // How much space is missing differs each time; that it is missing is one thing to tell.
+    // How much space is missing differs each time; that it is missing is reported once.
     let known_by = |refused: &AgentError| match refused {
         AgentError::Refused { rule, .. } if rule == refusals::NO_SPACE => rule.clone(),
         other => other.to_string(),
@@ -194,7 +194,7 @@ pub fn accept(
         }
         return outcome;
     }
-    // Asked every few minutes, a repository says the same every few minutes: told once.
+    // Asked every few minutes, a repository answers the same every few minutes: reported once.
     if outcome.is_err() && reported.is_none() {
         return outcome;
     }

@@ -1,4 +1,4 @@
-//! Signed orders: what the centre tells this very site, read from the index of a verified bundle.
+//! Signed orders: the centre's orders to this very site, read from the index of a verified bundle.
 //!
 //! What comes in: an index that the metadata lists. What goes out: a new key, another stream, a site
 //! that installs nothing new, or that its key is approved; each once, with a report in the

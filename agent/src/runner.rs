@@ -1,4 +1,4 @@
-//! The runner: performs what the machine asks for, and tells it what came of it.
+//! The runner: performs what the machine asks for, and returns the result to it.
 //!
 //! What comes in: events. What goes out: the site in which it came to rest. Each transition is one
 //! transaction: the site's rows, journal, reports and record of failures together. Work happens only after
@@ -99,7 +99,7 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
             site = next;
         }
     }
-    own_values::tell(agent)?;
+    own_values::report(agent)?;
     tidy::tidy_up(agent)?;
     Ok(site)
 }

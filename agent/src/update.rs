@@ -114,7 +114,7 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
     else {
         return Ok(false);
     };
-    // An index that cannot be read is told by what needs it.
+    // An index that cannot be read is reported by what needs it.
     let index = runner::index_of(agent, active.number).ok();
     let Some(release) = index.and_then(|index| index.agent) else {
         return Ok(false);
@@ -150,7 +150,7 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
         }
         Err(error @ InstallError::Unfit { .. }) => {
             tracing::warn!("{error}; this agent goes on");
-            tell(agent)?;
+            report(agent)?;
             Ok(false)
         }
         // What looks for damage puts it back from the stored copy.
@@ -166,7 +166,7 @@ pub fn look(agent: &mut Agent, uptime: Duration) -> Result<bool, AgentError> {
 ///
 /// # Errors
 /// [`AgentError`] of the memory or the disk.
-pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
+pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
     let failed = Slots::read(agent.state_folder.root())?.failed;
     let reported: Vec<String> =
         state::meta(agent.store.read(), key::AGENTS_TOLD)?.unwrap_or_default();

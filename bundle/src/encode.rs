@@ -33,7 +33,7 @@ pub struct ContentToEncode {
     pub digest: Digest,
     /// Its size in bytes.
     pub size: u64,
-    /// A path that it has: its ending tells whether it is compressed already, and contents with
+    /// A path that it has: its ending shows whether it is compressed already, and contents with
     /// neighbouring paths travel together.
     pub path: String,
 }

@@ -105,7 +105,7 @@ pub struct Index {
     /// they last were. By name, with the digest of the snapshot that they were rendered from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Name, Digest>,
-    /// What the centre tells single sites of the stream.
+    /// The centre's orders to single sites of the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<Order>,
     /// Signed statements about the bundle itself, sorted by path: what it was rendered from, and a

@@ -1,4 +1,4 @@
-//! Signed orders: what the centre tells single sites of a stream, inside the index of its bundles.
+//! Signed orders: the centre's orders to single sites of a stream, inside the index of its bundles.
 //!
 //! What comes in: orders that the centre has on record. What goes out: a list in the index, so that the
 //! one chain of trust that covers a bundle covers them, and an untrusted order is an untrusted

@@ -48,7 +48,7 @@ pub struct Report {
     pub previous: Option<Digest>,
     /// The site's clock when it happened.
     pub at: SiteTime,
-    /// What it tells.
+    /// What it reports.
     pub event: ReportEvent,
 }
 
@@ -131,7 +131,7 @@ pub enum ReportEvent {
         source: String,
         /// The signed time that it brought, milliseconds since 1970.
         issued_ms: i64,
-        /// The newest bundle number of the stream that it tells of.
+        /// The newest bundle number of the stream that it names.
         #[serde(deserialize_with = "number::one")]
         number: u64,
         /// The site's floors after it: versions by name of metadata.

@@ -354,7 +354,7 @@ impl Intake {
             }
             Err(refused) => {
                 done.refused_lines += 1;
-                // Its site's own key signed it: the acknowledgement tells the site how it stands here.
+                // Its site's own key signed it: the acknowledgement informs the site of its status here.
                 self.touched.extend(refused.exchanged.clone());
                 let LineRefusal {
                     site, rule, reason, ..

@@ -1,4 +1,4 @@
-//! Objects of a Kalypso observability hub, from YAML: what should run, and what reconcilers told.
+//! Objects of a Kalypso observability hub, from YAML: what should run, and what reconcilers reported.
 //!
 //! What comes in: files that somebody exported from a cluster or keeps in git, one or several documents each, lists included. What goes
 //! out: descriptors and reconcilers to be recorded, or every problem with its file, document and field. Other kinds are counted
@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_yaml::Value;
 
 use crate::error::HubError;
-use crate::store::{Descriptor, ToldReconciler};
+use crate::store::{Descriptor, ReportedReconciler};
 
 /// The group and version of the objects.
 const API: &str = "hub.kalypso.io/v1alpha1";
@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_FILES: usize = 50_000;
 /// Longest text of a field, in characters.
 const MAX_CHARS: usize = 1_000;
-/// Problems that are told one by one.
+/// Problems that are reported one by one.
 const MAX_TOLD: usize = 50;
 
 /// What was found.
@@ -30,8 +30,8 @@ const MAX_TOLD: usize = 50;
 pub struct Found {
     /// What should run.
     pub descriptors: Vec<Descriptor>,
-    /// What was told.
-    pub reconcilers: Vec<ToldReconciler>,
+    /// What was reported.
+    pub reconcilers: Vec<ReportedReconciler>,
     /// Objects of other kinds, by kind.
     pub ignored: BTreeMap<String, usize>,
     problems: Vec<String>,
@@ -180,9 +180,9 @@ impl Fields<'_> {
         (self.problems.len() == before).then_some(found)
     }
 
-    fn reconciler(&mut self) -> Option<ToldReconciler> {
+    fn reconciler(&mut self) -> Option<ReportedReconciler> {
         let before = self.problems.len();
-        let reported = ToldReconciler {
+        let reported = ReportedReconciler {
             host: self.needed(&["spec", "hostName"]),
             reconciler: self.needed(&["spec", "reconcilerName"]),
             kind: self.one_of(&["spec", "reconcilerType"], &["flux", "arc", "wo"]),
@@ -198,7 +198,7 @@ impl Fields<'_> {
                 &["success", "failure", "in_progress"],
             ),
         };
-        (self.problems.len() == before).then_some(ToldReconciler { status, ..reported })
+        (self.problems.len() == before).then_some(ReportedReconciler { status, ..reported })
     }
 
     fn problem(&mut self, what: &str) {

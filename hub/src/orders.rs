@@ -69,7 +69,7 @@ fn accept_waiting(
     Ok(())
 }
 
-/// Whether a request tells only what the hub knows already: a stick that is read again, or one from
+/// Whether a request has only what the hub knows already: a stick that is read again, or one from
 /// before the site moved or made a new key.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ fn state(store: &mut Store, site: &str) -> SiteState {
     states.into_iter().find(|state| state.site == site).unwrap()
 }
 
-/// Bundle, its state, and the report that tells so.
+/// Bundle, its state, and the report that states it.
 fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
     state(store, site)
         .running

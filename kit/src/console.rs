@@ -186,7 +186,7 @@ pub fn message(text: &str) {
 pub fn always(text: &str) {
     progress::pause();
     let painted = paint::message(text, options::is_coloured_err());
-    // Nobody is left to tell when standard error is closed.
+    // Nothing can be printed when standard error is closed.
     let _ = writeln!(io::stderr().lock(), "{painted}");
 }
 

@@ -12,7 +12,7 @@ pub use sd_notify::NotifyState;
 /// How often somebody who is not watched looks at the pulse.
 const UNWATCHED: Duration = Duration::from_secs(3600);
 
-/// Tells the service manager.
+/// Notifies the service manager.
 pub fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "cannot notify systemd");

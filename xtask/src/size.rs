@@ -183,5 +183,5 @@ fn resident(pid: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.context("the system does not tell the agent's memory")
+    number.context("the system does not report the agent's memory")
 }

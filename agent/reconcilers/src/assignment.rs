@@ -30,7 +30,7 @@ pub struct Desired {
     pub rendered: PathBuf,
     /// Folder of the payload; it may not exist when there is none.
     pub payload: PathBuf,
-    /// The values of this site that its files hold, by key: what an apply helper is told of them.
+    /// The values of this site that its files hold, by key: what an apply helper gets of them.
     pub site_values: BTreeMap<String, String>,
 }
 

@@ -114,7 +114,7 @@ impl Hook {
         Ok(result(desired, found.status, &found.message, found.steps))
     }
 
-    /// Has these taken away, and tells the ledger what was.
+    /// Has these removed, and records in the ledger which were.
     fn take_away(
         &self,
         assignment: &str,

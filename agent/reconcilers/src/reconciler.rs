@@ -5,7 +5,7 @@
 //!
 //! A reconciler
 //!
-//! - tells the [`Ledger`] what it is about to put on this host before it does, and confirms it when all is done:
+//! - records in the [`Ledger`] what it is about to put on this host before it does, and confirms it when all is done:
 //!   after a power cut at any instant the same call goes on from there, and doing it twice is doing it once;
 //! - removes nothing that the inventory did not hand it, and nothing by a pattern; what it cannot remove stays in
 //!   the inventory;
@@ -136,7 +136,7 @@ pub trait Reconciler: fmt::Debug {
         Ok(None)
     }
 
-    /// Removes what is recorded of an assignment that is no longer wanted, and tells the ledger. `instead`
+    /// Removes what is recorded of an assignment that is no longer wanted, and records that in the ledger. `instead`
     /// is the bundle that does not have it.
     ///
     /// # Errors

@@ -216,7 +216,7 @@ fn framed(bytes: &[u8], data: usize) -> Vec<u8> {
     out
 }
 
-/// Reads a whole file that must match `digest`, and tells `catalog`.
+/// Reads a whole file that must match `digest`, and informs `catalog`.
 pub fn check(
     file: &mut File,
     size: u64,

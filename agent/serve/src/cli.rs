@@ -96,7 +96,7 @@ struct Run {
 #[command(after_help = "Example:\n  outhaul-mirror check")]
 struct Check {}
 
-/// Serve the page of this site's status to browsers of this machine, until told to stop
+/// Serve the page of this site's status to browsers of this machine, until it is stopped
 ///
 /// The agent's service writes the page while `[serve]` in agent.toml names `page`, which is also where this listens.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 //!
 //! What comes in: values to remember, always inside a transaction. What goes out: what was committed.
 //! `WAL` with `synchronous=FULL`: with less, SQLite may lose committed rows when the power goes.
-//! A report row is written in the transaction of the change that it tells, so that neither can exist
+//! A report row is written in the transaction of the change that it reports, so that neither can exist
 //! without the other. A damaged file is never replaced silently: the floors in it guard the site.
 
 use std::io;

@@ -42,9 +42,9 @@ pub struct Round {
     decide: Due,
     /// The page of the status is written.
     page: Due,
-    /// What keeps unfinished work from going on, as it was last told.
+    /// What keeps unfinished work from going on, as it was last reported.
     unfinished: Option<String>,
-    /// What `status` of the service manager was last told.
+    /// The `status` that the service manager got last.
     shown: String,
     poll: Due,
     send: Due,
@@ -107,7 +107,7 @@ fn pause(every: Duration, failures: u32) -> Duration {
 }
 
 impl Round {
-    /// Tidies up after a cut, and tells home that the agent started.
+    /// Tidies up after a cut, and reports that the agent started.
     ///
     /// # Errors
     /// [`AgentError`] of the store.
@@ -118,7 +118,7 @@ impl Round {
                 agent_version: update::version(),
             },
         )?;
-        update::tell(agent)?;
+        update::report(agent)?;
         tidy::tidy_up(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();

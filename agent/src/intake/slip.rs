@@ -4,7 +4,7 @@
 //! What comes in: a slip's file, or its text as scanned or typed. What goes out: what changed, or a
 //! refusal as for bundles. Metadata, floors (sidecar first) and the lower bound of time move together,
 //! with one report home. What the slip says of itself only serves the messages. A slip newer than all
-//! that a damaged memory still tells of is also the only way out of contradicting floors.
+//! that a damaged memory still has is also the only way out of contradicting floors.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -39,13 +39,13 @@ const TYPED: &str = "the typed slip";
 pub struct SlipEffect {
     /// The file's name, or the name of a typed one.
     pub name: String,
-    /// Whether it told anything that this site did not know.
+    /// Whether it brought anything that this site did not know.
     pub fresh: bool,
     /// Whether contradicting or lost floors hold again because of it.
     pub recovered: bool,
     /// Whether time begins anew at what it signs: what a replaced key signed does not count any more.
     pub time_restarts: bool,
-    /// The newest bundle number of the stream that it tells of.
+    /// The newest bundle number of the stream that it names.
     pub number: u64,
     /// The signed time that it brings.
     pub signed_at: Timestamp,
@@ -259,7 +259,7 @@ fn store(agent: &mut Agent, name: &str, offer: &Offer) -> Result<(), AgentError>
         .map_err(|error: StateError| error.into())
 }
 
-/// Somebody may have put old files back: only what was signed after all that either place tells of
+/// Somebody may have put old files back: only what was signed after all that either place has
 /// shows that nothing newer was forgotten.
 fn refuse_unless_newer(
     agent: &Agent,

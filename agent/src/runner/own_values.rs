@@ -13,7 +13,7 @@ use crate::error::AgentError;
 use crate::runner;
 use crate::state::{self, StateError, key, outbox};
 
-/// The index of the active bundle; `None` when none is active, or it cannot be read, which is told elsewhere.
+/// The index of the active bundle; `None` when none is active, or it cannot be read, which is reported elsewhere.
 ///
 /// # Errors
 /// [`StateError`]
@@ -49,7 +49,7 @@ pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> 
 ///
 /// # Errors
 /// [`AgentError`] of the memory.
-pub fn tell(agent: &mut Agent) -> Result<(), AgentError> {
+pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
     let given = agent.site_values()?;
     let reported: Vec<SiteValue> = reported(agent.store.read())?;
     if given.is_empty() && reported.is_empty() {

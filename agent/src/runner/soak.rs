@@ -15,7 +15,7 @@ use outhaul_asking::Answered;
 /// Begins what speaks against this site's health.
 pub const UNWELL: &str = "this site is not well";
 
-/// Counts this look on, and tells until when bundle `number` is still looked at; `None` when it was long enough.
+/// Counts this look on, and returns until when bundle `number` is still looked at; `None` when it was long enough.
 ///
 /// # Errors
 /// [`AgentError`] of the store.
@@ -27,7 +27,7 @@ pub(super) fn until(agent: &mut Agent, number: u64) -> Result<Option<Timestamp>,
     let reading = agent.clock_reading()?;
     let stored: Option<Soak> = state::meta(agent.store.read(), key::SOAK)?;
     let known = stored.filter(|soak| soak.number == number);
-    // A machine that does not tell one boot from another cannot count: one look has to do.
+    // A machine that cannot distinguish one boot from another cannot count: one look has to do.
     let begun = || Soak::begin(number, &reading);
     let Some(mut soak) = known.or_else(begun) else {
         return Ok(None);

@@ -59,9 +59,9 @@ pub struct Launcher<'a> {
     pub arguments: &'a [OsString],
     /// Whether this is the service: only that tries something new.
     pub is_service: bool,
-    /// Told now and then while a trial runs.
+    /// Called now and then while a trial runs.
     pub beat: &'a dyn Fn(),
-    /// Told of what happened, a sentence each.
+    /// Called with what happened, a sentence each.
     pub say: &'a dyn Fn(&str),
     /// Called at each instant with its name.
     pub cut: &'a dyn Fn(&'static str),

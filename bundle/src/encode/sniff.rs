@@ -1,4 +1,4 @@
-//! Tells content that is compressed already, by its name or its first bytes.
+//! Recognizes content that is compressed already, by its name or its first bytes.
 //!
 //! What comes in: a path, or the start of a content. What goes out: whether compressing it again is
 //! lost time (about 1 % of its size to gain). A wrong answer costs size or time, never correctness.

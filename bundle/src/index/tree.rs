@@ -10,7 +10,7 @@ use std::ops::Bound;
 use super::{File, IndexError};
 use crate::digest::Digest;
 
-/// Files that lie side by side, by their path without regard to case: sticks and some sites do not tell
+/// Files that lie side by side, by their path without regard to case: sticks and some sites ignore
 /// case.
 #[derive(Debug)]
 pub(super) struct Tree<'a>(BTreeMap<String, &'a str>);

@@ -1,7 +1,7 @@
 //! Why a bundle was not read: each variant a situation, with what was expected and what was found.
 //!
 //! Every message ends with what is safe now. [`ReadError::rule`] gives the short word that a refusal
-//! is reported under; [`ReadError::is_environment`] tells a broken disk from a broken bundle.
+//! is reported under; [`ReadError::is_environment`] distinguishes a broken disk from a broken bundle.
 
 use std::io;
 

@@ -184,7 +184,7 @@ fn described(group: &str, name: &str) -> Option<&'static KindSchema> {
 }
 
 /// The objects of one file. Findings are added to `findings`; what is sound is returned all the same,
-/// so that one load tells everything that is wrong.
+/// so that one load reports everything that is wrong.
 pub fn read_file(file: &Arc<SourceFile>, findings: &mut Diagnostics) -> Vec<Object> {
     read_around_sites(file, findings, |site, objects| {
         objects.push(Object::Site(site.site(file)));

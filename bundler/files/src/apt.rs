@@ -1,4 +1,4 @@
-//! A flat apt repository: `Packages`, `Release`, and what a site's mirror is told of them.
+//! A flat apt repository: `Packages`, `Release`, and what a site's mirror gets of them.
 //!
 //! What comes in: packages with what they say of themselves, and where each lies. What goes out: the index files, the same
 //! bytes for the same packages. `Release` has a constant date: `apt` takes no older one after a newer one, and after a
@@ -152,7 +152,7 @@ pub fn release(label: &str, packages: &str, all: &[Listed]) -> String {
     )
 }
 
-/// One file of the repository, as the mirror is told.
+/// One file of the repository, as the mirror gets it.
 #[derive(Debug, Clone)]
 pub struct Served {
     /// Where it lies, relative to the workload's payload.

@@ -3,7 +3,7 @@
 //! What comes in: a control plane, a deployment target, a cluster type, and perhaps one of its sites or
 //! one key. What goes out: a [`Explanation`]: what each policy says, the containers behind each value, those
 //! that set a key and do not apply, the schemas with the line that is about it, and the template lines
-//! that it reaches. It decides nothing and is pure; sealed values are never told.
+//! that it reaches. It decides nothing and is pure; sealed values are never shown.
 
 use outhaul_signer::seal::marker;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The promotion chain: which environment comes before which.
 //!
 //! What comes in: the environments of a control plane and its promotion policies. What goes out: for
-//! each environment whether it is the first, which ones come before it, or that nobody can tell. A
+//! each environment whether it is the first, which ones come before it, or that it cannot be known. A
 //! promotion policy or the label `outhaul.dev/after` decides; without either the usual names do (`dev`,
 //! `test`, `stage`, `prod`). What cannot be known is never taken for the first. It is pure.
 

@@ -325,7 +325,7 @@ pub(crate) fn version_of(bytes: &[u8]) -> Option<u64> {
 
 impl Publication {
     /// Of `bundles`, one a stream, and the published metadata of which `read` gives each file. Every stream that the metadata leads to must be
-    /// among `bundles`; `name_of` tells the stream of a role.
+    /// among `bundles`; `name_of` names the stream of a role.
     ///
     /// # Errors
     /// [`PublicationError`]

@@ -27,7 +27,7 @@ pub use parts::PartSizes;
 
 use sign::{Request, Signer};
 
-/// Most bytes of an answer that tells something.
+/// Most bytes of an answer that is read.
 const MAX_ANSWER: u64 = 1 << 20;
 
 /// How a bucket is reached.
@@ -299,7 +299,7 @@ enum Body<'a> {
     Stream(&'a mut dyn io::Read),
 }
 
-/// What browsers and caches between are told: only `timestamp.json` changes under its name.
+/// What browsers and caches between get: only `timestamp.json` changes under its name.
 fn headers(path: &str) -> [(&'static str, &'static str); 2] {
     let kind = match path.ends_with(".json") {
         true => "application/json",
@@ -312,7 +312,7 @@ fn headers(path: &str) -> [(&'static str, &'static str); 2] {
     [("Content-Type", kind), ("Cache-Control", cache)]
 }
 
-/// Tells of each piece that is read.
+/// Reports each piece that is read.
 struct Counting<'a, R> {
     inner: R,
     sent: &'a dyn Fn(u64),

@@ -31,13 +31,13 @@ pub trait Target {
     /// [`TargetError`]
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, TargetError>;
 
-    /// Puts `object` there in the place of what was, whole or not at all. `sent` is told of bytes while they go.
+    /// Puts `object` there in the place of what was, whole or not at all. `sent` is called with bytes while they go.
     ///
     /// # Errors
     /// [`TargetError`]; what was at its path is then as it was.
     fn put(&mut self, object: &Object, sent: &dyn Fn(u64)) -> Result<(), TargetError>;
 
-    /// Makes what was put durable, where the place needs to be told.
+    /// Makes what was put durable, where the place needs to be asked.
     ///
     /// # Errors
     /// [`TargetError`]
@@ -46,7 +46,7 @@ pub trait Target {
     }
 }
 
-/// Sees that the bundle's file still holds an object, before a server is told its digest.
+/// Sees that the bundle's file still holds an object, before a server gets its digest.
 ///
 /// # Errors
 /// [`TargetError`]

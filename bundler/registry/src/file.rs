@@ -20,7 +20,7 @@ pub const MAX_FILE: u64 = 64 << 30;
 /// Times that a connection may break, when it brought something each time.
 const ATTEMPTS: usize = 5;
 
-/// How large a file is, without bringing it; 0 where its server does not tell.
+/// How large a file is, without bringing it; 0 where its server does not state it.
 ///
 /// # Errors
 /// [`RegistryError`]

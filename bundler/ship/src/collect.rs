@@ -1,7 +1,7 @@
 //! 5a. COLLECT: what a reconciler needs on site and could not otherwise reach.
 //!
 //! What comes in: the `manifests` of each assignment: a repository, a branch, a path. What goes out:
-//! that folder's files, in a spool, pinned to one commit; or, where a rendered file tells Flux, Argo CD or Fleet
+//! that folder's files, in a spool, pinned to one commit; or, where a rendered file has Flux, Argo CD or Fleet
 //! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
 //! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 

@@ -35,7 +35,7 @@ pub struct SiteRecord {
     pub site: Name,
     /// The stream that it follows, or was asked to follow.
     pub stream: Stream,
-    /// The stream before the last order to move, until the site tells of it.
+    /// The stream before the last order to move, until the site reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<Stream>,
     /// Signing roles of the streams whose bundles it may be reading: two while it moves.
@@ -292,7 +292,7 @@ impl<'a> Sites<'a> {
         Ok(site)
     }
 
-    /// What the bundles of the stream `role` tell its sites, sorted.
+    /// The orders that bundles of the stream `role` have for its sites, sorted.
     ///
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.

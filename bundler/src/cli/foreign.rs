@@ -34,7 +34,7 @@ pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// The refusal of `bytes`, which `name` gave as root metadata and `error` tells from it.
+/// The refusal of `bytes`, which `name` gave as root metadata and `error` distinguishes from it.
 pub(super) fn not_a_root(name: &str, bytes: &[u8], error: &dyn Display) -> Failure {
     let what = match what_it_is(bytes) {
         Some(what) => format!("it is {what}"),

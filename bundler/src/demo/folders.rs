@@ -53,7 +53,7 @@ struct Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody to tell.
+        // It may have ended by itself; there is nothing to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

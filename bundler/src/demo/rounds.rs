@@ -1,7 +1,7 @@
 //! The two rounds: a first deployment, then one changed value, each all the way round the loop.
 //!
 //! What comes in: the folders. What goes out: the transcript's lines, each from what a program answered. It
-//! asserts what it tells: a site that does not become active, or a gate that does not open, ends the
+//! asserts what it prints: a site that does not become active, or a gate that does not open, ends the
 //! demo with an error.
 
 use serde_json::Value;

@@ -287,7 +287,7 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
         *at = one.received_ms.min(*at);
     }
     let aside = conflict::set_aside(began.iter().map(|(name, ms)| (*name, *ms)), choice);
-    // Where all of them are, the newest still tells what was seen last.
+    // Where all of them are, the newest still shows what was seen last.
     let some_left = began.keys().any(|epoch| !aside.contains(*epoch));
     let is_left = |one: &&SeenReport| !some_left || !aside.contains(one.report.epoch.as_str());
     let left: Vec<SeenReport> = known.iter().filter(is_left).cloned().collect();

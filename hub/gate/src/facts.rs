@@ -30,7 +30,7 @@ pub struct SiteState {
     pub revoked_ms: Option<i64>,
     /// Its newest report; `None` when it never reported.
     pub newest: Option<Newest>,
-    /// What it runs, by its newest report that tells so.
+    /// What it runs, by its newest report that states it.
     pub running: Option<Running>,
     /// A bundle above that one that is on its way, was turned away, or was left again.
     pub attempt: Option<Attempt>,
@@ -87,7 +87,7 @@ pub struct Newest {
 /// What a site runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Running {
-    /// Number of the report that tells so.
+    /// Number of the report that states it.
     pub report: u64,
     /// Digest of that report.
     pub digest: String,
@@ -156,7 +156,7 @@ pub struct ObservedAssignment {
 /// A bundle above the one that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// Number of the report that tells of it.
+    /// Number of the report about it.
     pub report: u64,
     /// The bundle's number.
     pub bundle: u64,

@@ -226,7 +226,7 @@ fn attempt(epoch: &BTreeMap<u64, &SeenReport>, above: u64) -> Option<Attempt> {
         })
     });
     match (on_the_way, left) {
-        // Told by one report, as of a bundle that was left for another: that it was left.
+        // Reported once, as of a bundle that was left for another: that it was left.
         (Some(way), Some(left)) if left.report >= way.report => Some(left),
         (None, left) => left,
         (way, _) => way,
@@ -277,7 +277,7 @@ pub fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, 
     left
 }
 
-/// Whether a state tells what the site runs, rather than what is on its way or was turned away.
+/// Whether a state shows what the site runs, rather than what is on its way or was turned away.
 pub fn runs(state: GenerationState) -> bool {
     use GenerationState as S;
     matches!(state, S::Applying | S::Soaking | S::Active | S::Failed)

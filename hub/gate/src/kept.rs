@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const MAX_SENTENCES: usize = 200;
 
 /// The decision without its sites, and a line per site: its name, its status, and the epoch, number and digest of the
-/// report that tells what it runs.
+/// report that states what it runs.
 pub fn kept(decision: &Decision, rules: &GateRules) -> (Value, Vec<String>) {
     let evidence: BTreeMap<&str, _> = decision
         .evidence

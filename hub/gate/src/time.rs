@@ -1,7 +1,7 @@
 //! Moments and spans of time: milliseconds since 1970 for the program, words for people.
 //!
 //! What comes in: milliseconds, or what somebody typed. What goes out: RFC 3339 and phrases such as `3
-//! days`. It reads no clock: it is told the time.
+//! days`. It reads no clock: the time is an argument.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

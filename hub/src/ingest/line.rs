@@ -116,7 +116,7 @@ pub(super) struct ClaimedLine {
     envelope: Envelope,
     claim: Claim,
     digest: String,
-    /// Each with its generation, the newest first: an older one may still sign what its own epochs had left to tell.
+    /// Each with its generation, the newest first: an older one may still sign what its own epochs had left to report.
     keys: Vec<(PublicKey, i64)>,
 }
 

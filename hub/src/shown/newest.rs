@@ -1,4 +1,4 @@
-//! What is newest, where clocks alone do not tell.
+//! What is newest, where clocks alone do not decide.
 
 use outhaul_bundle::report::ReportEvent;
 
@@ -7,7 +7,7 @@ use crate::ingest::{Batch, ingest};
 use crate::store::{Signed, SitePage};
 use crate::view::*;
 
-/// Signed times are whole seconds: of two streams' bundles of one second, the order of signing tells which
+/// Signed times are whole seconds: of two streams' bundles of one second, the order of signing decides which
 /// commit is the newest, not the number that each stream counts for itself.
 #[test]
 fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newest_commit() {
@@ -31,7 +31,7 @@ fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newes
     assert_eq!(commits, [NEW]);
 }
 
-/// The site that it was for is no more: nobody will ever tell of it.
+/// The site that it was for is gone: nobody will ever report about it.
 #[test]
 fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
     let mut store = crate::stored::empty();

@@ -1,4 +1,4 @@
-//! What is kept of each site's present state is what all of history tells.
+//! What is kept of each site's present state is what all of history gives.
 
 use outhaul_bundle::report::{
     ClusterState, ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,

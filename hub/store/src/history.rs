@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::site_rows::{self, Parts, Ranges};
 use crate::{Attempt, ObservedAssignments, Running, Session, SiteState, StoreError};
 
-/// The newest epoch of each site: the one in which a report tells the present.
+/// The newest epoch of each site: the one in which a report is the present state.
 const NEWEST_EPOCHS: &str = "newest_epochs AS (
     SELECT site, epoch, acked FROM (
         SELECT site, epoch, acked,

@@ -35,9 +35,9 @@ pub struct Descriptor {
     pub build_commit: String,
 }
 
-/// What a `Reconciler` told.
+/// What a `Reconciler` reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldReconciler {
+pub struct ReportedReconciler {
     /// The host.
     pub host: String,
     /// The reconciler.
@@ -46,7 +46,7 @@ pub struct ToldReconciler {
     pub kind: String,
     /// The place of the manifests.
     pub endpoint: String,
-    /// The commit that it tells of; empty where it told of none.
+    /// The commit that it reports; empty where it reported none.
     pub commit: String,
     /// `success`, `failure` or `in_progress`.
     pub status: String,
@@ -54,7 +54,7 @@ pub struct ToldReconciler {
     pub message: String,
 }
 
-/// What subscribers told of a commit.
+/// What subscribers reported of a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeploymentState {
     /// Reconcilers of the places.
@@ -119,12 +119,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Records what a reconciler told: of a commit that it told of before, that it is the newest again.
+    /// Records what a reconciler reported: of a commit that it reported before, that it is the newest again.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn add_reconciler(&self, one: &ToldReconciler, at_ms: i64) -> Result<(), StoreError> {
-        // Later than all that it told, also within one millisecond.
+    pub fn add_reconciler(&self, one: &ReportedReconciler, at_ms: i64) -> Result<(), StoreError> {
+        // Later than all that it reported, also within one millisecond.
         let newest: i64 = self.db.query_row(
             "SELECT COALESCE(MAX(at_ms), 0) FROM kalypso_reconcilers WHERE host = $1 AND reconciler = $2",
             params![one.host, one.reconciler],
@@ -148,7 +148,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What the subscribers of places told of a commit. In `pattern`, `%` stands for any letters and `_` for one.
+    /// What the subscribers of places reported of a commit. In `pattern`, `%` stands for any letters and `_` for one.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

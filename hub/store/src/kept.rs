@@ -1,4 +1,4 @@
-//! Which reports tell a site's present state, kept while reports are recorded.
+//! Which reports give a site's present state, kept while reports are recorded.
 //!
 //! What comes in: the names of sites of which something was recorded in this transaction. What goes out: one
 //! row of numbers per site in `current_states`, which `current` follows to the reports themselves. A row is
@@ -11,7 +11,7 @@ use super::db::{OptionalExtension as _, params};
 use super::{Session, StoreError};
 
 impl Session<'_> {
-    /// Works out again which reports tell the state of `site`. To be called in the transaction in which a
+    /// Works out again which reports give the state of `site`. To be called in the transaction in which a
     /// report of it, or an epoch, was recorded.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Session<'_> {
             newest,
             running.map(|(number, _)| number),
             left.max(on_the_way),
-            // Told by one report, as of a bundle that was left for another: that it was left.
+            // Reported once, as of a bundle that was left for another: that it was left.
             i64::from(left.is_some() && left >= on_the_way)
         ])?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The hub's state: one SQLite file, or a PostgreSQL database, append-only where it tells what happened.
+//! The hub's state: one SQLite file, or a PostgreSQL database, append-only where it records what happened.
 //!
 //! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
 //! and the current state, which follows from the reports and is kept beside them (`current`, `kept`). Every statement is one text for
@@ -51,7 +51,7 @@ pub use db::{
 };
 pub use decisions::{PastDecision, StepRules};
 pub use error::StoreError;
-pub use kalypso::{DeploymentState, Descriptor, ToldReconciler};
+pub use kalypso::{DeploymentState, Descriptor, ReportedReconciler};
 pub use moving::{MOVED, Moved};
 pub use open::Store;
 pub use orders::Carrier;

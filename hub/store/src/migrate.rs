@@ -32,7 +32,7 @@ const MIGRATIONS: &[&str] = &[
 const KALYPSO: &str = include_str!("kalypso.sql");
 /// After this migration older reports are read for what its new table holds.
 const READS_OLDER_REFUSALS: usize = 5;
-/// After this one what reports tell of assignments is kept once for all that tell the same.
+/// After this one what reports state of assignments is kept once for all that state the same.
 const KEEPS_SETS: usize = 14;
 /// After this one the present state of each site is worked out from what was reported before.
 const KEEPS_CURRENT_STATES: usize = 8;

@@ -22,7 +22,7 @@ pub struct Carrier<'a> {
     pub signed: Signed,
 }
 
-/// A report that tells of an order: of the very enrolment, or of none and then at least of its kind.
+/// A report about an order: of the very enrolment, or of none and then at least of its kind.
 pub(super) const TOLD_OF_ORDER: &str = "t.site = o.site AND t.order_number = o.number
      AND (t.enrolment = o.enrolment OR (t.enrolment IS NULL AND t.kind = o.kind))";
 
@@ -186,7 +186,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Records what a report tells of an order or of a freshness slip; of any other, nothing.
+    /// Records what a report states of an order or of a freshness slip; of any other, nothing.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.

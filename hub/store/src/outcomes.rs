@@ -60,7 +60,7 @@ pub struct TakenSlip {
     pub source: String,
     /// The signed time that it brought, milliseconds since 1970.
     pub issued_ms: i64,
-    /// The newest bundle number that it tells of.
+    /// The newest bundle number that it names.
     pub bundle: u64,
     /// When the hub received the report of it.
     pub received_ms: i64,
@@ -95,7 +95,7 @@ impl Session<'_> {
         while let Some(row) = rows.next()? {
             let orders = found.entry(row.get(0)?).or_default();
             let number = from_sql(row.get(1)?);
-            // Told twice, as by a store that was put back: the first of the best.
+            // Reported twice, as by a store that was put back: the first of the best.
             if orders.last().is_some_and(|last| last.number == number) {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! Where a hub's database is: a file of its state folder, or a server that a file there names.
 //!
 //! What comes in: a state folder. What goes out: the file or the address. The address is kept in the folder, so that every command
-//! finds the same database and none can be told another one by mistake. It holds no password.
+//! finds the same database and none can get another one by mistake. It holds no password.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

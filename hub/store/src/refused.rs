@@ -19,7 +19,7 @@ const SHOWN_PER_SITE: i64 = 3;
 /// Something that a site refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SiteRefusal {
-    /// Number of the report that tells of it.
+    /// Number of the report about it.
     pub report: u64,
     /// The file or address that it came from.
     pub source: String,

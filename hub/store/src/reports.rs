@@ -2,7 +2,7 @@
 //!
 //! What comes in: reports whose signature and chain were checked. What goes out: what is on record at
 //! one place of a chain, and how far each chain is complete. The order of a site's epochs is kept here
-//! too, because it decides which of them tells the present.
+//! too, because it decides which of them is the present state.
 
 use outhaul_bundle::report::{ClusterEvent, GenerationEvent, Report, ReportEvent};
 use outhaul_gate::fold::{assignments, cluster_state, followed, runs, state_name};

@@ -1,4 +1,4 @@
-//! What reports tell of assignments, kept once for all reports that tell the same.
+//! What reports state of assignments, kept once for all reports that state the same.
 //!
 //! What comes in: the results of one report, by assignment. What goes out: the digest by which its observation names them. A look that
 //! found nothing new, and the next site of a stream, repeat what is there, and then one line is written instead of one for

@@ -40,7 +40,7 @@ pub struct OrderRow {
 pub struct SlipRow {
     /// The signed time that it brought, RFC 3339.
     pub brought_time: String,
-    /// The newest bundle number that it tells of.
+    /// The newest bundle number that it names.
     pub bundle: u64,
     /// Its file's name, or the name of a typed one.
     pub source: String,

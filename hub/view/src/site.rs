@@ -174,7 +174,7 @@ impl SiteView {
     }
 }
 
-/// The rows of one page. A report more than is shown tells what lies between it and the last one.
+/// The rows of one page. A report more than is shown is read, for what lies between it and the last one.
 fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineRow> {
     let mut rows = Vec::new();
     for (at, report) in reports.iter().take(REPORTS_SHOWN).enumerate() {

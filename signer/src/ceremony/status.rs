@@ -1,7 +1,7 @@
 //! Who may sign what, how many must, which keys are here, and when what expires.
 //!
 //! What comes in: a fleet's published metadata and key folder. What goes out: a value to print. It opens no
-//! private key: the public halves beside them tell which is which.
+//! private key: the public halves beside them show which is which.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ pub struct NewSlip {
     pub slip: Slip,
     /// What [`Fleet::commit`] publishes once the slip is written: later bundles must be newer than it.
     pub metadata: SignedMetadata,
-    /// The newest bundle number that the slip tells the site of.
+    /// The newest bundle number that the slip names.
     pub number: u64,
     /// The floors that a site has after it.
     pub versions: BTreeMap<String, u64>,

@@ -65,7 +65,7 @@ pub(super) fn verify(
         .min(snapshot.expires)
         .min(targets.expires);
     let refreshed = issued_of(&timestamp.extra)?;
-    // A stream's last bundle may be past its date when a newer timestamp tells of it.
+    // A stream's last bundle may be past its date when a newer timestamp names it.
     refuse_issue_beyond("timestamp.json", refreshed, expires)?;
     refuse_undelegated(targets, role)?;
 

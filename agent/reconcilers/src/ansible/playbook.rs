@@ -146,7 +146,7 @@ fn search_path(run: &PlaybookRun<'_>, name: &str, variable: &str, machine: &[&st
         Some(set) => std::env::split_paths(set).collect(),
         None => machine.iter().map(PathBuf::from).collect(),
     };
-    // A path with a colon in it cannot be told: then only those of the machine are looked at.
+    // A path with a colon in it cannot be given: then only those of the machine are looked at.
     std::env::join_paths(own.iter().chain(&of_machine))
         .or_else(|_| std::env::join_paths(&of_machine))
         .unwrap_or_default()

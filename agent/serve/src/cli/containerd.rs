@@ -81,7 +81,7 @@ pub(super) fn enable(state: &Path, settings: &Settings, args: &Enable) -> Result
         show(&changes);
     }
     let left = left(&changes);
-    tell(&state, &args.config, &folder);
+    report(&state, &args.config, &folder);
     Ok(u8::from(left || !is_named))
 }
 
@@ -187,7 +187,7 @@ fn left(changes: &[FileChange]) -> bool {
 }
 
 /// Reports what containerd would ignore, and what to do.
-fn tell(state: &ConfigState, config: &Path, folder: &Path) {
+fn report(state: &ConfigState, config: &Path, folder: &Path) {
     let config = config.display();
     let (message, help) = match state {
         ConfigState::Named => return,

@@ -89,7 +89,7 @@ pub enum Action {
     Forget(u64),
 }
 
-/// The work that a site owes. The runner does it and tells the machine what came of it.
+/// The work that a site owes. The runner does it and returns the result to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Task {
     /// Take back what a cut-off copy left.

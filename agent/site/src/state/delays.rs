@@ -125,7 +125,7 @@ pub fn look(
     let mut changes = Vec::new();
     for one in asked {
         let before = known.get(&one.who);
-        // A machine that does not tell one boot from another cannot count: it delays nothing.
+        // A machine that cannot distinguish one boot from another cannot count: it delays nothing.
         let fresh = || Deadline::new(reading, longest);
         let Some(longest) = before.map(|known| known.longest.clone()).or_else(fresh) else {
             continue;

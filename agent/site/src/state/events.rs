@@ -1,6 +1,6 @@
 //! What reports say of a generation.
 //!
-//! What comes in: a row, and each assignment's result. What goes out: the event of a report, and what runs, told
+//! What comes in: a row, and each assignment's result. What goes out: the event of a report, and what runs, reported
 //! again to a hub that does not know it. It changes no generation.
 
 use outhaul_bundle::report::{AssignmentResult, GenerationEvent, ReportEvent};

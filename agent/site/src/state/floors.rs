@@ -153,7 +153,7 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     Err(StateError::Floors { problem })
 }
 
-/// The highest floors that either place still tells of, when [`floors()`] cannot say which hold: what only
+/// The highest floors that either place still has, when [`floors()`] cannot say which hold: what only
 /// newer signed metadata gets past.
 ///
 /// # Errors

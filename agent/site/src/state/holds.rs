@@ -84,7 +84,7 @@ impl Deadline {
         self.ran.at().duration_since(Timestamp::UNIX_EPOCH)
     }
 
-    /// Counts on to now, and tells whether it has passed.
+    /// Counts on to now, and returns whether it has passed.
     pub fn has_passed(&mut self, reading: &ClockReading) -> bool {
         if let Some(boot) = reading.boot.clone() {
             self.ran.advance(boot);

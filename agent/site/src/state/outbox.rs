@@ -1,6 +1,6 @@
 //! Reports that wait for the hub: numbered, chained, signed, bounded.
 //!
-//! What comes in: an event, in the transaction of the change that it tells. What goes out: envelopes in
+//! What comes in: an event, in the transaction of the change that it reports. What goes out: envelopes in
 //! order, and fewer of them once the hub has acknowledged. A queued report never changes within its epoch. When the box
 //! is full, the oldest that say least (observations first, then steps on the way) are dropped and the
 //! lost numbers are reported as gaps; failures, decisions and the newest state of all are never dropped.
@@ -216,7 +216,7 @@ pub fn is_lost_at_the_hub(
         && ack.hub_time_ms > cursor.acknowledged_ms)
 }
 
-/// Whether a hub's verified acknowledgement tells of reports that this memory never wrote, or wrote
+/// Whether a hub's verified acknowledgement covers reports that this memory never wrote, or wrote
 /// otherwise: it is an older copy of what the hub knows.
 ///
 /// # Errors
@@ -306,7 +306,7 @@ pub fn renumber(
     Ok(())
 }
 
-/// Drops what says least until a quarter of the box is free again, and tells the gaps.
+/// Drops what says least until a quarter of the box is free again, and reports the gaps.
 fn make_room(db: &Connection, author: &Author<'_>) -> Result<(), StateError> {
     let wanted = author.max_rows - author.max_rows / 4;
     // The newest of each of these is the state that the hub must learn.

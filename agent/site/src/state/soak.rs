@@ -27,7 +27,7 @@ pub struct Soak {
 }
 
 impl Soak {
-    /// Begins with this look. `None` on a machine that does not tell one boot from another: it cannot count.
+    /// Begins with this look. `None` on a machine that cannot distinguish one boot from another: it cannot count.
     pub fn begin(number: u64, reading: &ClockReading) -> Option<Self> {
         Some(Self {
             number,

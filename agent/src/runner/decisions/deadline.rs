@@ -2,7 +2,7 @@
 //!
 //! What comes in: the hold, the clocks, and what `agent.toml` says happens at a deadline. What goes out: the hold is over,
 //! reported as the agent's doing; or a person is asked, and the bundle that waits says so. A deadline ends early on
-//! no clock: a machine that nothing tells the time counts how long it has run.
+//! no clock: a machine without a source of time counts how long it has run.
 
 use jiff::SignedDuration;
 

@@ -22,7 +22,7 @@ pub fn is_pointer(bytes: &[u8]) -> bool {
         && text.lines().any(|line| line.starts_with("size "))
 }
 
-/// The beginning of a content, as much as tells whether it is a pointer.
+/// The beginning of a content, as much as shows whether it is a pointer.
 ///
 /// # Errors
 /// Of `content`.

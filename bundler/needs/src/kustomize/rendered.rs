@@ -1,6 +1,6 @@
 //! What rendered objects of Flux, Argo CD and Fleet add to a build: images, patches, components, variables.
 //!
-//! What comes in: the rendered files of an assignment. What goes out: what each such object tells its reconciler to
+//! What comes in: the rendered files of an assignment. What goes out: what each such object has its reconciler
 //! build. It reads no repository.
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Variables {
     }
 }
 
-/// What `files` tell reconcilers to build.
+/// What `files` have reconcilers build.
 pub fn builds<'a>(files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>) -> Vec<Build> {
     let mut documents = Vec::new();
     for (name, bytes) in files {

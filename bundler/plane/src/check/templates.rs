@@ -22,7 +22,7 @@ pub(super) fn unparsable(plane: &ControlPlane, mode: Mode, findings: &mut Diagno
 /// The keys that templates use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// All, or nobody can tell.
+    /// All, or it cannot be known.
     All,
     /// These and no other.
     Keys(BTreeSet<String>),
@@ -94,7 +94,7 @@ pub(super) fn unused_keys(
             findings.push(
                 Diagnostic::warning("unused-key", message)
                     .at(location)
-                    .help("remove it, or use it in a template: `outhaul explain --key` tells which get it"),
+                    .help("remove it, or use it in a template: `outhaul explain --key` shows which get it"),
             );
         }
     }

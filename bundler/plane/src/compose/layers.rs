@@ -54,7 +54,7 @@ struct Layer<'a> {
     labels: Vec<Label<'a>>,
     settings: Vec<LayerSetting<'a>>,
     rank: i64,
-    /// What is wrong with it; told when it applies to something.
+    /// What is wrong with it; reported when it applies to something.
     fault: Option<Diagnostic>,
 }
 

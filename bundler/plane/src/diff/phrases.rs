@@ -1,4 +1,4 @@
-//! Tell: texts as both printers write them.
+//! Phrases: texts as both printers write them.
 //!
 //! What comes in: values, lines and findings. What goes out: short text on one line.
 

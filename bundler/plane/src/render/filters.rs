@@ -16,7 +16,7 @@ use super::jinja_value::from_jinja;
 
 /// Longest DNS label and longest value of a label in Kubernetes.
 const MAX_LABEL: usize = 63;
-/// Hexadecimal digits that tell shortened names apart.
+/// Hexadecimal digits that distinguish shortened names.
 const DIGITS: usize = 8;
 /// How a sealed value begins.
 const SEALED: &str = outhaul_signer::seal::marker::OPENING;

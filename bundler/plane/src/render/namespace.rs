@@ -8,7 +8,7 @@ use outhaul_bundle::Digest;
 
 /// Longest name of a namespace, which is a DNS label.
 pub const MAX: usize = 63;
-/// Hexadecimal digits that tell shortened names apart.
+/// Hexadecimal digits that distinguish shortened names.
 const DIGITS: usize = 8;
 
 /// The namespace as Kalypso names it, however long.

@@ -3,10 +3,10 @@
 //! What comes in: bounded text of a server. What goes out: the elements that are asked for. Nothing is believed for standing there: what
 //! cannot be found is missing.
 
-/// What is wrong, as a server tells it.
+/// What is wrong, as a server reports it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    /// `: NoSuchBucket, The specified bucket does not exist`; empty when it tells nothing.
+pub(super) struct ServerError {
+    /// `: NoSuchBucket, The specified bucket does not exist`; empty when it states nothing.
     pub(super) reason: String,
     /// The region in which the bucket is.
     pub(super) region: Option<String>,
@@ -16,7 +16,7 @@ pub(super) struct Told {
 const MAX_REASON: usize = 300;
 
 /// What an error's document says.
-pub(super) fn error(text: &str) -> Told {
+pub(super) fn error(text: &str) -> ServerError {
     let parts = ["Code", "Message"]
         .into_iter()
         .filter_map(|name| element(text, name));
@@ -27,7 +27,7 @@ pub(super) fn error(text: &str) -> Told {
         .filter(|c| !c.is_control())
         .take(MAX_REASON)
         .collect();
-    Told {
+    ServerError {
         reason: match reason.is_empty() {
             true => reason,
             false => format!(": {reason}"),
@@ -91,7 +91,7 @@ mod tests {
             "<html>no</html>",
             "</Code><Code>",
         ] {
-            assert_eq!(error(text), Told::default(), "{text}");
+            assert_eq!(error(text), ServerError::default(), "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! One request to a forge's API, with its token, and its answer as JSON.
 //!
 //! What comes in: a method, a path below the API, a body. What goes out: what the forge answered, or an
-//! error that tells a refused token from a refused request. The token is in one header of the request
+//! error that distinguishes a refused token from a refused request. The token is in one header of the request
 //! and in nothing that is printed.
 
 use std::fmt;

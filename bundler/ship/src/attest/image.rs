@@ -1,7 +1,7 @@
 //! Container images that manifests ask for, found by their `image:` lines.
 //!
 //! What comes in: the text of a manifest. What goes out: image references, each once, with their parts.
-//! It reads lines, not YAML: a manifest with a fault still tells its images. A value that a template
+//! It reads lines, not YAML: a manifest with a fault still names its images. A value that a template
 //! has yet to fill in, or a map below `image:` as in Helm's values, is not a reference and is left out.
 
 use std::collections::BTreeSet;

@@ -99,7 +99,7 @@ impl<E: Error + 'static> From<StoreError> for ProposeError<E> {
 }
 
 impl PlatformRepository {
-    /// Proposes `desired` for the target's branch. `since` tells what it changes of what an older
+    /// Proposes `desired` for the target's branch. `since` states what it changes of what an older
     /// snapshot gave, or why that cannot be known; see `outhaul_load::since`.
     ///
     /// # Errors

@@ -92,10 +92,10 @@ pub enum CollectError {
         /// The file, as it would be on site.
         path: String,
     },
-    /// Two files that are one where case is not told, or a file in the place of a folder.
+    /// Two files that are one where case is ignored, or a file in the place of a folder.
     #[error(
         "`{assignment}`: its manifests have `{first}` and `{second}`, which differ by case alone or are both \
-         file and folder\nhelp: rename one of them; sticks and some sites do not tell case"
+         file and folder\nhelp: rename one of them; sticks and some sites ignore case"
     )]
     Alike {
         /// The assignment.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use outhaul_plane::render::RenderedAssignment;
 
-/// Paths as a file system that does not tell case sees them, with the paths as they are written.
+/// Paths as a file system that ignores case sees them, with the paths as they are written.
 struct Folded<'p>(BTreeMap<String, &'p str>);
 
 impl<'p> Folded<'p> {

@@ -17,7 +17,7 @@ use super::{AwaitedSignature, Built, BundleRequest, ProduceError, Produced, Stre
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 
-/// The file that tells whether what is built now is what waits.
+/// The file that shows whether what is built now is what waits.
 const PLAIN: &str = "content";
 /// Ending of the folders in which bundles wait.
 const ENDING: &str = "contents";

@@ -1,4 +1,4 @@
-//! What a database says when it does not do what it was told.
+//! What a database answers when it does not do what was asked.
 //!
 //! What comes in: errors of either database. What goes out: the same with its own words first, and what kind of trouble it is.
 //! It decides nothing.

@@ -1,7 +1,7 @@
 //! Where a marker stands in YAML or JSON, and how its value is spelled there.
 //!
 //! What comes in: the lines of a file in order, and what stands before and after a marker on its line.
-//! What goes out: a [`MarkerContext`], and the spelling of a value for it. It is not a YAML parser: it tells
+//! What goes out: a [`MarkerContext`], and the spelling of a value for it. It is not a YAML parser: it finds
 //! comments, block scalars, quotes and whole plain values apart. Wherever it cannot be sure, it takes
 //! only values that mean nothing to YAML.
 

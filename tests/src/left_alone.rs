@@ -68,7 +68,7 @@ const NEWS: [&str; 9] = [
     "\"state\": \"active\"",
     "order `",
     "taken in",
-    "Made a hub",
+    "Initialized the hub",
     "is active again",
     "the interrupted import was discarded",
     " was interrupted; it is",

@@ -272,7 +272,7 @@ impl AgentError {
     }
 }
 
-/// What a refusal leaves alone: a revoked site still notes which keys vouch for the orders of a bundle that it
+/// What a refusal leaves alone: a revoked site still notes which keys sign the orders of a bundle that it
 /// refuses.
 fn left_alone(rule: &str) -> &'static str {
     match rule {

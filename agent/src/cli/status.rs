@@ -14,7 +14,7 @@ use crate::status::page;
 /// Whoever sits at the machine may read the page.
 const MODE: u32 = 0o644;
 
-/// Shows what runs, what waits, and what the hub has not heard yet. Works while `run` works.
+/// Shows what runs, what waits, and what the hub has not received yet. Works while `run` works.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent status --output json"

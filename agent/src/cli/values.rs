@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use outhaul_bundle::Index;
-use outhaul_values::{GivenValues, judge};
+use outhaul_values::{GivenValues, check_values};
 use serde::Serialize;
 
 use super::Context;
@@ -171,7 +171,7 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
         let Some(declared) = &one.assignment.site_values else {
             continue;
         };
-        let judged = judge(Some(declared), given.of(name));
+        let checked = check_values(Some(declared), given.of(name));
         let file = durable::read(&one.rendered.join(declared.form.file()), MAX_FILE_BYTES);
         let file = file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let file = file.unwrap_or_default();
@@ -185,14 +185,14 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
             rows.push(Row {
                 assignment: name.to_owned(),
                 key: key.clone(),
-                value: judged.used.get(key).cloned().or_else(|| centre.clone()),
+                value: checked.used.get(key).cloned().or_else(|| centre.clone()),
                 centre,
                 set: set.map(|set| set.value.clone()),
                 who: set.map(|set| set.who.clone()),
                 reason: set.map(|set| set.why.clone()).filter(|why| !why.is_empty()),
                 allowed: Some(rule.to_string()),
                 about: rule.about.clone(),
-                unused: judged.unused.get(key).cloned(),
+                unused: checked.unused.get(key).cloned(),
             });
         }
     }

@@ -1,4 +1,4 @@
-//! What a request does: apply, observe, judge, remove, each on what was accepted and by the helper's own
+//! What a request does: apply, observe, look at health, remove, each on what was accepted and by the helper's own
 //! inventory.
 //!
 //! What comes in: a request that was understood. What goes out: its answer. An assignment is removed only

@@ -5,7 +5,7 @@
 
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{ReportEvent, SiteValue};
-use outhaul_values::judged;
+use outhaul_values::checked;
 use rusqlite::Connection;
 
 use crate::agent::Agent;
@@ -32,9 +32,9 @@ pub fn lost_by(agent: &Agent, index: &Index) -> Result<Vec<String>, StateError> 
         return Ok(Vec::new());
     }
     let active = active_index(agent)?;
-    let already = active.map(|active| judged::refused_by(&active, &given));
+    let already = active.map(|active| checked::refused_by(&active, &given));
     let already = already.unwrap_or_default();
-    let refused = judged::refused_by(index, &given).into_iter();
+    let refused = checked::refused_by(index, &given).into_iter();
     let lost = refused.filter(|(assignment, key, _)| {
         !already
             .iter()
@@ -55,7 +55,7 @@ pub fn report(agent: &mut Agent) -> Result<(), AgentError> {
     if given.is_empty() && reported.is_empty() {
         return Ok(());
     }
-    let now = judged::statement(active_index(agent)?.as_ref(), &given);
+    let now = checked::statement(active_index(agent)?.as_ref(), &given);
     if now == reported {
         return Ok(());
     }

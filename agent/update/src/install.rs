@@ -1,6 +1,6 @@
 //! A program out of an unpacked bundle, into the slot that is not in use.
 //!
-//! What comes in: a file, and the digest, size and version that signed metadata vouches for. What goes out: the program in its slot,
+//! What comes in: a file, and the digest, size and version that signed metadata lists. What goes out: the program in its slot,
 //! whole and durable, and a trial that is wanted; or why not. A program for another architecture is refused before
 //! anything is written. The program in use is not touched.
 

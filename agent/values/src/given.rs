@@ -1,7 +1,7 @@
 //! The values that a site keeps: by assignment and key, each with who gave it, why and when.
 //!
 //! What comes in: a key, a value and its author. What goes out: the same, as it is stored. It outlives bundles; which bundle
-//! takes which value is judged apart.
+//! takes which value is checked apart.
 
 use std::collections::BTreeMap;
 

@@ -8,9 +8,9 @@ use outhaul_bundle::report::{AssignmentResult, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Change, Desired, Item, Ledger, Reconciler, outcome};
 
+use crate::checked::check_values;
 use crate::file::{self, PutError};
 use crate::given::GivenValues;
-use crate::judged::judge;
 
 /// The reconciler.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl WithSiteValues {
     fn put(&self, desired: &Desired) -> Result<Desired, PutError> {
         let assignment = &desired.assignment;
         let given = self.given.of(assignment.name.as_str());
-        let judged = judge(assignment.site_values.as_ref(), given);
-        file::with_values(desired, &judged.used)
+        let checked = check_values(assignment.site_values.as_ref(), given);
+        file::with_values(desired, &checked.used)
     }
 
     /// What `work` makes of the assignment with its values; one that cannot have them has failed.

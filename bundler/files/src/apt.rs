@@ -17,7 +17,7 @@ use crate::deb::Package;
 pub const FOLDER: &str = "outhaul-apt";
 /// The index of the packages.
 pub const PACKAGES: &str = "Packages";
-/// What vouches for the index.
+/// What signs the index.
 pub const RELEASE: &str = "Release";
 /// The same, signed.
 pub const SIGNED: &str = "InRelease";

@@ -204,7 +204,7 @@ impl BranchStore {
     }
 
     /// `commit` as git keeps it: `tree`, `parent`, who, an empty line, the message. Asked for this
-    /// way because a shallow copy makes other commands believe that it has no parent.
+    /// way because a shallow copy shows other commands that it has no parent.
     ///
     /// # Errors
     /// [`ProgramError`] when it is not here.

@@ -162,7 +162,7 @@ mod tests {
         plane
     }
 
-    fn judge(plane: &ControlPlane, before: &[&str], after: &[&str]) -> Result<(), Removal> {
+    fn guarded(plane: &ControlPlane, before: &[&str], after: &[&str]) -> Result<(), Removal> {
         check(plane, "environment `dev`", &set(before), &set(after), 30)
     }
 
@@ -170,11 +170,14 @@ mod tests {
     fn up_to_the_share_may_go_and_one_more_may_not() {
         let plane = acknowledged("# none\n");
         let ten = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-        judge(&plane, &ten, &ten[3..]).unwrap();
-        assert_eq!(judge(&plane, &ten, &ten[4..]).unwrap_err().removed.len(), 4);
+        guarded(&plane, &ten, &ten[3..]).unwrap();
+        assert_eq!(
+            guarded(&plane, &ten, &ten[4..]).unwrap_err().removed.len(),
+            4
+        );
         // What is new does not make up for what goes.
-        judge(&plane, &["a", "b", "c"], &["a", "x", "y", "z"]).unwrap_err();
-        judge(&plane, &[], &["a"]).unwrap();
+        guarded(&plane, &["a", "b", "c"], &["a", "x", "y", "z"]).unwrap_err();
+        guarded(&plane, &[], &["a"]).unwrap();
     }
 
     #[test]
@@ -187,16 +190,16 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_lets_through_its_own_list_only() {
-        let refused = judge(&acknowledged("# none\n"), &["a", "b"], &["b"]).unwrap_err();
+        let refused = guarded(&acknowledged("# none\n"), &["a", "b"], &["b"]).unwrap_err();
         let plane = acknowledged(&refused.acknowledgement());
-        judge(&plane, &["a", "b"], &["b"]).unwrap();
-        judge(&plane, &["a", "b"], &["a"]).unwrap_err();
-        judge(&plane, &["a", "b"], &[]).unwrap_err();
+        guarded(&plane, &["a", "b"], &["b"]).unwrap();
+        guarded(&plane, &["a", "b"], &["a"]).unwrap_err();
+        guarded(&plane, &["a", "b"], &[]).unwrap_err();
     }
 
     #[test]
     fn the_refusal_shows_the_list_and_what_to_commit() {
-        let refused = judge(&acknowledged("# none\n"), &["a", "b", "c"], &["b"]).unwrap_err();
+        let refused = guarded(&acknowledged("# none\n"), &["a", "b", "c"], &["b"]).unwrap_err();
         insta::assert_snapshot!(refused.explain());
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         Output::Text => {
             print::block(pem.trim_end());
             print::talk(&format!(
-                "Made a hub for fleet `{}` in `{}`. Above is its public key.",
+                "Initialized the hub of fleet `{}` in `{}`. Above is its public key.",
                 hub.fleet(),
                 common.state.display()
             ));

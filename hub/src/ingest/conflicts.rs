@@ -61,7 +61,7 @@ pub(super) fn look(
             return add(later.first, reason);
         }
     }
-    // The same the other way round: the older numbering was heard of first.
+    // The same the other way round: the older numbering was reported first.
     if report.number == 1
         && let Some(older) = session.earlier_epoch_goes_on(report)?
     {

@@ -102,7 +102,7 @@ pub fn known_environment(session: &Session<'_>, name: &str) -> Result<Vec<String
 }
 
 impl Asked {
-    /// Refuses names that were mistyped. A step to an environment that this hub has heard nothing of is one where the
+    /// Refuses names that were mistyped. A step to an environment that this hub knows nothing of is one where the
     /// question brings the rules of it, and the name is near no other; `strict` takes known ones only.
     ///
     /// # Errors

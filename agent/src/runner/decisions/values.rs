@@ -10,7 +10,7 @@ use outhaul_bundle::Index;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
 use outhaul_values::given::{GivenValue, MAX_VALUES};
-use outhaul_values::{GivenValues, judge, judged};
+use outhaul_values::{GivenValues, check_values, checked};
 
 use super::assignments;
 use super::{Transition, nothing};
@@ -90,7 +90,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
         )));
     }
     let differs = used(active.as_ref(), &given, &assignment) != used_before;
-    let statement = judged::statement(active.as_ref(), &given);
+    let statement = checked::statement(active.as_ref(), &given);
     let of_it = statement
         .iter()
         .find(|one| one.assignment.as_str() == assignment && one.key == decided.key);
@@ -148,7 +148,7 @@ fn used(
         all.find(|one| one.name.as_str() == assignment)
     });
     let declared = found.and_then(|found| found.site_values.as_ref());
-    judge(declared, given.of(assignment)).used
+    check_values(declared, given.of(assignment)).used
 }
 
 /// Which assignment is meant.

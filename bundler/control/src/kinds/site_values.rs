@@ -1,7 +1,7 @@
 //! `SiteValues` (our group): which values of some assignments the sites may set themselves.
 //!
 //! What comes in: the object's fields. What goes out: a [`OpenValues`] whose rules are those of the bundle's format, so that
-//! a site judges a value by the very same code. Which values the keys have at the centre is found when
+//! a site checks a value by the very same code. Which values the keys have at the centre is found when
 //! an assignment is rendered.
 
 use std::collections::{BTreeMap, BTreeSet};

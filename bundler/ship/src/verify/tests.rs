@@ -153,14 +153,17 @@ fn a_statement_counts_when_the_fleet_signed_it_about_this_bundle() {
         ])
     };
     let keys = [key.public()];
-    let judge = |files: &BTreeMap<_, _>, keys| statement(&index, files, keys);
+    let verdict = |files: &BTreeMap<_, _>, keys| statement(&index, files, keys);
     let good = with(sign(&index), b"sbom");
-    assert_eq!(judge(&good, Some(&keys[..])), Statement::Holds);
-    assert_eq!(judge(&good, None), Statement::Unchecked);
-    assert_eq!(judge(&BTreeMap::new(), Some(&keys[..])), Statement::Absent);
+    assert_eq!(verdict(&good, Some(&keys[..])), Statement::Holds);
+    assert_eq!(verdict(&good, None), Statement::Unchecked);
+    assert_eq!(
+        verdict(&BTreeMap::new(), Some(&keys[..])),
+        Statement::Absent
+    );
     let other = [SigningKey::generate().unwrap().public()];
     assert!(matches!(
-        judge(&good, Some(&other[..])),
+        verdict(&good, Some(&other[..])),
         Statement::Wrong(_)
     ));
     let about_another = FakeBundle::new(1, &[("a.yaml", b"x")]).unwrap().index;
@@ -168,6 +171,9 @@ fn a_statement_counts_when_the_fleet_signed_it_about_this_bundle() {
         with(sign(&about_another), b"sbom"),
         with(sign(&index), b"other"),
     ] {
-        assert!(matches!(judge(&bad, Some(&keys[..])), Statement::Wrong(_)));
+        assert!(matches!(
+            verdict(&bad, Some(&keys[..])),
+            Statement::Wrong(_)
+        ));
     }
 }

@@ -27,7 +27,7 @@ const PORT: u16 = 5432;
 pub struct Address {
     text: String,
     config: Config,
-    /// The file with the authorities that vouch for the server; none without TLS.
+    /// The file with the authorities by which the server is verified; none without TLS.
     authorities: Option<PathBuf>,
     passfile: Option<PathBuf>,
 }
@@ -37,7 +37,7 @@ pub struct Address {
 #[non_exhaustive]
 pub enum AddressError {
     /// The file of authorities cannot be used.
-    #[error("`{}`, which is to vouch for the server: {problem}", path.display())]
+    #[error("`{}`, by which the server is to be verified: {problem}", path.display())]
     Authorities {
         /// The file.
         path: PathBuf,
@@ -188,7 +188,7 @@ impl Address {
         Ok(config)
     }
 
-    /// The file with the authorities that vouch for the server; none without TLS.
+    /// The file with the authorities by which the server is verified; none without TLS.
     pub(super) fn authorities(&self) -> Option<&Path> {
         self.authorities.as_deref()
     }

@@ -43,7 +43,7 @@ pub(super) fn connector(address: &Address) -> Result<Option<Connector>, AddressE
     let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
     for certificate in found {
         let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        // One that cannot be read vouches for nobody.
+        // One that cannot be read verifies nobody.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {

@@ -13,33 +13,33 @@ use crate::given::{GivenValue, GivenValues};
 
 /// What an assignment takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judged {
+pub struct CheckedValues {
     /// The values to use, by key.
     pub used: BTreeMap<String, String>,
     /// What is not used, by key, with the reason.
     pub unused: BTreeMap<String, String>,
 }
 
-/// Judges the values of one assignment.
-pub fn judge<'g>(
+/// Checks the values of one assignment.
+pub fn check_values<'g>(
     declared: Option<&SiteValues>,
     given: impl Iterator<Item = (&'g str, &'g GivenValue)>,
-) -> Judged {
-    let mut judged = Judged::default();
+) -> CheckedValues {
+    let mut checked = CheckedValues::default();
     for (key, one) in given {
-        let checked = match declared {
+        let verdict = match declared {
             None => Err("the bundle opens no value of it to the site".to_owned()),
             Some(declared) => declared
                 .rule(key)
                 .and_then(|rule| rule.check(key, &one.value))
                 .map_err(|error| error.to_string()),
         };
-        match checked {
-            Ok(()) => drop(judged.used.insert(key.to_owned(), one.value.clone())),
-            Err(why) => drop(judged.unused.insert(key.to_owned(), why)),
+        match verdict {
+            Ok(()) => drop(checked.used.insert(key.to_owned(), one.value.clone())),
+            Err(why) => drop(checked.unused.insert(key.to_owned(), why)),
         }
     }
-    judged
+    checked
 }
 
 /// What a bundle would not take of what is used under another one (or under none): `(assignment, key, why)`. Values of
@@ -48,8 +48,8 @@ pub fn refused_by(index: &Index, given: &GivenValues) -> Vec<(String, String, St
     let mut refused = Vec::new();
     for assignment in &index.assignments {
         let name = assignment.name.as_str();
-        let judged = judge(assignment.site_values.as_ref(), given.of(name));
-        let unused = judged.unused.into_iter();
+        let checked = check_values(assignment.site_values.as_ref(), given.of(name));
+        let unused = checked.unused.into_iter();
         refused.extend(unused.map(|(key, why)| (name.to_owned(), key, why)));
     }
     refused
@@ -66,7 +66,7 @@ pub fn statement(index: Option<&Index>, given: &GivenValues) -> Vec<SiteValue> {
             (None, _) => Some("no bundle is active".to_owned()),
             (Some(_), None) => Some("the active bundle does not have the assignment".to_owned()),
             (Some(_), Some(found)) => {
-                judge(found.site_values.as_ref(), std::iter::once((key, one)))
+                check_values(found.site_values.as_ref(), std::iter::once((key, one)))
                     .unused
                     .remove(key)
             }

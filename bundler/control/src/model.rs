@@ -179,7 +179,7 @@ pub enum TemplateType {
 
 impl TemplateType {
     /// As it is written.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reconciler => "reconciler",
             Self::Namespace => "namespace",

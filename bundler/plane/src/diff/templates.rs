@@ -3,8 +3,11 @@
 //! What comes in: both control planes and a cluster type. What goes out: each of its templates that is
 //! another one, or whose text differs, with both places: why files differ where no value does.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
+use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{Spanned, Template, TemplateType};
 
@@ -33,66 +36,83 @@ pub(super) fn between(
     after: &ControlPlane,
     cluster_type: &str,
 ) -> Vec<TemplateChange> {
-    let kinds = [
-        TemplateType::Reconciler,
-        TemplateType::Namespace,
-        TemplateType::Config,
-    ];
     let (Some(_), Some(_)) = (
         before.cluster_types.get(cluster_type),
         after.cluster_types.get(cluster_type),
     ) else {
         return Vec::new();
     };
-    kinds
+    [RECONCILER, NAMESPACE, CONFIG, BOOTSTRAP]
         .into_iter()
         .filter_map(|kind| {
             let (old, new) = (
-                named(before, cluster_type, kind),
-                named(after, cluster_type, kind),
+                Named::of(before, cluster_type, kind),
+                Named::of(after, cluster_type, kind),
             );
-            let texts = |found: Option<(&Spanned<String>, Option<&Template>)>| {
-                let template = found.and_then(|(_, template)| template)?;
-                let texts = template.manifests.iter().map(|text| text.value.clone());
-                let ending = template
-                    .content_type
-                    .as_ref()
-                    .map(|spanned| spanned.value.clone());
-                Some((template.language, texts.collect::<Vec<_>>(), ending))
-            };
-            let name = |found: Option<(&Spanned<String>, Option<&Template>)>| {
-                found.map(|(name, _)| name.value.clone())
-            };
-            if name(old) == name(new) && texts(old) == texts(new) {
+            if old.as_ref().map(Named::content) == new.as_ref().map(Named::content) {
                 return None;
             }
             Some(TemplateChange {
-                kind: kind.as_str(),
-                before: old.map(template_at),
-                after: new.map(template_at),
+                kind,
+                before: old.map(|old| old.at()),
+                after: new.map(|new| new.at()),
             })
         })
         .collect()
 }
 
-fn named<'a>(
-    plane: &'a ControlPlane,
-    cluster_type: &str,
-    kind: TemplateType,
-) -> Option<(&'a Spanned<String>, Option<&'a Template>)> {
-    let cluster_type = plane.cluster_types.get(cluster_type)?;
-    let name = match kind {
-        TemplateType::Reconciler => Some(&cluster_type.reconciler),
-        TemplateType::Namespace => Some(&cluster_type.namespace_service),
-        TemplateType::Config => cluster_type.config_type.as_ref(),
-    }?;
-    Some((name, plane.templates.get(&name.value)))
+const RECONCILER: &str = TemplateType::Reconciler.as_str();
+const NAMESPACE: &str = TemplateType::Namespace.as_str();
+const CONFIG: &str = TemplateType::Config.as_str();
+/// The template of what brings the reconciler.
+const BOOTSTRAP: &str = "bootstrap";
+
+/// A template as a cluster type names it.
+struct Named<'a> {
+    name: &'a Spanned<String>,
+    template: Option<&'a Template>,
+    /// For which targets it is, where it is not for all.
+    targets: BTreeSet<&'a str>,
 }
 
-fn template_at((name, template): (&Spanned<String>, Option<&Template>)) -> TemplateAt {
-    let at = template.map_or(&name.location, |template| &template.location);
-    TemplateAt {
-        template: name.value.clone(),
-        at: at.file_line(),
+impl<'a> Named<'a> {
+    fn of(plane: &'a ControlPlane, cluster_type: &str, kind: &str) -> Option<Self> {
+        let cluster_type = plane.cluster_types.get(cluster_type)?;
+        let brings = templates::bootstrap(&plane.deliveries, cluster_type);
+        let name = match kind {
+            RECONCILER => Some(&cluster_type.reconciler),
+            NAMESPACE => Some(&cluster_type.namespace_service),
+            CONFIG => cluster_type.config_type.as_ref(),
+            _ => brings.map(|brings| &brings.reconciler),
+        }?;
+        let targets = brings.filter(|_| kind == BOOTSTRAP).into_iter();
+        Some(Self {
+            name,
+            template: plane.templates.get(&name.value),
+            targets: targets
+                .flat_map(|brings| &brings.targets)
+                .map(|target| target.value.as_str())
+                .collect(),
+        })
+    }
+
+    /// What makes a difference, wherever it is written.
+    fn content(&self) -> impl PartialEq + use<'a> {
+        let texts = self.template.map(|template| {
+            let texts = template.manifests.iter().map(|text| text.value.as_str());
+            let ending = template.content_type.as_ref();
+            let ending = ending.map(|spanned| spanned.value.as_str());
+            (template.language, texts.collect::<Vec<_>>(), ending)
+        });
+        (self.name.value.as_str(), texts, self.targets.clone())
+    }
+
+    fn at(&self) -> TemplateAt {
+        let (name, template) = (self.name, self.template);
+        let at = template.map_or(&name.location, |template| &template.location);
+        TemplateAt {
+            template: name.value.clone(),
+            at: at.file_line(),
+        }
     }
 }

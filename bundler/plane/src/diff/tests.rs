@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::compose::Mode;
 use crate::{render, schedule};
+use outhaul_control::diagnostic::SourceFile;
+use outhaul_control::model::{ReconcilerKind, Template};
 
 const KALYPSO: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 
@@ -275,6 +277,36 @@ fn a_template_with_another_text_is_named_where_files_differ() {
     let templates = &difference.cluster_types["drone"].templates;
     assert_eq!((templates.len(), templates[0].kind), (1, "reconciler"));
     assert!(text::text(&difference).contains("reconciler template: `flux`"));
+}
+
+#[test]
+fn what_brings_the_reconciler_from_now_on_is_named_with_its_template() {
+    let (before, mut after) = (fixture(ALL, &[]).run(), fixture(ALL, &[]).run());
+    let text = "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {name: brings}\nspec:\n  \
+                clusterTypeSelector: {labelSelector: {}}\n  \
+                bootstrap: {targets: [hello-one], reconciler: own}\n";
+    let file = Arc::new(SourceFile {
+        name: "brings.yaml".into(),
+        text: text.into(),
+    });
+    let mut findings = Diagnostics::new();
+    for object in outhaul_control::kinds::read_file(&file, &mut findings) {
+        if let outhaul_control::kinds::Object::Delivery(one) = object {
+            after.plane.deliveries.insert(one.name.clone(), one);
+        }
+    }
+    let own = Template {
+        name: "own".into(),
+        reconciler: Some(ReconcilerKind::Kubernetes),
+        ..after.plane.templates["flux"].clone()
+    };
+    after.plane.templates.insert("own".into(), own);
+    let changes = super::templates::between(&before.plane, &after.plane, "drone");
+    let [change] = &changes[..] else {
+        unreachable!("{changes:?}");
+    };
+    assert_eq!((change.kind, &change.before), ("bootstrap", &None));
+    assert_eq!(change.after.as_ref().unwrap().template, "own");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `outhaul-hub alerts`: what was announced, to whom, and whether it arrived.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_alerts::message::Message;
 use outhaul_bundle::hub_api::AlertEntry;
@@ -48,6 +48,9 @@ enum AlertsCommand {
         /// Only this one; may be repeated
         #[arg(long, value_name = "NAME")]
         to: Vec<String>,
+        /// Print what would be sent, and send nothing
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -55,7 +58,7 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
     match args.command {
         AlertsCommand::List { last } => list(common, last),
         AlertsCommand::Retry { to } => retry(common, &to),
-        AlertsCommand::Test { file, to } => test(common, &file, &to),
+        AlertsCommand::Test { file, to, dry_run } => test(common, &file, &to, dry_run),
     }
 }
 
@@ -137,7 +140,7 @@ fn retry(common: &Common, to: &str) -> Result<u8, HubError> {
     Ok(0)
 }
 
-fn test(common: &Common, file: &std::path::Path, to: &[String]) -> Result<u8, HubError> {
+fn test(common: &Common, file: &Path, to: &[String], dry_run: bool) -> Result<u8, HubError> {
     let settings = alerting::settings(file)?;
     let known: Vec<&str> = settings
         .destinations
@@ -173,6 +176,16 @@ fn test(common: &Common, file: &std::path::Path, to: &[String]) -> Result<u8, Hu
             message: "a test message, sent by hand: nothing happened".to_owned(),
         };
         let message = Message::of(hub.fleet(), &one.name, settings.hub.as_deref(), vec![entry]);
+        if dry_run {
+            if common.output == Output::Text {
+                print::data(&format!("{}: not sent: {}", one.name, message.subject()));
+                print::block(&message.text());
+            }
+            results.push(
+                json!({ "destination": one.name, "result": "not sent", "message": message.body }),
+            );
+            continue;
+        }
         let sent = destination.send(&message);
         failed += u8::from(sent.is_err());
         let text = sent.map_or_else(

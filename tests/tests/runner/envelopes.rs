@@ -278,6 +278,8 @@ fn no_command_minds_that_nobody_reads_what_it_prints() {
 /// What the lines of the table need beside the scene.
 fn prepare(fixture: &SystemFixture) {
     fs::write(fixture.path("recipients"), "").unwrap();
+    let alerts = "destinations:\n- name: on-call\n  webhook: {url: 'http://127.0.0.1:9/'}\n";
+    fs::write(fixture.path("alerts.yaml"), alerts).unwrap();
     let copied = run(fixture
         .command("cp".as_ref())
         .args(["-a", "control-plane", "copy"]))

@@ -342,6 +342,17 @@ pub(super) const TABLE: &[Case] = &[
         "it takes two machines with one key, see `conflicts.rs`",
         "edge-1 --digest 00000000 --reason both --by ann --state hub",
     ),
+    case("outhaul-hub alerts list", "--state hub", "--state nowhere"),
+    case(
+        "outhaul-hub alerts retry",
+        "on-call --state hub",
+        "on-call --state nowhere",
+    ),
+    case(
+        "outhaul-hub alerts test",
+        "alerts.yaml --dry-run --state hub",
+        "nowhere.yaml --state hub",
+    ),
     case("outhaul-hub caller list", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub caller remove",

@@ -352,7 +352,7 @@ fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
 
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the
 /// newer metadata lists: a stick written before a slip, or a stream that was signed earlier than the
-/// one that ordered this site to move to it. CheckedValues by the newer metadata.
+/// one that ordered this site to move to it. Checked by the newer metadata.
 pub(super) fn matches_trusted_target(
     trusted: &TrustedMetadata,
     floors: &Floors,

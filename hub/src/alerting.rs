@@ -285,6 +285,12 @@ pub fn start(
     settings: &AlertSettings,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), HubError> {
+    let names: Vec<&str> = settings
+        .destinations
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    tracing::info!(destinations = names.join(", "), "alerts are sent");
     let mut store = Store::open(state)?;
     let (own, ends) = (settings.clone(), Arc::clone(stop));
     spawn("alerts", move || {

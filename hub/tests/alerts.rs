@@ -234,6 +234,13 @@ fn what_is_not_taken_waits_through_a_killed_hub_and_a_redirect_is_not_followed()
     assert!(said.contains("307") && said.contains("so it is"), "{said}");
     drop(server);
     fs::write(folder.path().join("answer"), "200").unwrap();
+    let unknown = hub.run(&["alerts", "retry", "onn-call"]);
+    assert_eq!(code(&unknown), 1);
+    assert!(
+        stderr(&unknown).contains("there are alerts for on-call"),
+        "{}",
+        stderr(&unknown)
+    );
     let again = hub.json(&["alerts", "retry", "on-call"]);
     assert_eq!(again["waiting"], 1);
     let server = hub.serve(&["--alerts", &file]);

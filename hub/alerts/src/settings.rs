@@ -15,7 +15,11 @@ const MAX_DESTINATIONS: usize = 32;
 
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a map with `destinations`"
+)]
 pub struct AlertSettings {
     /// Where the hub's pages are, for people who get a mail.
     #[serde(default)]
@@ -29,7 +33,11 @@ pub struct AlertSettings {
 
 /// One destination.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a map with `name`, and `webhook` or `mail`"
+)]
 pub struct DestinationSettings {
     /// Its name, under which what it gets is kept.
     pub name: String,
@@ -52,7 +60,11 @@ pub struct DestinationSettings {
 
 /// How a webhook is called.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a map with `url`"
+)]
 pub struct WebhookSettings {
     /// `https://…`, or `http://` to this machine.
     pub url: String,
@@ -66,7 +78,11 @@ pub struct WebhookSettings {
 
 /// How mail is handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a map with `server`, `from` and `to`"
+)]
 pub struct MailSettings {
     /// `HOST:PORT` of the server.
     pub server: String,
@@ -101,6 +117,17 @@ pub enum MailTls {
     None,
 }
 
+/// What a parser says, without the texts that it quotes: an address may hold a secret.
+fn without_values(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("string \"") else {
+        return text.to_owned();
+    };
+    let after = rest
+        .rsplit_once("\", expected")
+        .map_or("", |(_, after)| after);
+    format!("{before}text, expected{after}")
+}
+
 /// Whether `text` is a mail address.
 fn is_address(text: &str) -> bool {
     text.parse::<lettre::Address>().is_ok()
@@ -130,8 +157,8 @@ impl AlertSettings {
             path: path.to_owned(),
             problem,
         };
-        let settings: Self =
-            serde_yaml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let settings: Self = serde_yaml::from_str(text)
+            .map_err(|error| wrong(without_values(&error.to_string())))?;
         settings
             .problem()
             .map_or(Ok(settings.clone()), |problem| Err(wrong(problem)))
@@ -313,6 +340,11 @@ mod tests {
                 "{error}"
             );
         }
+        let error = parsed("destinations:\n- name: a\n  webhook: https://x/token\n").unwrap_err();
+        assert_eq!(
+            error,
+            "`alerts.yaml`: destinations[0].webhook: invalid type: text, expected a map with `url` at line 3 column 12"
+        );
         let error = parsed("destinations:\n- name: a\n  web: {}\n").unwrap_err();
         assert!(error.contains("line 3 column 3"), "{error}");
     }

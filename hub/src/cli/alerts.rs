@@ -123,6 +123,17 @@ fn list(common: &Common, last: u32) -> Result<u8, HubError> {
 fn retry(common: &Common, to: &str) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
+    let known = hub.store.read(|session| session.alert_destinations())?;
+    if !known.iter().any(|name| name == to) {
+        return Err(HubError::Refused {
+            problem: format!("no alert was ever for a destination `{to}`"),
+            help: match known.is_empty() {
+                true => "there are no alerts yet: `outhaul-hub serve --alerts FILE` makes them"
+                    .to_owned(),
+                false => format!("there are alerts for {}", known.join(", ")),
+            },
+        });
+    }
     let count = hub
         .store
         .write(|session| session.retry_alerts(to, now_ms))?;

@@ -260,6 +260,17 @@ impl Session<'_> {
         Ok(all)
     }
 
+    /// The names of all destinations that an alert was for.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn alert_destinations(&self) -> Result<Vec<String>, StoreError> {
+        let text = "SELECT DISTINCT destination FROM alert_deliveries ORDER BY destination";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// How many deliveries are in each state.
     ///
     /// # Errors

@@ -10,9 +10,11 @@ use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
 use outhaul_control::model::{
     Bootstrap, ClusterType, DeliveryPolicy, ReconcilerKind, Spanned, Template, TemplateType,
+    Transport,
 };
 use outhaul_kit::suggest::did_you_mean;
 
+use crate::delivery;
 use crate::schedule::Schedule;
 
 /// What brings `cluster_type` its reconciler, of the first policy by name that names it.
@@ -83,6 +85,7 @@ pub fn problems(plane: &ControlPlane, schedule: &Schedule) -> Diagnostics {
                     .help("name a template for `kubernetes`: `outhaul new template kubernetes` copies one"),
             );
         }
+        findings.append(without_agent(plane, policy, bootstrap));
         for target in &bootstrap.targets {
             if !plane.targets.contains_key(&target.value) {
                 let message = format!("there is no deployment target `{}`", target.value);
@@ -112,6 +115,35 @@ pub fn problems(plane: &ControlPlane, schedule: &Schedule) -> Diagnostics {
                 }
             }
         }
+    }
+    findings
+}
+
+/// Clusters that get their platform by git have no agent that would apply it.
+fn without_agent(
+    plane: &ControlPlane,
+    policy: &DeliveryPolicy,
+    bootstrap: &Bootstrap,
+) -> Diagnostics {
+    let mut findings = Diagnostics::new();
+    let types = plane.cluster_types.values();
+    for cluster_type in types.filter(|one| policy.cluster_types.matches(&one.labels)) {
+        let delivery = delivery::of(plane, cluster_type).unwrap_or_default();
+        let found: fn(&'static str, String) -> Diagnostic =
+            match delivery.transport.map(|transport| transport.value) {
+                Some(Transport::Git) => Diagnostic::error,
+                Some(Transport::Both) => Diagnostic::warning,
+                Some(Transport::Bundle) | None => continue,
+            };
+        let message = format!(
+            "clusters of type `{}` that follow the git branch by themselves cannot apply what `bootstrap` names: it is for the agent",
+            cluster_type.name
+        );
+        findings.push(
+            found("bootstrap-git", message)
+                .at(&bootstrap.reconciler.location)
+                .help("write `delivery: bundle`, or leave `bootstrap` out where a reconciler is there already"),
+        );
     }
     findings
 }

@@ -246,6 +246,9 @@ pub fn differences(
         if now.site_values != assignment.site_values {
             tell(format!("{name}/site-values"), "changed");
         }
+        if now.bootstrap.as_deref() != assignment.bootstrap.as_ref().map(Name::as_str) {
+            tell(format!("{name}/bootstrap"), "changed");
+        }
         let files = now
             .files
             .iter()

@@ -309,6 +309,7 @@ fn flux_itself_arrives_with_the_bundle_on_an_empty_cluster() {
         let path = folder.join("delivery/cluster.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let wrong = "  bootstrap: {targets: [flux-sistem], reconciler: flux-git}\n";
+        let text = text.replace("delivery: bundle", "delivery: git");
         fs::write(path, text + wrong).unwrap();
     });
     fixture.on_branch("control-plane", "main", |folder| {
@@ -321,6 +322,7 @@ fn flux_itself_arrives_with_the_bundle_on_an_empty_cluster() {
         "error[unknown-target]: there is no deployment target `flux-sistem`",
         "did you mean `flux-system`?",
         "error[bootstrap-template]: template `flux-git` is for `flux`",
+        "error[bootstrap-git]: clusters of type `store` that follow the git branch by themselves",
     ] {
         assert!(refused.contains(words), "{refused}");
     }
@@ -328,6 +330,7 @@ fn flux_itself_arrives_with_the_bundle_on_an_empty_cluster() {
         let path = folder.join("delivery/cluster.yaml");
         let text = fs::read_to_string(&path).unwrap();
         let text = text.replace("flux-sistem", "flux-system");
+        let text = text.replace("delivery: git", "delivery: bundle");
         fs::write(
             path,
             text.replace("reconciler: flux-git", "reconciler: kubernetes"),

@@ -69,7 +69,7 @@ impl Empty {
         let controller = format!(
             "apiVersion: v1\nkind: Namespace\nmetadata: {{name: flux-system}}\n---\n\
              apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: kustomize-controller, namespace: flux-system}}\n\
-             spec:\n  selector: {{matchLabels: {{app: kustomize-controller}}}}\n  template:\n    \
+             spec:\n  replicas: 1\n  selector: {{matchLabels: {{app: kustomize-controller}}}}\n  template:\n    \
              metadata: {{labels: {{app: kustomize-controller}}}}\n    spec:\n      containers:\n        \
              - {{name: manager, image: 'ghcr.io/fluxcd/kustomize-controller:{version}'}}\n"
         );
@@ -240,4 +240,42 @@ fn a_flux_that_never_starts_fails_the_bundle_and_leaves_the_cluster_without_it()
     );
     assert!(said.contains("not ready after 1 s"), "{said}");
     assert!(empty.there(SOURCE).is_none());
+}
+
+#[test]
+fn a_cut_while_flux_starts_goes_on_when_it_runs() {
+    let Some(mut empty) = Empty::new() else {
+        return;
+    };
+    let bundle = empty.publish([Empty::hello(), empty.flux("v1", 60)]);
+    let mut command = empty.site.command(&["import", bundle.to_str().unwrap()]);
+    let agent = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut agent = agent.spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    while empty.there(DEPLOYMENT).is_none() {
+        assert!(Instant::now() < until, "no Deployment");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(empty.there(SOURCE).is_none(), "Flux is not there yet");
+    empty.runs();
+    let done = empty.site.run(&["apply"]);
+    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    assert_eq!(empty.site.active(), Some(1));
+    assert!(empty.there(MADE).is_some());
+    // Somebody scales what came first: it is seen, as of any other assignment.
+    let none = json!({"spec": {"replicas": 0}});
+    empty.server.patch(DEPLOYMENT, "somebody", &none).unwrap();
+    empty.site.run(&["run", "--once"]);
+    let status = empty.site.status();
+    let of = |name: &str| {
+        let all = status["assignments"].as_array().unwrap();
+        let found = all.iter().find(|one| one["name"] == name).unwrap();
+        found["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (of("flux-system"), of("a-hello")),
+        ("drifted".into(), "compliant".into())
+    );
 }

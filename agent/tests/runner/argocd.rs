@@ -185,7 +185,7 @@ fn a_mirror_that_does_not_run_is_no_bundles_fault() {
     };
     let (site, url) = (&offline.site, offline.mirror.url.clone());
     site.configure(&format!(
-        "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 5\n[argocd]\nmirror = \"{url}\"\n",
+        "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 20\n[argocd]\nmirror = \"{url}\"\n",
         offline.server.kubeconfig(ADMIN).display(),
     ));
     let bundle = offline.centre.publish(&offline.version("one", CASCADE).0);

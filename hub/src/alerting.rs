@@ -17,14 +17,12 @@ use outhaul_bundle::hub_api::{AlertEntry, Decision};
 use outhaul_kit::durable;
 
 use crate::error::HubError;
-use crate::store::{SitePage, Store, StoreError, StoredAlert};
+use crate::store::{Store, StoreError, StoredAlert};
 use crate::time::{self, DAY_MS};
 use crate::view::{Environments, Reading, SiteRow};
 
 /// Most bytes of the file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
-/// Sites read at once.
-const SITES_AT_ONCE: u64 = 1_000;
 /// Refusals and requests looked at.
 const LISTED: u32 = 500;
 /// Most alerts of one message.
@@ -58,21 +56,10 @@ pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
 /// [`StoreError`] when the store fails.
 pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, StoreError> {
     let mut all = Vec::new();
-    let mut after = String::new();
-    loop {
-        let page = SitePage {
-            after: &after,
-            limit: SITES_AT_ONCE,
-            ..SitePage::ALL
-        };
-        let reading = store.read(|session| Reading::of(session, page, now_ms))?;
-        let Some(last) = reading.sites.last() else {
-            break;
-        };
-        after.clone_from(&last.site);
+    Reading::in_parts(store, now_ms, |reading| {
         let rows = reading.site_rows(now_ms).into_iter();
         all.extend(rows.filter(|row| row.verdict != "revoked").map(of_site));
-    }
+    })?;
     store.read(|session| {
         for board in Environments::take(session, now_ms)?.boards {
             let steps = board.steps.into_iter().map(|step| step.decision);

@@ -14,12 +14,10 @@ use axum::response::{IntoResponse, Response};
 use super::counters::Counters;
 use super::problem::{Answers, Guarded, Problem};
 use super::shared::Shared;
-use crate::store::{SitePage, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::time;
 use crate::view::Reading;
 
-/// Sites read at once.
-const SITES_AT_ONCE: u64 = 1_000;
 /// Decisions in which the newest of each environment is looked for.
 const DECISIONS: u32 = 1_000;
 
@@ -39,17 +37,7 @@ struct Counted {
 
 fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
     let mut found = Counted::default();
-    let mut after = String::new();
-    loop {
-        let page = SitePage {
-            after: &after,
-            limit: SITES_AT_ONCE,
-            ..SitePage::ALL
-        };
-        let reading = store.read(|session| Reading::of(session, page, now_ms))?;
-        let Some(last) = reading.sites.last() else {
-            break;
-        };
+    Reading::in_parts(store, now_ms, |reading| {
         for row in reading.site_rows(now_ms) {
             *found
                 .sites
@@ -67,8 +55,7 @@ fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
                 *known = (*known).max(newest.received_ms);
             }
         }
-        after.clone_from(&last.site);
-    }
+    })?;
     let (decisions, waiting, alerts) = store.read(|session| {
         let decisions = session.decisions(DECISIONS)?;
         Ok::<_, StoreError>((

@@ -36,9 +36,11 @@ use outhaul_gate::Decision;
 use outhaul_gate::time;
 use outhaul_store::{
     Act, DesiredAssignment, DesiredBundle, IngestRefusal, PendingRequest, Restored, Session,
-    SiteOrder, SitePage, SiteRefusal, SiteState, StoreError, TakenSlip,
+    SiteOrder, SitePage, SiteRefusal, SiteState, Store, StoreError, TakenSlip,
 };
 
+/// Sites read at once where all are.
+const SITES_AT_ONCE: u64 = 1_000;
 /// Refusals shown.
 const REFUSALS_SHOWN: u32 = 20;
 /// Requests shown; the rest is counted.
@@ -146,6 +148,31 @@ impl Reading {
         let mut reading = Self::of(session, SitePage::ALL, now_ms)?;
         reading.gates = reading.decide(session, now_ms)?;
         Ok(reading)
+    }
+
+    /// Reads every site, a thousand at a time, so that the store is held by no part for long; `look` gets each part.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn in_parts(
+        store: &mut Store,
+        now_ms: i64,
+        mut look: impl FnMut(&Self),
+    ) -> Result<(), StoreError> {
+        let mut after = String::new();
+        loop {
+            let page = SitePage {
+                after: &after,
+                limit: SITES_AT_ONCE,
+                ..SitePage::ALL
+            };
+            let reading = store.read(|session| Self::of(session, page, now_ms))?;
+            let Some(last) = reading.sites.last() else {
+                return Ok(());
+            };
+            look(&reading);
+            after.clone_from(&last.site);
+        }
     }
 
     /// Reads what concerns some of the sites: not enough for a gate.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outhaul_alerts::change::{Change, Condition, Kind, changes};
+use outhaul_alerts::change::{Change, Condition, Kind, UNREADABLE, changes};
 use outhaul_alerts::message::Message;
 use outhaul_alerts::settings::{AlertSettings, DestinationSettings, SettingsError};
 use outhaul_alerts::{Destination, mail, webhook};
@@ -19,7 +19,7 @@ use outhaul_kit::durable;
 use crate::error::HubError;
 use crate::store::{Store, StoreError, StoredAlert};
 use crate::time::{self, DAY_MS};
-use crate::view::{Environments, Reading, SiteRow};
+use crate::view::{GatesOf, Reading, SiteRow, gates_of_each};
 
 /// Most bytes of the file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -61,22 +61,8 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
         all.extend(rows.filter(|row| row.verdict != "revoked").map(of_site));
     })?;
     store.read(|session| {
-        for board in Environments::take(session, now_ms)?.boards {
-            let steps = board.steps.into_iter().map(|step| step.decision);
-            all.extend(steps.map(|decision| Condition {
-                kind: Kind::Gate,
-                key: format!(
-                    "{}/{}@{}",
-                    decision.environment,
-                    decision.to.as_deref().unwrap_or_default(),
-                    decision.commit
-                ),
-                subject: decision.environment.clone(),
-                environment: Some(decision.environment.clone()),
-                status: decision.verdict.as_str().to_owned(),
-                message: of_gate(&decision),
-            }));
-        }
+        let gates = gates_of_each(session, now_ms)?;
+        all.extend(gates.into_iter().flat_map(of_gates));
         for refusal in session.refusals(LISTED)? {
             let site = refusal.site.as_deref().unwrap_or_default();
             let lane = if refusal.source == crate::store::NETWORK {
@@ -121,6 +107,35 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
         Ok::<_, StoreError>(())
     })?;
     Ok(all)
+}
+
+/// The gates of one environment; where they cannot be told, that is what somebody is to get to know.
+fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
+    let condition = |key: String, status: &str, message: String| Condition {
+        kind: Kind::Gate,
+        key,
+        subject: environment.clone(),
+        environment: Some(environment.clone()),
+        status: status.to_owned(),
+        message,
+    };
+    match gates {
+        Ok(decisions) => decisions
+            .iter()
+            .map(|decision| {
+                let to = decision.to.as_deref().unwrap_or_default();
+                let key = format!("{}/{to}@{}", decision.environment, decision.commit);
+                condition(key, decision.verdict.as_str(), of_gate(decision))
+            })
+            .collect(),
+        Err(problem) => {
+            let message = format!(
+                "its gates decide nothing: {problem}; update this hub where a newer one wrote that, or restore a \
+                 backup; sites and other environments are looked at"
+            );
+            vec![condition(environment.clone(), UNREADABLE, message)]
+        }
+    }
 }
 
 fn of_gate(decision: &Decision) -> String {
@@ -343,6 +358,62 @@ fn repeat(stop: &AtomicBool, every: Duration, mut work: impl FnMut()) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake::{self, FLEET, OLD, Site};
+    use crate::store::{FILE_NAME, Signed};
+
+    const NOW: i64 = 1_795_000_000_000;
+
+    /// A hub's store in a folder, with one site and one bundle in `dev` and in `stage`.
+    fn store_in(folder: &Path) -> Store {
+        let mut store = Store::create(folder).unwrap();
+        for environment in ["dev", "stage"] {
+            let site = Site::new(&format!("site-{environment}"), environment, "drone");
+            let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
+            let index = fake::index(&fake::stream(environment, "drone"), 1, OLD);
+            let signed = Signed {
+                issued_ms: NOW - DAY_MS,
+                signed_as: 1,
+                expires_ms: NOW + DAY_MS,
+            };
+            store
+                .write(|session| crate::enrol::approve(session, &checked, false, NOW - DAY_MS))
+                .unwrap();
+            store
+                .write(|session| session.add_bundle(&index, fake::content(&index), signed, NOW))
+                .unwrap();
+        }
+        store
+    }
+
+    #[test]
+    fn rules_that_cannot_be_read_are_announced_and_silence_no_other_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store_in(folder.path());
+        let gates = |store: &mut Store| -> Vec<(String, String)> {
+            let all = conditions(store, NOW).unwrap();
+            let gates = all.into_iter().filter(|one| one.kind == Kind::Gate);
+            gates.map(|one| (one.key, one.status)).collect()
+        };
+        let pair = |key: String, status: &str| (key, status.to_owned());
+        let stage = pair(format!("stage/@{OLD}"), "closed");
+        assert_eq!(
+            gates(&mut store),
+            [pair(format!("dev/@{OLD}"), "closed"), stage.clone()]
+        );
+        let db = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
+        let rules = "INSERT INTO gate_rules (id, environment, target, rules, asked_by, at_ms)
+                     VALUES (1, 'dev', 'stage', '{\"from\": \"a newer hub\"}', 'pipeline', 1)";
+        db.execute(rules, []).unwrap();
+        assert_eq!(
+            gates(&mut store),
+            [pair("dev".to_owned(), "unreadable"), stage]
+        );
+        let all = conditions(&mut store, NOW).unwrap();
+        assert_eq!(all.iter().filter(|one| one.kind == Kind::Site).count(), 2);
+        let told = changes(&None, &all).0;
+        assert_eq!(told.len(), 1, "{told:?}");
+        insta::assert_snapshot!(told[0].now.message, @"its gates decide nothing: the store holds a value that cannot be read: rules of the step from dev to stage; update this hub where a newer one wrote that, or restore a backup; sites and other environments are looked at");
+    }
 
     #[test]
     fn it_waits_longer_each_time_and_at_most_an_hour() {

@@ -84,6 +84,9 @@ pub const BAD: [&str; 7] = [
     "stale",
 ];
 
+/// The status of an environment whose gates cannot be told.
+pub const UNREADABLE: &str = "unreadable";
+
 /// One thing as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
@@ -122,8 +125,8 @@ pub struct Change {
 /// What was known at the last look, by name; `None` before the first.
 pub type Known = Option<BTreeMap<String, String>>;
 
-/// What changed since `before`, and what is to be known at the next look. At the first look only sites that need somebody are a
-/// change: what people did before alerts were set up is no news.
+/// What changed since `before`, and what is to be known at the next look. At the first look only what needs somebody is a change,
+/// sites and gates that cannot be told: what people did before alerts were set up is no news.
 pub fn changes(before: &Known, now: &[Condition]) -> (Vec<Change>, BTreeMap<String, String>) {
     let mut found = Vec::new();
     let mut known = BTreeMap::new();
@@ -176,6 +179,8 @@ fn severity(
     match condition.kind {
         Kind::Site if status != "ok" => Some(Severity::Bad),
         Kind::Site => was.map(|_| Severity::Good),
+        // Until that is mended no gate of the environment is announced: also at the first look.
+        Kind::Gate if status == UNREADABLE => Some(Severity::Bad),
         _ if is_first_look => None,
         Kind::Gate if status == "open" => Some(Severity::Good),
         // A gate for a new commit is closed until sites confirm it: that is no news.
@@ -251,6 +256,15 @@ mod tests {
             announced(&None, &[open]).is_empty(),
             "at the first look it is no news"
         );
+    }
+
+    #[test]
+    fn gates_that_cannot_be_told_are_announced_once_also_at_the_first_look() {
+        let unreadable = [one(Kind::Gate, "dev", UNREADABLE)];
+        let expected = [(String::new(), UNREADABLE.to_owned(), "bad")];
+        assert_eq!(announced(&None, &unreadable), expected);
+        assert_eq!(announced(&Some(BTreeMap::new()), &unreadable), expected);
+        assert!(announced(&Some(after(&unreadable)), &unreadable).is_empty());
     }
 
     #[test]

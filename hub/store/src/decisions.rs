@@ -272,10 +272,12 @@ impl Session<'_> {
         let mut rows = query.query(params![environment])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
+            let to: String = row.get(0)?;
+            let what = format!("rules of the step from {environment} to {to}");
             found.push(StepRules {
                 environment: environment.to_owned(),
-                to: row.get(0)?,
-                rules: parse(&row.get::<_, String>(1)?, "rules")?,
+                rules: parse(&row.get::<_, String>(1)?, &what)?,
+                to,
                 asked_by: row.get(2)?,
                 at_ms: row.get(3)?,
             });

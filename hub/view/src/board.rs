@@ -188,6 +188,31 @@ fn in_order(names: &[String], leads: &BTreeMap<String, Vec<String>>) -> Vec<Stri
     order
 }
 
+/// The gates of one environment's newest base commit; or why they cannot be told, as one sentence.
+pub type GatesOf = (String, Result<Vec<Decision>, String>);
+
+/// What the gates of each environment decide about its newest base commit. What cannot be read of one environment says nothing
+/// of the others.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn gates_of_each(session: &Session<'_>, now_ms: i64) -> Result<Vec<GatesOf>, StoreError> {
+    let mut commits = newest_commits(&session.bundles()?);
+    let mut all = Vec::new();
+    for name in session.environments()? {
+        let decided = match commits.remove(&name) {
+            None => Ok(Vec::new()),
+            Some(commit) => gates(session, &name, &commit, now_ms),
+        };
+        all.push(match decided {
+            Ok(decisions) => (name, Ok(decisions)),
+            Err(error @ StoreError::Corrupt { .. }) => (name, Err(error.to_string())),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(all)
+}
+
 /// The gate's decisions about a commit, one for each step on record, or one without a step.
 pub(super) fn gates(
     session: &Session<'_>,

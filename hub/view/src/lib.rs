@@ -24,7 +24,7 @@ use serde::Serialize;
 
 pub use act::ActView;
 use board::newest_commits;
-pub use board::{Board, Environments, Reach, Step};
+pub use board::{Board, Environments, GatesOf, Reach, Step, gates_of_each};
 pub use carrying::{CarriedBundle, CarrierList, LeftOut, Stop};
 pub use list::{SITES_SHOWN, STATES, SiteList, Wanted};
 pub use orders::{OrderRow, SlipRow};

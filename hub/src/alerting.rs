@@ -129,10 +129,7 @@ fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
             })
             .collect(),
         Err(problem) => {
-            let message = format!(
-                "its gates decide nothing: {problem}; update this hub where a newer one wrote that, or restore a \
-                 backup; sites and other environments are looked at"
-            );
+            let message = format!("{problem}; sites and other environments are looked at");
             vec![condition(environment.clone(), UNREADABLE, message)]
         }
     }
@@ -360,6 +357,7 @@ mod tests {
     use super::*;
     use crate::fake::{self, FLEET, OLD, Site};
     use crate::store::{FILE_NAME, Signed};
+    use crate::view::{Board, Environments};
 
     const NOW: i64 = 1_795_000_000_000;
 
@@ -412,6 +410,19 @@ mod tests {
         assert_eq!(all.iter().filter(|one| one.kind == Kind::Site).count(), 2);
         let told = changes(&None, &all).0;
         assert_eq!(told.len(), 1, "{told:?}");
+        let all = store.read(|session| Environments::take(session, NOW));
+        let page = crate::pages::environments(&all.unwrap(), &crate::pages::Shown::default());
+        let page = page.unwrap();
+        let pill = r#"<p><span class="pill bad">unreadable</span></p>"#;
+        assert_eq!(page.matches(pill).count(), 1, "{page}");
+        assert_eq!(page.matches(">closed</span>").count(), 1, "{page}");
+        let dev = store.read(|session| Board::of(session, "dev", NOW));
+        let board = dev.unwrap().unwrap();
+        let page = crate::pages::board(&board, &crate::pages::Shown::default()).unwrap();
+        assert!(
+            page.contains(pill) && page.contains("from dev to stage"),
+            "{page}"
+        );
         insta::assert_snapshot!(told[0].now.message, @"its gates decide nothing: the store holds a value that cannot be read: rules of the step from dev to stage; update this hub where a newer one wrote that, or restore a backup; sites and other environments are looked at");
     }
 

@@ -112,6 +112,7 @@ pub fn board(board: &Board, visitor: &Shown) -> Result<String, minijinja::Error>
                 acts => Serde(&board.acts),
                 restored_ms => board.restored_ms,
                 steps => Serde(&steps),
+                problem => Serde(&board.problem),
             },
         },
         visitor,

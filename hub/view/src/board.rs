@@ -25,6 +25,8 @@ pub struct Board {
     pub commit: Option<String>,
     /// What the gate decides now, for each step on record.
     pub steps: Vec<Step>,
+    /// Why no gate can be told, where the rules on record cannot be read.
+    pub problem: Option<String>,
     /// Approvals of this environment, waivers and deferrals of its sites.
     pub acts: Vec<Act>,
     /// When the hub was restored last, milliseconds since 1970: what people decided before does not count.
@@ -92,8 +94,14 @@ impl Board {
         now_ms: i64,
     ) -> Result<Self, StoreError> {
         let mut steps = Vec::new();
+        let mut problem = None;
         if let Some(commit) = &commit {
-            for decision in gates(session, environment, commit, now_ms)? {
+            let decided = told(gates(session, environment, commit, now_ms))?;
+            let decisions = decided.unwrap_or_else(|why| {
+                problem = Some(why);
+                Vec::new()
+            });
+            for decision in decisions {
                 let reach = match &decision.to {
                     Some(to) => Some(Reach::of(session, to)?),
                     None => None,
@@ -119,6 +127,7 @@ impl Board {
             environment: environment.to_owned(),
             commit,
             steps,
+            problem,
             acts: kept,
             restored_ms: session.last_restore()?.map(|restored| restored.at_ms),
             read_at: time::rfc3339(now_ms),
@@ -154,7 +163,9 @@ impl Environments {
         let mut boards = Vec::new();
         let mut leads = BTreeMap::new();
         for name in &names {
-            let to = session.step_rules(name)?.into_iter().map(|step| step.to);
+            // Rules that cannot be read lead nowhere; the environment itself says so.
+            let steps = told(session.step_rules(name))?.unwrap_or_default();
+            let to = steps.into_iter().map(|step| step.to);
             leads.insert(name.clone(), to.collect::<Vec<_>>());
         }
         for name in in_order(&names, &leads) {
@@ -191,6 +202,17 @@ fn in_order(names: &[String], leads: &BTreeMap<String, Vec<String>>) -> Vec<Stri
 /// The gates of one environment's newest base commit; or why they cannot be told, as one sentence.
 pub type GatesOf = (String, Result<Vec<Decision>, String>);
 
+/// A value of one environment; or why it cannot be read, which says nothing of the others. That the store fails is an error.
+fn told<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+    match read {
+        Ok(value) => Ok(Ok(value)),
+        Err(error @ StoreError::Corrupt { .. }) => Ok(Err(format!(
+            "its gates decide nothing: {error}; update this hub where a newer one wrote that, or restore a backup"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
 /// What the gates of each environment decide about its newest base commit. What cannot be read of one environment says nothing
 /// of the others.
 ///
@@ -204,11 +226,7 @@ pub fn gates_of_each(session: &Session<'_>, now_ms: i64) -> Result<Vec<GatesOf>,
             None => Ok(Vec::new()),
             Some(commit) => gates(session, &name, &commit, now_ms),
         };
-        all.push(match decided {
-            Ok(decisions) => (name, Ok(decisions)),
-            Err(error @ StoreError::Corrupt { .. }) => (name, Err(error.to_string())),
-            Err(error) => return Err(error),
-        });
+        all.push((name, told(decided)?));
     }
     Ok(all)
 }

@@ -4,27 +4,27 @@
 //! that wait for it, and messages to these. Looking and sending are apart: what is not sent yet is in the store, and
 //! goes out later, also after a restart. A message may come twice, never not at all without being listed.
 
+mod conditions;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outhaul_alerts::change::{Change, Condition, Kind, UNREADABLE, changes};
+use outhaul_alerts::change::{Change, READABLE, UNREADABLE, changes};
 use outhaul_alerts::message::Message;
 use outhaul_alerts::settings::{AlertSettings, DestinationSettings, SettingsError};
 use outhaul_alerts::{Destination, mail, webhook};
-use outhaul_bundle::hub_api::{AlertEntry, Decision};
+use outhaul_bundle::hub_api::AlertEntry;
 use outhaul_kit::durable;
 
+use self::conditions::{conditions, of_hub};
 use crate::error::HubError;
-use crate::store::{Store, StoreError, StoredAlert};
+use crate::store::{CORRUPT_HELP, Store, StoreError, StoredAlert};
 use crate::time::{self, DAY_MS};
-use crate::view::{GatesOf, Reading, SiteRow, gates_of_each};
 
 /// Most bytes of the file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
-/// Refusals and requests looked at.
-const LISTED: u32 = 500;
 /// Most alerts of one message.
 const AT_ONCE: u32 = 5_000;
 /// How long one process may take to send.
@@ -50,136 +50,33 @@ pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
     AlertSettings::parse(path, &text).map_err(|error| usage(&error))
 }
 
-/// Everything that alerts are about, as it is now.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, StoreError> {
-    let mut all = Vec::new();
-    Reading::in_parts(store, now_ms, |reading| {
-        let rows = reading.site_rows(now_ms).into_iter();
-        all.extend(rows.filter(|row| row.verdict != "revoked").map(of_site));
-    })?;
-    store.read(|session| {
-        let gates = gates_of_each(session, now_ms)?;
-        all.extend(gates.into_iter().flat_map(of_gates));
-        for refusal in session.refusals(LISTED)? {
-            let site = refusal.site.as_deref().unwrap_or_default();
-            let lane = if refusal.source == crate::store::NETWORK {
-                "network"
-            } else {
-                "file"
-            };
-            all.push(Condition {
-                kind: Kind::Refusal,
-                key: format!("{lane}/{}/{site}", refusal.rule),
-                subject: refusal.rule.clone(),
-                environment: None,
-                // At most once a day: whoever sends it all the time is one line.
-                status: refusal.at_ms.div_euclid(DAY_MS).to_string(),
-                message: format!("{}: {} times: {}", site, refusal.times, refusal.message),
-            });
-        }
-        for request in session.pending_requests(LISTED)? {
-            all.push(Condition {
-                kind: Kind::Request,
-                key: request.key_id.clone(),
-                subject: request.site.clone(),
-                environment: None,
-                status: "waiting".to_owned(),
-                message: format!(
-                    "key {} asks to be approved; `outhaul-hub site` and the fleet page show it",
-                    request.key_id
-                ),
-            });
-        }
-        for act in session.acts_in_force(now_ms)? {
-            let about = act.site.clone().or_else(|| act.environment.clone());
-            all.push(Condition {
-                kind: Kind::Act,
-                key: act.id.to_string(),
-                subject: about.unwrap_or_default(),
-                environment: act.environment.clone(),
-                status: act.kind.as_str().to_owned(),
-                message: format!("by {}: {}", act.by, act.reason),
-            });
-        }
-        Ok::<_, StoreError>(())
-    })?;
-    Ok(all)
-}
-
-/// The gates of one environment; where they cannot be told, that is what somebody is to get to know.
-fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
-    let condition = |key: String, status: &str, message: String| Condition {
-        kind: Kind::Gate,
-        key,
-        subject: environment.clone(),
-        environment: Some(environment.clone()),
-        status: status.to_owned(),
-        message,
-    };
-    match gates {
-        Ok(decisions) => decisions
-            .iter()
-            .map(|decision| {
-                let to = decision.to.as_deref().unwrap_or_default();
-                let key = format!("{}/{to}@{}", decision.environment, decision.commit);
-                condition(key, decision.verdict.as_str(), of_gate(decision))
-            })
-            .collect(),
-        Err(problem) => {
-            let message = format!("{problem}; sites and other environments are looked at");
-            vec![condition(environment.clone(), UNREADABLE, message)]
-        }
-    }
-}
-
-fn of_gate(decision: &Decision) -> String {
-    let commit: String = decision.commit.chars().take(12).collect();
-    let to = decision
-        .to
-        .as_deref()
-        .map_or_else(String::new, |to| format!(" to {to}"));
-    let counted = format!(
-        "commit {commit}{to}: {} of {} sites confirm",
-        decision.confirmed, decision.counted
-    );
-    match decision.reasons.first() {
-        None => counted,
-        Some(first) => format!("{counted}; {first}"),
-    }
-}
-
-fn of_site(row: SiteRow) -> Condition {
-    let reported = row.attempt.clone().unwrap_or_else(|| row.message.clone());
-    let message = match row.verdict {
-        "conflict" => row.conflict.clone().unwrap_or_default(),
-        "stale" => format!("last contact {}", row.last_seen_ago),
-        "ok" => "all is as desired".to_owned(),
-        _ => reported,
-    };
-    Condition {
-        kind: Kind::Site,
-        key: row.site.clone(),
-        subject: row.site,
-        environment: Some(row.environment),
-        status: row.verdict.to_owned(),
-        message,
-    }
-}
-
 /// Looks once; returns how many alerts were added. Somebody else who looked at something newer is right.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
 pub fn look(store: &mut Store, settings: &AlertSettings, now_ms: i64) -> Result<usize, StoreError> {
-    let now = conditions(store, now_ms)?;
+    let (now, is_whole) = match conditions(store, now_ms) {
+        Ok(mut all) => {
+            all.push(of_hub(READABLE, "it looks again at everything"));
+            (all, true)
+        }
+        // Nothing would be announced for as long as that is so.
+        Err(error @ StoreError::Corrupt { .. }) => {
+            tracing::error!(%error, "cannot look for alerts; it is tried again");
+            let message = format!("nothing else is announced: {error}; {CORRUPT_HELP}");
+            (vec![of_hub(UNREADABLE, &message)], false)
+        }
+        Err(error) => return Err(error),
+    };
     store.write(|session| {
         if session.alerts_looked_since(now_ms)? {
             return Ok(0);
         }
-        let before = session.alerts_known()?;
+        let mut before = session.alerts_known()?;
+        if let Some(before) = before.as_mut().filter(|_| !is_whole) {
+            // What was not looked at stays as it is known.
+            before.retain(|name, _| now.iter().any(|one| one.name() == *name));
+        }
         let (found, known) = changes(&before, &now);
         for change in &found {
             let wants = |one: &&DestinationSettings| one.wants(&change.now);
@@ -354,9 +251,11 @@ fn repeat(stop: &AtomicBool, every: Duration, mut work: impl FnMut()) {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_alerts::change::Kind;
+
     use super::*;
     use crate::fake::{self, FLEET, OLD, Site};
-    use crate::store::{FILE_NAME, Signed};
+    use crate::store::{Act, ActKind, FILE_NAME, Signed};
     use crate::view::{Board, Environments};
 
     const NOW: i64 = 1_795_000_000_000;
@@ -394,17 +293,21 @@ mod tests {
         };
         let pair = |key: String, status: &str| (key, status.to_owned());
         let stage = pair(format!("stage/@{OLD}"), "closed");
-        assert_eq!(
-            gates(&mut store),
-            [pair(format!("dev/@{OLD}"), "closed"), stage.clone()]
-        );
+        let stage_itself = pair("stage".to_owned(), "readable");
+        let well = [
+            pair("dev".to_owned(), "readable"),
+            pair(format!("dev/@{OLD}"), "closed"),
+            stage_itself.clone(),
+            stage.clone(),
+        ];
+        assert_eq!(gates(&mut store), well);
         let db = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
         let rules = "INSERT INTO gate_rules (id, environment, target, rules, asked_by, at_ms)
                      VALUES (1, 'dev', 'stage', '{\"from\": \"a newer hub\"}', 'pipeline', 1)";
         db.execute(rules, []).unwrap();
         assert_eq!(
             gates(&mut store),
-            [pair("dev".to_owned(), "unreadable"), stage]
+            [pair("dev".to_owned(), "unreadable"), stage_itself, stage]
         );
         let all = conditions(&mut store, NOW).unwrap();
         assert_eq!(all.iter().filter(|one| one.kind == Kind::Site).count(), 2);
@@ -424,6 +327,40 @@ mod tests {
             "{page}"
         );
         insta::assert_snapshot!(told[0].now.message, @"its gates decide nothing: the store holds a value that cannot be read: rules of the step from dev to stage; update this hub where a newer one wrote that, or restore a backup; sites and other environments are looked at");
+    }
+
+    #[test]
+    fn a_hub_that_cannot_look_says_so_once_to_everybody_and_forgets_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store_in(folder.path());
+        let file = "destinations:\n- name: on-call\n  kinds: [site]\n  environments: [prod]\n  \
+                    webhook: {url: 'http://127.0.0.1:9/'}\n";
+        let settings = AlertSettings::parse(Path::new("alerts.yaml"), file).unwrap();
+        let approval = Act {
+            environment: Some("dev".to_owned()),
+            commit: Some(OLD.to_owned()),
+            ..Act::new(ActKind::Approve, "alice", "release 4", NOW)
+        };
+        store.write(|session| session.add_act(&approval)).unwrap();
+        assert_eq!(look(&mut store, &settings, NOW).unwrap(), 0);
+        let known = |store: &mut Store| store.read(|session| session.alerts_known()).unwrap();
+        let before = known(&mut store).unwrap();
+        let db = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
+        let kind = |kind: &str| {
+            db.execute("UPDATE gate_acts SET kind = $1", [kind])
+                .unwrap()
+        };
+        kind("of a newer hub");
+        assert_eq!(look(&mut store, &settings, NOW + 1).unwrap(), 1);
+        assert_eq!(look(&mut store, &settings, NOW + 2).unwrap(), 0);
+        kind("approve");
+        assert_eq!(look(&mut store, &settings, NOW + 3).unwrap(), 1);
+        assert_eq!(known(&mut store).unwrap(), before);
+        let due = store.write(|session| session.claim_alerts("on-call", (NOW + 4, NOW + 5), 9));
+        let due = due.unwrap();
+        assert!(due[0].message.contains("of a newer hub"), "{due:?}");
+        let due: Vec<&str> = due.iter().map(|alert| alert.status.as_str()).collect();
+        assert_eq!(due, [UNREADABLE, READABLE]);
     }
 
     #[test]

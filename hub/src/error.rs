@@ -14,7 +14,7 @@ use crate::desired::DesiredError;
 use crate::enrol::EnrolError;
 use crate::ingest::IngestError;
 use crate::state::StateError;
-use crate::store::{AddressError, ServerError, StoreError, Trouble};
+use crate::store::{AddressError, CORRUPT_HELP, ServerError, StoreError, Trouble};
 
 /// Why a command ended.
 #[derive(Debug, thiserror::Error)]
@@ -295,6 +295,7 @@ fn store_help(error: &StoreError) -> Option<String> {
             "run the command as the user who owns the hub's state folder; nothing was changed"
         }
         StoreError::Unsound { .. } => "take another backup; nothing of this one is used",
+        StoreError::Corrupt { .. } => CORRUPT_HELP,
         _ => return None,
     };
     Some(text.to_owned())

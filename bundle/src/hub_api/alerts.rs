@@ -40,7 +40,7 @@ pub struct AlertEntry {
     pub number: u64,
     /// When the hub saw it.
     pub at: String,
-    /// `site`, `gate`, `refusal`, `request` or `act`.
+    /// `site`, `gate`, `refusal`, `request`, `act` or `hub`.
     pub kind: String,
     /// The site, the gate's environment, the rule that refused, or who decided.
     pub subject: String,

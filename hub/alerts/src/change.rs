@@ -22,16 +22,19 @@ pub enum Kind {
     Request,
     /// A person's decision: an approval, a waiver, a deferral, a hold.
     Act,
+    /// The hub itself: whether it can look.
+    Hub,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Site,
         Self::Gate,
         Self::Refusal,
         Self::Request,
         Self::Act,
+        Self::Hub,
     ];
 
     /// As it is written.
@@ -42,6 +45,7 @@ impl Kind {
             Self::Refusal => "refusal",
             Self::Request => "request",
             Self::Act => "act",
+            Self::Hub => "hub",
         }
     }
 
@@ -84,8 +88,10 @@ pub const BAD: [&str; 7] = [
     "stale",
 ];
 
-/// The status of an environment whose gates cannot be told.
+/// The status of an environment whose gates cannot be told, and of a hub that cannot look.
 pub const UNREADABLE: &str = "unreadable";
+/// The status of what can be told: a change only after [`UNREADABLE`].
+pub const READABLE: &str = "readable";
 
 /// One thing as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,8 +111,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Its name among all.
-    fn name(&self) -> String {
+    /// Its name among all, as it is remembered.
+    pub fn name(&self) -> String {
         format!("{}:{}", self.kind.as_str(), self.key)
     }
 }
@@ -179,14 +185,15 @@ fn severity(
     match condition.kind {
         Kind::Site if status != "ok" => Some(Severity::Bad),
         Kind::Site => was.map(|_| Severity::Good),
-        // Until that is mended no gate of the environment is announced: also at the first look.
-        Kind::Gate if status == UNREADABLE => Some(Severity::Bad),
+        // Until that is mended nothing of it is announced: also at the first look.
+        Kind::Gate | Kind::Hub if status == UNREADABLE => Some(Severity::Bad),
+        Kind::Gate | Kind::Hub if status == READABLE => was.map(|_| Severity::Good),
         _ if is_first_look => None,
         Kind::Gate if status == "open" => Some(Severity::Good),
         // A gate for a new commit is closed until sites confirm it: that is no news.
         Kind::Gate => was.map(|_| Severity::Bad),
         Kind::Refusal => Some(Severity::Bad),
-        Kind::Request | Kind::Act => Some(Severity::Note),
+        Kind::Request | Kind::Act | Kind::Hub => Some(Severity::Note),
     }
 }
 
@@ -259,12 +266,25 @@ mod tests {
     }
 
     #[test]
-    fn gates_that_cannot_be_told_are_announced_once_also_at_the_first_look() {
+    fn gates_that_cannot_be_told_are_announced_once_and_when_they_can_be_told_again() {
+        let readable = [one(Kind::Gate, "dev", READABLE)];
+        assert!(announced(&None, &readable).is_empty());
+        assert!(announced(&Some(BTreeMap::new()), &readable).is_empty());
         let unreadable = [one(Kind::Gate, "dev", UNREADABLE)];
         let expected = [(String::new(), UNREADABLE.to_owned(), "bad")];
         assert_eq!(announced(&None, &unreadable), expected);
         assert_eq!(announced(&Some(BTreeMap::new()), &unreadable), expected);
         assert!(announced(&Some(after(&unreadable)), &unreadable).is_empty());
+        let was =
+            |status: &str, now: &str, severity| vec![(status.to_owned(), now.to_owned(), severity)];
+        assert_eq!(
+            announced(&Some(after(&readable)), &unreadable),
+            was(READABLE, UNREADABLE, "bad")
+        );
+        assert_eq!(
+            announced(&Some(after(&unreadable)), &readable),
+            was(UNREADABLE, READABLE, "good")
+        );
     }
 
     #[test]

@@ -230,13 +230,14 @@ impl MailSettings {
 }
 
 impl DestinationSettings {
-    /// Whether it gets what is about `condition`.
+    /// Whether it gets what is about `condition`. That the hub cannot look is for everybody: nothing else will come.
     pub fn wants(&self, condition: &Condition) -> bool {
         let of_environment = match &condition.environment {
             Some(name) => self.environments.is_empty() || self.environments.contains(name),
             None => true,
         };
-        of_environment && (self.kinds.is_empty() || self.kinds.contains(&condition.kind))
+        let of_kind = self.kinds.is_empty() || self.kinds.contains(&condition.kind);
+        condition.kind == Kind::Hub || (of_environment && of_kind)
     }
 }
 

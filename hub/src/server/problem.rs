@@ -173,11 +173,12 @@ impl From<HubError> for Problem {
         if error.is_gone() {
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, NO_SERVER);
         }
-        let full = matches!(&error, HubError::Store(StoreError::Sql { .. }));
-        let message = if full {
-            "the hub's store failed; send again later"
-        } else {
-            "the hub failed"
+        let message = match &error {
+            HubError::Store(StoreError::Sql { .. }) => "the hub's store failed; send again later",
+            HubError::Store(StoreError::Corrupt { .. }) => {
+                "the hub cannot read something that is on record; its log says what"
+            }
+            _ => "the hub failed",
         };
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }

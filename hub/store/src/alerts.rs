@@ -24,7 +24,7 @@ pub struct StoredAlert {
     pub id: u64,
     /// When the hub saw it, milliseconds since 1970.
     pub at_ms: i64,
-    /// `site`, `gate`, `refusal`, `request` or `act`.
+    /// `site`, `gate`, `refusal`, `request`, `act` or `hub`.
     pub kind: String,
     /// What it is about.
     pub subject: String,

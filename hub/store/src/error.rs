@@ -10,6 +10,9 @@ use outhaul_kit::durable::FileError;
 
 use super::db::{DbError, ServerError, Trouble};
 
+/// What to do about [`StoreError::Corrupt`].
+pub const CORRUPT_HELP: &str = "update this hub where a newer one wrote that, or restore a backup";
+
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -50,7 +50,7 @@ pub use db::{
     Trouble,
 };
 pub use decisions::{PastDecision, StepRules};
-pub use error::StoreError;
+pub use error::{CORRUPT_HELP, StoreError};
 pub use kalypso::{DeploymentState, Descriptor, ReportedReconciler};
 pub use moving::{MOVED, Moved};
 pub use open::Store;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::record::{AskError, Asked, Known};
 use outhaul_gate::Decision;
 use outhaul_gate::time;
-use outhaul_store::{Act, DesiredBundle, Session, SitePage, StoreError};
+use outhaul_store::{Act, CORRUPT_HELP, DesiredBundle, Session, SitePage, StoreError};
 
 /// Sites listed that a promotion would reach.
 const REACHED_SHOWN: u64 = 100;
@@ -207,7 +207,7 @@ fn told<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError>
     match read {
         Ok(value) => Ok(Ok(value)),
         Err(error @ StoreError::Corrupt { .. }) => Ok(Err(format!(
-            "its gates decide nothing: {error}; update this hub where a newer one wrote that, or restore a backup"
+            "its gates decide nothing: {error}; {CORRUPT_HELP}"
         ))),
         Err(error) => Err(error),
     }

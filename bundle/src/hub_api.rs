@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod alerts;
+mod faults;
 mod rules;
 
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
+pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use rules::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
     RuleVerdict, SOAK_HOURS, time_ms,
@@ -27,6 +29,8 @@ pub mod path {
     pub const ASSIGNMENTS: &str = "/api/v1/assignments";
     /// Takes bundles.
     pub const BUNDLES: &str = "/api/v1/bundles";
+    /// What is not well at one site and since when: [`SiteFaults`](super::SiteFaults).
+    pub const FAULTS: &str = "/api/v1/faults";
     /// A [`GateAnswer`](super::GateAnswer) to a [`GateQuery`](super::GateQuery).
     pub const GATE: &str = "/api/v1/gate";
     /// This API, as an OpenAPI document.

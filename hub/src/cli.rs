@@ -15,6 +15,7 @@ mod choose;
 mod completions;
 mod database;
 mod decisions;
+mod faults;
 mod gate;
 mod import;
 mod init;
@@ -98,6 +99,7 @@ enum Command {
     Caller(caller::Args),
     Carry(carry::Args),
     Choose(choose::Args),
+    Faults(faults::Args),
     Gate(gate::Args),
     Decisions(decisions::Args),
     Approve(acts::Approve),
@@ -153,6 +155,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Caller(args) => caller::run(&common, &args),
         Command::Carry(args) => carry::run(&common, &args),
         Command::Choose(args) => choose::run(&common, &args),
+        Command::Faults(args) => faults::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),
         Command::Approve(args) => acts::approve(&common, &args),

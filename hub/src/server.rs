@@ -9,6 +9,7 @@ mod acts;
 mod api;
 mod body;
 mod counters;
+mod faults;
 mod forms;
 mod gates;
 mod kalypso;

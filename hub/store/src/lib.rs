@@ -29,6 +29,7 @@ mod refusals;
 mod refused;
 mod reports;
 mod requests;
+mod same;
 mod sets;
 mod site_rows;
 mod sites;

@@ -8,6 +8,7 @@
 mod act;
 mod board;
 mod carrying;
+pub mod faults;
 mod list;
 mod orders;
 pub mod record;

@@ -3,11 +3,13 @@
 //! What comes in: the store, a name, a place in the reports, and the time. What goes out: plain values for the page. The
 //! rows are those of the API. It decides nothing, and reads no other site.
 
+use outhaul_bundle::hub_api::SiteFaults;
 use outhaul_bundle::report::{Report, ReportEvent};
 use outhaul_gate::fold::{cluster_state, state_name, status_name};
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
+use super::faults;
 use super::values::{self, SiteValueRow};
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
 use outhaul_gate::time;
@@ -43,6 +45,8 @@ pub struct SiteView {
     pub epochs: Vec<EpochOfSite>,
     /// Requests for its name that wait.
     pub requests: Vec<RequestRow>,
+    /// What is not well there, and since when; read on the newest page only.
+    pub faults: Option<SiteFaults>,
     /// Its reports, the newest first.
     pub timeline: Vec<TimelineRow>,
     /// Where the next page begins.
@@ -164,6 +168,10 @@ impl SiteView {
                 .map(|key| (key.generation, key.key_id))
                 .collect(),
             requests: requests::rows(&session.requests_of(name)?, sites),
+            faults: match before {
+                None => faults::of_site(session, name, faults::MOST_FOR_PAGE, now_ms)?,
+                Some(_) => None,
+            },
             timeline: timeline(&reports, &epochs),
             epochs,
             more,

@@ -114,6 +114,11 @@ pub(super) const TABLE: &[Case] = &[
         "printer --in app --environments dev",
         "printer --in nowhere --environments dev",
     ),
+    not_here(
+        "outhaul blame",
+        "it needs a site's reports, see `blame`",
+        "edge-1 --control-plane control-plane --faults nowhere",
+    ),
     case(
         "outhaul promote",
         "--control-plane control-plane --to dev",
@@ -441,6 +446,11 @@ pub(super) const TABLE: &[Case] = &[
     ),
     case(
         "outhaul-hub site revoke",
+        "edge-1 --state hub",
+        "nobody --state hub",
+    ),
+    case(
+        "outhaul-hub faults",
         "edge-1 --state hub",
         "nobody --state hub",
     ),

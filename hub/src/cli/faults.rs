@@ -1,0 +1,121 @@
+//! `outhaul-hub faults`: what is not well at one site, and since when.
+
+use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
+use outhaul_kit::suggest::did_you_mean;
+
+use super::{Common, Output, print};
+use crate::error::HubError;
+use crate::state::Hub;
+use crate::store::SitePage;
+use crate::time;
+use crate::view::{Reading, faults};
+use crate::visible;
+
+/// Show what is not well at a site, when it was well last, and what happened there meanwhile
+///
+/// From the site's reports alone. With the control plane's commits `outhaul blame` names the cause.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul-hub faults edge-1 --state hub --output json > faults.json"
+)]
+pub(crate) struct Args {
+    /// The site
+    site: String,
+}
+
+pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let now_ms = time::now_ms();
+    let found = hub.store.read(|session| {
+        let found = faults::of_site(session, &args.site, faults::MOST_REPORTS, now_ms)?;
+        let known = match &found {
+            Some(_) => Vec::new(),
+            None => Reading::of(session, SitePage::ALL, now_ms)?.sites,
+        };
+        Ok::<_, HubError>((found, known))
+    })?;
+    let told = match found {
+        (Some(told), _) => told,
+        (None, known) => {
+            let known: Vec<&str> = known.iter().map(|site| site.site.as_str()).collect();
+            return Err(HubError::Usage {
+                problem: format!("no site `{}` is registered", args.site),
+                help: did_you_mean(&args.site, &known),
+            });
+        }
+    };
+    match common.output {
+        Output::Json => print::json(&told),
+        Output::Text => print_faults(&told),
+    }
+    Ok(0)
+}
+
+fn print_faults(told: &SiteFaults) {
+    if told.faults.is_empty() {
+        print::data(&match told.reports_read {
+            0 => format!("{}: it never reported, so nothing can be said", told.site),
+            read => format!(
+                "{}: its newest {read} reports tell of nothing that is not well",
+                told.site
+            ),
+        });
+        return;
+    }
+    for fault in &told.faults {
+        print::data(&format!("{}: {}", told.site, headline(fault)));
+        match &fault.good {
+            Some(good) => print::data(&format!("  well last: {}", look(good))),
+            None if told.older_unread => print::data(&format!(
+                "  well last: not in the newest {} reports; older ones were not read",
+                told.reports_read
+            )),
+            None => print::data("  well last: in no report"),
+        }
+        print::data(&format!("  not since: {}", look(&fault.bad)));
+        for act in &fault.acts {
+            print::data(&format!(
+                "  on site:   report {}, {}: {}",
+                act.report,
+                act.at,
+                visible::line(&act.text)
+            ));
+        }
+        for (from, to) in &fault.missing {
+            print::data(&format!("  missing:   reports {from} to {to}"));
+        }
+        for (assignment, others) in &fault.others {
+            print::data(&format!(
+                "  elsewhere: `{}` is the same at {} other sites that are well, and at {} that are not",
+                visible::line(assignment),
+                others.well,
+                others.not_well
+            ));
+        }
+        if fault.others_failed > 0 {
+            print::data(&format!(
+                "  elsewhere: the same bundle failed at {} other sites",
+                fault.others_failed
+            ));
+        }
+    }
+    print::talk("next: `outhaul blame` names the commit, value or act, where the control plane is");
+}
+
+fn headline(fault: &SiteFault) -> String {
+    let names = fault.assignments.join(", ");
+    let bundle = fault.bad.bundle;
+    let text = match fault.kind {
+        FaultKind::Bundle => format!("bundle {bundle} failed: {}", fault.bad.message),
+        FaultKind::Failed => format!("{names} of bundle {bundle} failed: {}", fault.bad.message),
+        _ => format!("{names} of bundle {bundle} is not as it was applied"),
+    };
+    visible::line(&text).into_owned()
+}
+
+fn look(look: &SiteLook) -> String {
+    format!(
+        "report {}, {}: bundle {}",
+        look.report, look.at, look.bundle
+    )
+}

@@ -1,0 +1,61 @@
+//! What is not well at one site and since when, over HTTP.
+//!
+//! What comes in: a site's name. What goes out: JSON. It reads reports of that site, and counts of others.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use outhaul_bundle::hub_api::{SiteFaults, path};
+use serde::Deserialize;
+
+use super::problem::{Answers, Guarded, Params, Problem, Question};
+use super::shared::Shared;
+use super::shown::Json;
+use crate::store::StoreError;
+use crate::time;
+use crate::view::faults;
+
+/// Which site.
+#[derive(Debug, Deserialize)]
+pub(super) struct AtSite {
+    site: String,
+}
+
+impl Question for AtSite {
+    const NAMES: &[&str] = &["site"];
+}
+
+/// What is not well at a site.
+#[utoipa::path(
+    get,
+    path = path::FAULTS,
+    tag = "read",
+    summary = "What is not well at a site, when it was well last, and what happened there meanwhile",
+    params(("site" = String, Query, description = "The site's name")),
+    responses(
+        (status = 200, description = "The faults, the newest first; none when its reports tell of none", body = SiteFaults),
+        Answers,
+        Guarded,
+    )
+)]
+pub(super) async fn of_site(
+    State(shared): State<Arc<Shared>>,
+    Params(asked): Params<AtSite>,
+) -> Result<Json<SiteFaults>, Problem> {
+    let name = asked.site.clone();
+    let now_ms = time::now_ms();
+    let answer = shared.look(move |store, _| {
+        let found = store.read(|session| {
+            let found = faults::of_site(session, &asked.site, faults::MOST_REPORTS, now_ms)?;
+            Ok::<_, StoreError>(found)
+        })?;
+        Ok(found)
+    });
+    answer.await?.map(Json).ok_or_else(|| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("no site `{name}` is registered"),
+        )
+    })
+}

@@ -1,0 +1,104 @@
+//! What is not well at one site, since when, and what happened there meanwhile.
+//!
+//! What comes in: the store and a site. What goes out: [`SiteFaults`], for the API and the site's page. Reports are read from the newest
+//! on, only as far back as the faults go and so many at most as are asked for; of other sites only how many have the same. It decides nothing.
+
+mod find;
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::hub_api::{FaultKind, OtherSites, SiteFault, SiteFaults};
+use outhaul_bundle::report::Report;
+use outhaul_gate::time;
+use outhaul_signer::Envelope;
+use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
+
+use find::Read;
+
+/// Most reports that one answer reads: more than three months of a look every quarter of an hour.
+pub const MOST_REPORTS: u64 = 10_000;
+/// Most reports that are read for a page.
+pub(crate) const MOST_FOR_PAGE: u64 = 1_000;
+/// Reports read at once.
+const AT_ONCE: u32 = 200;
+
+/// What is not well at `site`, from at most `most` of its reports; `None` where none of this name is registered.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn of_site(
+    session: &Session<'_>,
+    site: &str,
+    most: u64,
+    now_ms: i64,
+) -> Result<Option<SiteFaults>, StoreError> {
+    let Some(registered) = session.site(site)? else {
+        return Ok(None);
+    };
+    let mut read: Vec<Read> = Vec::new();
+    let mut before: Option<TimelinePlace> = None;
+    let (mut faults, mut older_unread);
+    loop {
+        let page = session.timeline(site, before, AT_ONCE)?;
+        let is_last = (page.len() as u64) < u64::from(AT_ONCE);
+        before = page.last().map(|last| TimelinePlace {
+            ordinal: last.ordinal,
+            number: last.number,
+        });
+        read.extend(page.into_iter().filter_map(opened));
+        faults = find::faults(&read);
+        let is_settled = find::has_seen_it_run(&read)
+            && faults.iter().all(|fault: &SiteFault| fault.good.is_some());
+        older_unread = !is_last && !is_settled;
+        if !older_unread || read.len() as u64 >= most {
+            break;
+        }
+    }
+    for fault in &mut faults {
+        compare_others(session, site, &registered.role, fault)?;
+    }
+    Ok(Some(SiteFaults {
+        site: site.to_owned(),
+        environment: registered.environment,
+        cluster_type: registered.cluster_type,
+        faults,
+        reports_read: read.len() as u64,
+        older_unread,
+        read_at: time::rfc3339(now_ms),
+    }))
+}
+
+/// A report as it was signed; it was checked when it was taken in. One that this hub cannot read any more is left out.
+fn opened(received: ReceivedReport) -> Option<Read> {
+    let envelope = Envelope::from_json(&received.envelope).ok()?;
+    let report = Report::from_bytes(envelope.unverified_payload()).ok()?;
+    Some(Read {
+        report,
+        received_ms: received.received_ms,
+    })
+}
+
+/// How other sites do with what this one has.
+fn compare_others(
+    session: &Session<'_>,
+    site: &str,
+    role: &str,
+    fault: &mut SiteFault,
+) -> Result<(), StoreError> {
+    let mut found: BTreeMap<String, OtherSites> = BTreeMap::new();
+    for (assignment, config_version) in &fault.bad.configs {
+        let is_meant = fault.assignments.is_empty() || fault.assignments.contains(assignment);
+        if !is_meant {
+            continue;
+        }
+        let (well, not_well) = session.others_with(site, assignment, config_version)?;
+        if well + not_well > 0 {
+            found.insert(assignment.clone(), OtherSites { well, not_well });
+        }
+    }
+    fault.others = found;
+    if fault.kind == FaultKind::Bundle {
+        fault.others_failed = session.others_that_failed(site, role, fault.bad.bundle)?;
+    }
+    Ok(())
+}

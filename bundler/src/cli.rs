@@ -12,6 +12,7 @@ use outhaul_kit::{console, signals};
 use outhaul_control::{Diagnostic, Diagnostics};
 pub(crate) use outhaul_git::terminal::{data, say};
 
+mod blame;
 mod bundle;
 mod check;
 mod completions;
@@ -59,6 +60,8 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show after which commit, value or act on site a site broke, and take the commit back on a branch
+    Blame(blame::Args),
     /// Render an environment and write one signed bundle per stream
     Bundle(bundle::Args),
     /// Check a control plane: all findings, each with location and fix
@@ -131,6 +134,7 @@ impl Cli {
             signals::watch();
         }
         let result = match self.command {
+            Command::Blame(args) => args.run(),
             Command::Bundle(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Completions(args) => args.run(),

@@ -9,8 +9,8 @@
 //!
 //! Each stage is in a separate crate: the value on its left goes in, the value on its right comes out, and
 //! none reaches back. This one is what people and daemons do with them: `cli` is what people type and holds no
-//! rules, [`serve`] does all of it again and again, and [`scaffold`] and [`demo`] are for
-//! those who begin, as is `outhaul-import`. `outhaul-promote` moves a commit to the next environment, `outhaul-remote` asks hubs and forges.
+//! rules, [`serve`] does all of it again and again, and `outhaul-scaffold` and [`demo`] are for
+//! those who begin, as is `outhaul-import`. `outhaul-promote` moves a commit to the next environment, `outhaul-blame` names the one that broke a site, `outhaul-remote` asks hubs and forges.
 
 mod checked;
 pub mod cli;
@@ -19,5 +19,4 @@ mod helm;
 pub mod project;
 mod publication;
 mod registries;
-mod scaffold;
 pub mod serve;

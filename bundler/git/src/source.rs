@@ -27,6 +27,7 @@ mod working_copy;
 pub use cache::Cache;
 pub use error::SourceError;
 pub use files::{Names, StreamedFile, Tree, TreeFile};
+pub use history::CommitSummary;
 pub use lfs::{is_pointer, opening};
 pub use map::SourceMap;
 

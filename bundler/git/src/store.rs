@@ -154,18 +154,34 @@ impl BranchStore {
         edits: &BTreeMap<String, Option<Vec<u8>>>,
         message: &str,
     ) -> Result<String, StoreError> {
+        self.commit_changes(
+            parent,
+            edits.iter().map(|(path, new)| {
+                let change = new.as_ref().map_or(Change::Remove, |bytes| Change::Write {
+                    bytes,
+                    executable: false,
+                });
+                (path.as_str(), change)
+            }),
+            message,
+        )
+    }
+
+    /// As [`BranchStore::commit`], where files may be programs.
+    ///
+    /// # Errors
+    /// As [`BranchStore::commit`].
+    pub fn commit_changes<'c>(
+        &self,
+        parent: Option<&str>,
+        changes: impl Iterator<Item = (&'c str, Change<'c>)> + Clone,
+        message: &str,
+    ) -> Result<String, StoreError> {
         let (author, committer) = (
             self.git.text(&["var", "GIT_AUTHOR_IDENT"])?,
             self.git.text(&["var", "GIT_COMMITTER_IDENT"])?,
         );
-        let scratch = format!("{SCRATCH}-{}-{:p}", std::process::id(), edits);
-        let changes = edits.iter().map(|(path, new)| {
-            let change = new.as_ref().map_or(Change::Remove, |bytes| Change::Write {
-                bytes,
-                executable: false,
-            });
-            (path.as_str(), change)
-        });
+        let scratch = format!("{SCRATCH}-{}-{:p}", std::process::id(), message.as_ptr());
         let commit = NewCommit {
             reference: &scratch,
             replaces: true,

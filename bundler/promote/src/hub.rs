@@ -1,11 +1,11 @@
-//! The gate: what a hub decides about one environment and one commit.
+//! A hub that is asked: what it decides about one environment and one commit, and what is not well at a site.
 //!
 //! What comes in: the hub's address, an environment, a commit, and what the promotion policy asks for.
 //! What goes out: the hub's [`Decision`], or why there is none. No answer never counts as a yes.
 
 use std::path::Path;
 
-use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules};
+use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules, SiteFaults, escaped, path};
 use zeroize::Zeroizing;
 
 use super::Decision;
@@ -149,6 +149,32 @@ impl HubConnection<'_> {
         }
         answer.decision.notes.extend(answer.rules_on_record);
         Ok(answer.decision)
+    }
+
+    /// Asks what is not well at a site and since when.
+    ///
+    /// # Errors
+    /// [`GateError`] when there is no answer.
+    pub fn faults(&self, site: &str) -> Result<SiteFaults, GateError> {
+        let bytes = self.fetch(&format!("{}?site={}", path::FAULTS, escaped(site)))?;
+        serde_json::from_slice(&bytes).map_err(|error| GateError::Answer {
+            hub: self.url.to_owned(),
+            problem: error.to_string(),
+        })
+    }
+
+    /// What the hub answers to a path and query, with the token that this program was given.
+    ///
+    /// # Errors
+    /// [`GateError`] when there is no answer.
+    pub fn fetch(&self, path: &str) -> Result<Vec<u8>, GateError> {
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let token = token()?;
+        Ok(http::fetch_as(
+            &url,
+            self.authority,
+            token.as_deref().map(String::as_str),
+        )?)
     }
 }
 

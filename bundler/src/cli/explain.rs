@@ -17,6 +17,7 @@ use outhaul_kit::suggest::did_you_mean;
 use outhaul_load::pipeline::Loaded;
 use outhaul_plane::compose;
 use outhaul_plane::explain::{self, Explanation};
+use outhaul_promote::HubConnection;
 
 mod text;
 
@@ -191,18 +192,15 @@ impl Args {
 
     /// The values that people set on site, as the hub has them; `None` when no hub is named.
     fn set_on_site(&self, site: &str) -> Option<Result<Vec<SetOnSite>, String>> {
-        let hub = self.hub.as_deref()?;
-        let url = format!(
-            "{}{}?site={}",
-            hub.trim_end_matches('/'),
-            path::SITE_VALUES,
-            escaped(site)
-        );
-        let answer = outhaul_remote::http::fetch(&url, self.hub_ca.as_deref());
+        let hub = HubConnection {
+            url: self.hub.as_deref()?,
+            authority: self.hub_ca.as_deref(),
+        };
+        let answer = hub.fetch(&format!("{}?site={}", path::SITE_VALUES, escaped(site)));
         let answer = answer.map_err(|error| error.to_string());
         Some(answer.and_then(|bytes| {
             serde_json::from_slice(&bytes)
-                .map_err(|error| format!("`{url}` answered something else: {error}"))
+                .map_err(|error| format!("`{}` answered something else: {error}", hub.url))
         }))
     }
 

@@ -10,8 +10,8 @@ use super::failure::{self, Failure};
 use super::{Exit, Format, data, print_json, say};
 use crate::project;
 use crate::project::trust::Records;
-use crate::scaffold::{self, ScaffoldError, ScaffoldPlan};
 use outhaul_plane::builtin;
+use outhaul_scaffold::{self as scaffold, ScaffoldError, ScaffoldPlan};
 
 /// Write a control plane to start from
 #[derive(Debug, clap::Args)]

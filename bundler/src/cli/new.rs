@@ -8,9 +8,9 @@ use serde_json::json;
 use super::failure::Failure;
 use super::init::scaffold_failure;
 use super::{Exit, Format, data, print_json, say};
-use crate::scaffold::add::{self, Added, New};
 use outhaul_control::model::composition::Precedence;
 use outhaul_kit::format_count::format_count;
+use outhaul_scaffold::add::{self, Added, New};
 
 /// Add one object to a working copy of a control plane
 #[derive(Debug, clap::Args)]

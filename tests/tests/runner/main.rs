@@ -7,6 +7,7 @@
 
 mod attacks;
 mod bare;
+mod blame;
 mod clocks;
 mod cluster;
 mod completions;

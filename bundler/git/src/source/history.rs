@@ -1,9 +1,28 @@
 //! What came before the commit that a source is opened at.
 //!
 //! What comes in: an [`Opened`] source and how far to look back. What goes out: commits, the newest
-//! first. Only comparisons with the past need it: a render reads one commit.
+//! first, who made them, and the lines that changed. Only comparisons with the past need it: a render reads one commit.
 
+use super::git::{Repository, text};
 use super::{Opened, SourceError, Storage};
+
+/// Largest text of changed lines that is read, in bytes.
+const MAX_DIFF_BYTES: usize = 256 * 1024;
+
+/// One commit, as people know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitSummary {
+    /// Its id.
+    pub id: String,
+    /// The commit before it on the same branch; `None` for a first one, and where the copy here ends.
+    pub before: Option<String>,
+    /// Who wrote it.
+    pub author: String,
+    /// When, as ISO 8601.
+    pub at: String,
+    /// The first line of its message.
+    pub subject: String,
+}
 
 impl Opened {
     /// Its commit and those before it, the newest first, at most `max`; empty for a plain folder.
@@ -15,5 +34,112 @@ impl Opened {
             Storage::Folder(..) => Ok(Vec::new()),
             Storage::Git(repository) => repository.history(&self.commit, max, self.remote()),
         }
+    }
+
+    /// The commits of this branch after `older` up to the one that is opened, the newest first, at most `max`; a merge counts as
+    /// one. Empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails, or has `older` no more.
+    pub fn since(&self, older: &str, max: usize) -> Result<Vec<CommitSummary>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(Vec::new());
+        };
+        // What is fetched by commit has no history until it is asked for.
+        repository.history(&self.commit, max, self.remote())?;
+        let range = [format!("^{older}"), self.commit.clone()];
+        let count = format!("--max-count={max}");
+        let format = "--format=%H%x00%P%x00%an%x00%aI%x00%s%x00";
+        let listed = repository.run(&[
+            "log",
+            "--first-parent",
+            &count,
+            format,
+            "--end-of-options",
+            &range[0],
+            &range[1],
+        ])?;
+        let listed = text(&listed);
+        let fields: Vec<&str> = listed.split('\0').map(str::trim_start).collect();
+        let commits = fields.chunks_exact(5).map(|one| CommitSummary {
+            id: one[0].to_owned(),
+            before: one[1]
+                .split(' ')
+                .next()
+                .filter(|id| !id.is_empty())
+                .map(str::to_owned),
+            author: one[2].to_owned(),
+            at: one[3].to_owned(),
+            subject: one[4].to_owned(),
+        });
+        Ok(commits.collect())
+    }
+
+    /// What git knows the content below `path` by: equal where the content is; `None` where there is nothing, and for a plain
+    /// folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git cannot be started.
+    pub fn content_id(&self, path: &str) -> Result<Option<String>, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(None);
+        };
+        let path = super::normal_path(path)?;
+        let name = format!("{}:{path}", self.commit);
+        let found = repository.try_run(&[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &name,
+        ])?;
+        Ok(found.ok().map(|id| text(&id)))
+    }
+
+    /// The paths below `path` that differ from commit `older`, sorted; empty for a plain folder.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn changed_since(&self, older: &str, path: &str) -> Result<Vec<String>, SourceError> {
+        let listed = self.difference(older, path, &["--name-only", "-z"])?;
+        let names = listed.split('\0').filter(|name| !name.is_empty());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// The lines below `path` that differ from commit `older`, with `+` or `-` before each; what is too long is cut.
+    ///
+    /// # Errors
+    /// [`SourceError`] when git fails.
+    pub fn lines_since(&self, older: &str, path: &str) -> Result<Vec<String>, SourceError> {
+        let listed = self.difference(older, path, &["--unified=0"])?;
+        let end = listed.len().min(MAX_DIFF_BYTES);
+        let lines = listed.get(..end).unwrap_or_default().lines();
+        let is_change = |line: &&str| {
+            (line.starts_with('+') && !line.starts_with("+++"))
+                || (line.starts_with('-') && !line.starts_with("---"))
+        };
+        Ok(lines.filter(is_change).map(str::to_owned).collect())
+    }
+
+    fn difference(&self, older: &str, path: &str, how: &[&str]) -> Result<String, SourceError> {
+        let Storage::Git(repository) = &self.at else {
+            return Ok(String::new());
+        };
+        let path = super::normal_path(path)?;
+        let path = match path.as_str() {
+            "" => ".",
+            path => path,
+        };
+        let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-renames"];
+        let range = ["--end-of-options", older, &self.commit, "--", path];
+        let arguments: Vec<&str> = fixed.iter().chain(how).chain(&range).copied().collect();
+        Ok(String::from_utf8_lossy(&repository.run(&arguments)?).into_owned())
+    }
+}
+
+impl Opened {
+    /// Whether it is a repository, so that other commits of it can be asked for.
+    pub fn is_repository(&self) -> bool {
+        matches!(&self.at, Storage::Git(Repository { .. }))
     }
 }

@@ -231,9 +231,32 @@ pub(super) const RULES: &[Rule] = &[
         why: "who asks over HTTPS serves nothing and decides nothing",
     },
     Rule {
+        member: "outhaul-blame",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-promote",
+                "outhaul-remote",
+                "outhaul-ship",
+                "postgres",
+                "rusqlite",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "who looks for a cause reads reports and commits: it asks no hub and ships nothing",
+    },
+    Rule {
         member: "outhaul-promote",
         never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
         why: "a promotion is one commit: it serves nothing and keeps no database",
+    },
+    Rule {
+        member: "outhaul-scaffold",
+        never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
+        why: "who writes what people begin with serves nothing and keeps no database",
     },
     Rule {
         member: "outhaul-git",

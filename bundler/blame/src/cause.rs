@@ -1,0 +1,75 @@
+//! A possible cause, as it is told.
+//!
+//! What comes in: what the walk found. What goes out: the same, to be ranked and shown. It holds no rules.
+
+use std::collections::BTreeSet;
+
+use outhaul_plane::diff::{TemplateChange, ValueChange};
+use serde::Serialize;
+
+/// What kind of cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// Something that the site or people there did.
+    Act,
+    /// A commit.
+    Commit,
+    /// Somebody changed on site what was applied.
+    Drift,
+    /// Nothing that reached the site: the machine, or what it depends on.
+    Site,
+}
+
+/// A possible cause.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cause {
+    /// What kind.
+    pub kind: CauseKind,
+    /// How likely it is the cause, in percent. They do not add up to 100: something else is always possible.
+    pub confidence: u8,
+    /// What, as one sentence.
+    pub text: String,
+    /// Why it is more or less likely, as sentences.
+    pub why: Vec<String>,
+    /// The commit, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitCause>,
+}
+
+/// A commit that changes what the site got.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommitCause {
+    /// The commit's id.
+    pub id: String,
+    /// The commit before it.
+    pub before: String,
+    /// The repository's URL as the control plane has it.
+    pub repo: String,
+    /// What the snapshot calls the source, such as the name of the base repository.
+    pub source: String,
+    /// Everything that the snapshot reads of the repository at this commit.
+    #[serde(skip)]
+    pub names: BTreeSet<String>,
+    /// The branch that it came by, where the control plane says so.
+    pub branch: Option<String>,
+    /// Who wrote it.
+    pub author: String,
+    /// When, as ISO 8601.
+    pub at: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// The assignments that it changes, of those that were looked at.
+    pub assignments: Vec<String>,
+    /// Values that it changes for them.
+    pub values: Vec<ValueChange>,
+    /// Templates that it changes for them.
+    pub templates: Vec<TemplateChange>,
+    /// Files that it changes for them: rendered ones, and the workload's own.
+    pub files: Vec<String>,
+    /// Everything that it changes in its repository.
+    pub paths: Vec<String>,
+    /// The lines that it changes for them, with `+` or `-` before each.
+    #[serde(skip)]
+    pub lines: Vec<String>,
+}

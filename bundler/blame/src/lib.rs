@@ -1,0 +1,109 @@
+//! Blame: which commit, value or act on site a site broke after.
+//!
+//! ```text
+//! SiteFault + LoadRequest ─▶ walk ─▶ possible causes ─▶ rank ─▶ Blame ─▶ undo
+//! ```
+//!
+//! What comes in: a fault as a hub tells it, and where the control plane lies. What goes out: a [`Blame`]: the possible causes, the
+//! likeliest first, each with its share and why. It writes nothing outside the cache of fetched repositories, but for an undo
+//! that somebody asked for.
+
+mod cause;
+mod merge;
+mod rank;
+mod states;
+pub mod text;
+pub mod undo;
+mod walk;
+
+use outhaul_bundle::hub_api::{FaultKind, SiteFault};
+use outhaul_control::Diagnostics;
+use outhaul_git::source::SourceError;
+use outhaul_load::LoadRequest;
+use outhaul_plane::compose::Mode;
+use serde::Serialize;
+
+pub use cause::{Cause, CauseKind, CommitCause};
+
+/// What is asked.
+#[derive(Debug)]
+pub struct BlameRequest<'a> {
+    /// The site.
+    pub site: &'a str,
+    /// Its cluster type.
+    pub cluster_type: &'a str,
+    /// The fault.
+    pub fault: &'a SiteFault,
+    /// Where the control plane lies.
+    pub load: &'a LoadRequest,
+    /// How Kalypso's defects are treated.
+    pub mode: Mode,
+}
+
+/// The answer to one fault.
+#[derive(Debug, Serialize)]
+pub struct Blame {
+    /// The assignments that were looked at: those that the site names, or those that became others.
+    pub assignments: Vec<String>,
+    /// The likeliest first.
+    pub causes: Vec<Cause>,
+    /// How many commits lie between the two reports, by source.
+    pub commits: Vec<(String, usize)>,
+    /// What was not looked at, or makes the answer less certain, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlameError {
+    /// The commits of a report cannot be rendered any more.
+    #[error("what bundle {bundle} was rendered from cannot be rendered again: {why}")]
+    Gone {
+        /// The bundle's number.
+        bundle: u64,
+        /// Why, as one sentence.
+        why: String,
+    },
+    /// The control plane cannot be read.
+    #[error("the control plane cannot be read")]
+    Findings(Diagnostics),
+    /// A repository cannot be read.
+    #[error("`{repo}` cannot be read")]
+    Source {
+        /// Its URL.
+        repo: String,
+        /// Why.
+        source: SourceError,
+    },
+}
+
+/// Looks for the cause of one fault.
+///
+/// # Errors
+/// [`BlameError`] when a state that the site ran cannot be rendered again.
+pub fn blame(request: &BlameRequest<'_>) -> Result<Blame, BlameError> {
+    let fault = request.fault;
+    let mut found = walk::walk(request)?;
+    let mut notes = std::mem::take(&mut found.notes);
+    for (from, to) in &fault.missing {
+        notes.push(match from == to {
+            true => format!("report {from} of the site is missing: what it told is not known"),
+            false => format!(
+                "reports {from} to {to} of the site are missing: what they told is not known"
+            ),
+        });
+    }
+    if fault.good.is_none() && fault.kind != FaultKind::Drifted {
+        notes.push(
+            "no report tells that this was ever well: only what the site did is known, not what changed"
+                .to_owned(),
+        );
+    }
+    Ok(Blame {
+        causes: rank::ranked(fault, found.candidates),
+        assignments: found.assignments,
+        commits: found.commits,
+        notes,
+    })
+}

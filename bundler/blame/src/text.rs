@@ -1,0 +1,209 @@
+//! A blame as people read it.
+//!
+//! What comes in: faults, and what was found of each. What goes out: text. It is pure.
+
+use std::fmt::Write as _;
+
+use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
+
+use crate::{Blame, Cause, CommitCause};
+use outhaul_kit::format_count::format_count;
+use outhaul_plane::diff::ValueChange;
+
+/// Values shown of one commit.
+const VALUES_SHOWN: usize = 8;
+
+/// Every fault of a site, with its causes.
+pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
+    let mut out = String::new();
+    let place = format!("{} ({}/{})", told.site, told.environment, told.cluster_type);
+    if answers.is_empty() {
+        let _ = match told.reports_read {
+            0 => writeln!(out, "{place}: it never reported, so nothing can be said"),
+            read => writeln!(
+                out,
+                "{place}: its newest reports tell of nothing that is not well ({} read)",
+                format_count(
+                    usize::try_from(read).unwrap_or(usize::MAX),
+                    "report",
+                    "reports"
+                )
+            ),
+        };
+        return out;
+    }
+    for (fault, blame) in answers {
+        let _ = writeln!(out, "{place}: {}", headline(fault));
+        for detail in &fault.bad.details {
+            let _ = writeln!(
+                out,
+                "  `{}` {}: {}",
+                detail.assignment, detail.status, detail.message
+            );
+            for step in detail.steps.iter().take(VALUES_SHOWN) {
+                let _ = writeln!(out, "    {step}");
+            }
+        }
+        let _ = match &fault.good {
+            Some(good) => writeln!(out, "  well last:  {}", look(good)),
+            None if told.older_unread => writeln!(
+                out,
+                "  well last:  not in the newest {} reports; older ones were not read",
+                told.reports_read
+            ),
+            None => writeln!(out, "  well last:  in no report"),
+        };
+        let _ = writeln!(out, "  not since:  {}", look(&fault.bad));
+        if fault.left {
+            let _ = writeln!(
+                out,
+                "  now:        the site left it and runs an older bundle"
+            );
+        }
+        let _ = writeln!(out, "  between:    {}", between(fault, blame));
+        if !blame.assignments.is_empty() {
+            let _ = writeln!(out, "  looked at:  {}", blame.assignments.join(", "));
+        }
+        out.push('\n');
+        for cause in &blame.causes {
+            self::cause(&mut out, cause);
+        }
+        for note in &blame.notes {
+            let _ = writeln!(out, "  note: {note}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn headline(fault: &SiteFault) -> String {
+    let bundle = fault.bad.bundle;
+    let names = fault.assignments.join(", ");
+    let message = match fault.bad.message.as_str() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    match fault.kind {
+        FaultKind::Bundle => format!("bundle {bundle} failed{message}"),
+        FaultKind::Failed => format!("{names} of bundle {bundle} failed{message}"),
+        FaultKind::Drifted => {
+            format!("{names} of bundle {bundle} is not as it was applied{message}")
+        }
+        FaultKind::Unknown => format!("bundle {bundle} is not well{message}"),
+    }
+}
+
+fn look(look: &SiteLook) -> String {
+    let clock = match look.clock_trusted {
+        true => "",
+        false => " (by the site's clock, which nothing confirmed)",
+    };
+    format!(
+        "report {}, {}{clock}: bundle {}",
+        look.report, look.at, look.bundle
+    )
+}
+
+fn between(fault: &SiteFault, blame: &Blame) -> String {
+    let mut parts: Vec<String> = blame
+        .commits
+        .iter()
+        .map(|(source, count)| {
+            format!(
+                "{} of `{source}`",
+                format_count(*count, "commit", "commits")
+            )
+        })
+        .collect();
+    if parts.is_empty() {
+        parts.push("no commits".to_owned());
+    }
+    parts.push(match fault.acts.len() {
+        0 => "the site reports nothing that was done there".to_owned(),
+        many => format!("{} on site", format_count(many, "act", "acts")),
+    });
+    parts.join(", ")
+}
+
+fn cause(out: &mut String, cause: &Cause) {
+    let _ = writeln!(out, "{:>4} %  {}", cause.confidence, cause.text);
+    if let Some(commit) = &cause.commit {
+        let branch = commit
+            .branch
+            .as_ref()
+            .map(|branch| format!(", branch `{branch}`"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "        {}, {}, {}{branch}",
+            commit.author, commit.at, commit.repo
+        );
+        for value in commit.values.iter().take(VALUES_SHOWN) {
+            let _ = writeln!(out, "        {}", self::value(value));
+        }
+        if commit.values.len() > VALUES_SHOWN {
+            let _ = writeln!(
+                out,
+                "        and {} more values",
+                commit.values.len() - VALUES_SHOWN
+            );
+        }
+        if commit.values.is_empty() && !commit.files.is_empty() {
+            let shown: Vec<&str> = commit
+                .files
+                .iter()
+                .take(VALUES_SHOWN)
+                .map(String::as_str)
+                .collect();
+            let more = commit.files.len().saturating_sub(VALUES_SHOWN);
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let _ = writeln!(out, "        changes {}{more}", shown.join(", "));
+        }
+    }
+    for why in &cause.why {
+        let _ = writeln!(out, "        {why}");
+    }
+}
+
+fn value(change: &ValueChange) -> String {
+    let nothing = "nothing".to_owned();
+    let side = |at: &Option<outhaul_plane::diff::ValueAt>| {
+        at.as_ref()
+            .map_or_else(|| nothing.clone(), |at| at.value.clone())
+    };
+    let place = change.after.as_ref().or(change.before.as_ref());
+    let place = place.map_or("", |place| place.at.as_str());
+    // The repository and the commit stand above.
+    let place = place.split_once('@').map_or(place, |(_, rest)| {
+        rest.split_once(':').map_or(rest, |(_, path)| path)
+    });
+    format!(
+        "{}: {} → {}  ({place})",
+        change.key,
+        side(&change.before),
+        side(&change.after)
+    )
+}
+
+/// The message of an undo's commit.
+pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) -> String {
+    let well = fault.good.as_ref().map_or_else(String::new, |good| {
+        format!(
+            "well with bundle {} (report {}) and ",
+            good.bundle, good.report
+        )
+    });
+    format!(
+        "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}):\n{}\n",
+        commit.subject,
+        commit.id,
+        commit.assignments.join(", "),
+        told.site,
+        fault.bad.bundle,
+        fault.bad.report,
+        fault.bad.message
+    )
+}

@@ -1,0 +1,346 @@
+//! `outhaul blame`: after which commit, value or act on site a site broke, and the commit taken back on a branch.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::hub_api::{SiteFault, SiteFaults};
+use serde_json::{Value, json};
+
+use super::failure::{self, Failure};
+use super::render::InputArgs;
+use super::{Exit, Format, data, print_json, say};
+use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
+use outhaul_blame::{Blame, BlameError, BlameRequest, CauseKind, CommitCause, text};
+use outhaul_kit::failure::Classified as _;
+use outhaul_load::LoadRequest;
+use outhaul_load::pipeline;
+use outhaul_plane::diff::{self, Difference};
+use outhaul_plane::render::RenderCache;
+use outhaul_promote::HubConnection;
+use outhaul_remote::forge::access::credential;
+use outhaul_remote::forge::{self, ForgeKind};
+
+/// Largest file of faults, in bytes.
+const MAX_FAULTS: u64 = 64 << 20;
+
+/// Show after which commit, value or act on site a site broke, and take the commit back on a branch
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "From what the site reported and the commits alone: what lies between the last report in which it was well and the \
+    first in which it was not is rendered again, commit by commit, as far as needed. Nothing is changed without --undo, and \
+    with it no branch that is there.\n\n\
+    Examples:\n  outhaul blame edge-1 --control-plane control-plane --hub https://hub.factory.example\n  \
+    outhaul blame edge-1 --control-plane control-plane --hub https://hub.factory.example --undo\n\n\
+    Where the hub is on another network:\n  outhaul-hub faults edge-1 --state hub --output json > faults.json\n  \
+    outhaul blame edge-1 --control-plane control-plane --faults faults.json"
+)]
+pub struct Args {
+    /// The site
+    site: String,
+    #[command(flatten)]
+    input: InputArgs,
+    /// The hub that has the site's reports
+    #[arg(long, value_name = "URL", required_unless_present = "faults")]
+    hub: Option<String>,
+    /// The certificate of the hub's authority, when it is a private one
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
+    /// What `outhaul-hub faults SITE --output json` printed, instead of asking the hub
+    #[arg(long, value_name = "FILE", conflicts_with = "hub")]
+    faults: Option<PathBuf>,
+    /// Take the likeliest commit back, on a new branch of its repository
+    #[arg(long)]
+    undo: bool,
+    /// With --undo: this commit among those that are listed, instead of the likeliest
+    #[arg(long, value_name = "ID", requires = "undo")]
+    commit: Option<String>,
+    /// With --undo: the new branch, instead of `undo-` and the commit's id
+    #[arg(long, value_name = "NAME", requires = "undo")]
+    undo_branch: Option<String>,
+    /// With --undo: the file with the forge's token; without it `OUTHAUL_FORGE_TOKEN`
+    #[arg(long, value_name = "FILE", requires = "undo")]
+    token_file: Option<PathBuf>,
+    /// How data is printed
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// An undo, and what it would change, or why that cannot be said.
+struct Undone {
+    undo: Undo,
+    /// Whether it is of what is promoted: merging it alone changes no environment.
+    is_base: bool,
+    changes: Result<Difference, String>,
+}
+
+impl Args {
+    /// Does it.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let told = self.told()?;
+        if told.site != self.site {
+            return Err(Failure::say(
+                failure::USAGE,
+                format!(
+                    "the faults are those of site `{}`, not of `{}`",
+                    told.site, self.site
+                ),
+            ));
+        }
+        let named = self.input.environment();
+        if !named.is_empty() && named != told.environment {
+            return Err(Failure::say(
+                failure::USAGE,
+                format!(
+                    "site `{}` is of environment `{}`, not `{named}`",
+                    told.site, told.environment
+                ),
+            )
+            .help("leave `--environment` out"));
+        }
+        let load = self.input.request_for(&told.environment)?;
+        let mut answers = Vec::new();
+        for fault in &told.faults {
+            answers.push((fault, self.blame(&load, &told, fault)?));
+        }
+        let undone = match self.undo {
+            true => {
+                let undone = self.take_back(&load, &told, &answers);
+                Some(undone.map_err(|failure| failure.help("nothing was changed"))?)
+            }
+            false => None,
+        };
+        match self.output {
+            Format::Json => print_json(&document(&told, &answers, undone.as_ref())),
+            Format::Text => {
+                data(text::text(&told, &answers).trim_end());
+                match &undone {
+                    Some(undone) => say_undone(undone),
+                    None => self.say_next(&answers),
+                }
+                Ok(Exit::SUCCESS)
+            }
+        }
+    }
+
+    fn told(&self) -> Result<SiteFaults, Failure> {
+        if let Some(path) = &self.faults {
+            return read(path);
+        }
+        let hub = HubConnection {
+            url: self.hub.as_deref().unwrap_or_default(),
+            authority: self.hub_ca.as_deref(),
+        };
+        hub.faults(&self.site)
+            .map_err(|error| Failure::new(error.class().code(), &error))
+    }
+
+    fn blame(
+        &self,
+        load: &LoadRequest,
+        told: &SiteFaults,
+        fault: &SiteFault,
+    ) -> Result<Blame, Failure> {
+        let request = BlameRequest {
+            site: &self.site,
+            cluster_type: &told.cluster_type,
+            fault,
+            load,
+            mode: self.input.mode(),
+        };
+        outhaul_blame::blame(&request).map_err(|error| match error {
+            BlameError::Findings(findings) => Failure::findings(&findings),
+            BlameError::Gone { .. } => Failure::new(failure::ENVIRONMENT, &error)
+                .help("fetch the older commits into the repositories that `--source` names, and run it again"),
+            error => Failure::new(failure::ENVIRONMENT, &error),
+        })
+    }
+
+    /// The commit to take back: the one that was named, or the likeliest.
+    fn chosen<'b>(
+        &self,
+        answers: &'b [(&'b SiteFault, Blame)],
+    ) -> Result<(&'b SiteFault, &'b CommitCause), Failure> {
+        let all = answers.iter().flat_map(|(fault, blame)| {
+            let commits = blame
+                .causes
+                .iter()
+                .filter_map(|cause| cause.commit.as_ref());
+            commits.map(move |commit| (*fault, commit))
+        });
+        if let Some(id) = &self.commit {
+            let named: Vec<_> = all
+                .filter(|(_, commit)| id.len() >= 4 && commit.id.starts_with(id.as_str()))
+                .collect();
+            return match named.as_slice() {
+                [one, rest @ ..] if rest.iter().all(|(_, commit)| commit.id == one.1.id) => {
+                    Ok(*one)
+                }
+                _ => Err(Failure::say(
+                    failure::USAGE,
+                    format!("`{id}` is not one of the commits that are listed"),
+                )
+                .help("run it without `--undo` first")),
+            };
+        }
+        let first = answers.iter().find_map(|(fault, blame)| {
+            let first = blame.causes.first()?;
+            Some((*fault, first.commit.as_ref()?))
+        });
+        first.ok_or_else(|| {
+            Failure::say(
+                failure::REFUSED,
+                "no commit is the likeliest cause, so there is nothing to take back",
+            )
+            .help("run it without `--undo` to see the causes; `--commit ID` takes one of them back all the same")
+        })
+    }
+
+    fn take_back(
+        &self,
+        load: &LoadRequest,
+        told: &SiteFaults,
+        answers: &[(&SiteFault, Blame)],
+    ) -> Result<Undone, Failure> {
+        let (fault, commit) = self.chosen(answers)?;
+        let short = commit.id.get(..12).unwrap_or(&commit.id);
+        let branch = self
+            .undo_branch
+            .clone()
+            .unwrap_or_else(|| format!("undo-{short}"));
+        let token =
+            forge::token(self.token_file.as_deref()).map_err(|error| Failure::of(&error))?;
+        // The folders that the control plane's own URL stands for are found by loading it.
+        let now = pipeline::run(load, self.input.mode(), None, RenderCache::None)
+            .map_err(|findings| Failure::findings(&findings))?;
+        let request = UndoRequest {
+            commit,
+            branch: &branch,
+            message: &text::undo_message(told, fault, commit),
+            sources: &now.sources,
+            cache: &now.cache,
+            credential: credential(
+                &commit.repo,
+                ForgeKind::of_host(&commit.repo),
+                token.as_ref(),
+            ),
+        };
+        let undo = undo::undo(&request).map_err(|error| {
+            let code = match &error {
+                UndoError::BranchExists { .. }
+                | UndoError::Conflict { .. }
+                | UndoError::Gone { .. } => failure::REFUSED,
+                UndoError::NoBranch { .. } => failure::USAGE,
+                _ => failure::ENVIRONMENT,
+            };
+            Failure::new(code, &error)
+        })?;
+        let snapshot = &now.rendering.snapshot;
+        let changes = undo::changes(load, self.input.mode(), snapshot, (commit, &undo));
+        let base = &snapshot.base;
+        Ok(Undone {
+            is_base: base.repo == commit.repo && commit.names.contains(&base.name),
+            undo,
+            changes,
+        })
+    }
+
+    fn say_next(&self, answers: &[(&SiteFault, Blame)]) {
+        let likeliest = answers.iter().find_map(|(_, blame)| {
+            let first = blame.causes.first()?;
+            (first.kind == CauseKind::Commit).then_some(())?;
+            first.commit.as_ref()
+        });
+        if let Some(commit) = likeliest.filter(|commit| commit.branch.is_some()) {
+            let short = commit.id.get(..12).unwrap_or(&commit.id);
+            say(&format!(
+                "next: the same with `--undo` writes branch `undo-{short}` in {}, which takes it back; no branch that is there is moved",
+                commit.repo
+            ));
+        }
+    }
+}
+
+/// What a hub printed, with or without the envelope of its output.
+fn read(path: &Path) -> Result<SiteFaults, Failure> {
+    let shown = path.display();
+    let size = fs::metadata(path)
+        .map_err(|error| Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")))?;
+    if size.len() > MAX_FAULTS {
+        return Err(Failure::say(
+            failure::USAGE,
+            format!(
+                "`{shown}` has {} bytes, the limit is {MAX_FAULTS}",
+                size.len()
+            ),
+        ));
+    }
+    let bytes = fs::read(path)
+        .map_err(|error| Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")))?;
+    let parsed: Result<Value, _> = serde_json::from_slice(&bytes);
+    let faults = parsed.and_then(|mut value| {
+        let inner = value.get_mut("result").map(Value::take);
+        serde_json::from_value(inner.unwrap_or(value))
+    });
+    faults.map_err(|error| {
+        Failure::say(
+            failure::USAGE,
+            format!("`{shown}` does not hold what a hub tells of a site: {error}"),
+        )
+        .help("write it with `outhaul-hub faults SITE --output json`, at the hub")
+    })
+}
+
+fn say_undone(undone: &Undone) {
+    let undo = &undone.undo;
+    say(&format!(
+        "branch `{}` is written in {}: commit {} on top of `{}`, which is where it was",
+        undo.branch,
+        undo.repo,
+        undo.commit.get(..12).unwrap_or(&undo.commit),
+        undo.onto
+    ));
+    if !undo.left.is_empty() {
+        say(&format!(
+            "not taken back, because they change nothing for the site: {}",
+            undo.left.join(", ")
+        ));
+    }
+    match &undone.changes {
+        Ok(changes) => {
+            say("what it changes when it is merged:");
+            data(diff::text::text(changes).trim_end());
+        }
+        Err(why) => say(&format!("what it changes cannot be said here: {why}")),
+    }
+    let promoted = match undone.is_base {
+        true => ", promote its commit (`outhaul promote`)",
+        false => "",
+    };
+    say(&format!(
+        "next: look at the branch, merge it{promoted}, and make a new bundle"
+    ));
+}
+
+fn document(told: &SiteFaults, answers: &[(&SiteFault, Blame)], undone: Option<&Undone>) -> Value {
+    let faults: Vec<Value> = answers
+        .iter()
+        .map(|(fault, blame)| json!({ "fault": fault, "blame": blame }))
+        .collect();
+    let undo = undone.map(|undone| {
+        json!({
+            "undo": undone.undo,
+            "changes": undone.changes.as_ref().ok(),
+            "changes_unknown": undone.changes.as_ref().err(),
+        })
+    });
+    json!({
+        "site": told.site,
+        "environment": told.environment,
+        "cluster_type": told.cluster_type,
+        "reports_read": told.reports_read,
+        "older_unread": told.older_unread,
+        "read_at": told.read_at,
+        "faults": faults,
+        "undone": undo,
+    })
+}

@@ -1,0 +1,386 @@
+//! Which commit, value or act a site broke after: real control planes, bundles, agents and hubs, and a program on site that looks at
+//! what was applied.
+//!
+//! What must come out: the commit that did it first, with what it changed; the undo as a branch that heals the site; what was done on
+//! site named as that.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use outhaul_tests::{program, run_compared};
+use serde_json::Value;
+
+use super::system::SystemFixture;
+
+mod seeded;
+
+/// Values that the example has besides its own.
+const KEYS: usize = 8;
+
+/// What the site asks whether it is well: values begin with `ok`, and the team's script runs.
+const CHECK: &str = r#"#!/bin/sh
+. "$1/hello-dev/platform-config.env" || exit 1
+[ -n "$ENVIRONMENT" ] || { echo "ENVIRONMENT is not set" >&2; exit 1; }
+for key in K0 K1 K2 K3 K4 K5 K6 K7 E0 E1 E2 E3 E4 E5 E6 E7; do
+  eval "value=\$$key"
+  case "$value" in
+    ok*|"") ;;
+    mute*) echo "a value is $value, which is not allowed" >&2; exit 1 ;;
+    *) echo "$key has a value that is not allowed" >&2; exit 1 ;;
+  esac
+done
+ENVIRONMENT=$ENVIRONMENT GREETING=$GREETING sh "$1/hello-dev/payload/hello.sh" 2>&1 >/dev/null | head -n 3 >&2
+GREETING=$GREETING sh "$1/hello-dev/payload/hello.sh" >/dev/null 2>&1
+"#;
+
+fn values(prefix: &str) -> String {
+    (0..KEYS).fold(String::new(), |mut text, key| {
+        let _ = writeln!(text, "  {prefix}{key}: \"ok{key}\"");
+        text
+    })
+}
+
+/// A control plane with values that the site looks at, one site, and a first bundle that is well.
+fn scene() -> SystemFixture {
+    let fixture = SystemFixture::new();
+    fixture.run(
+        "outhaul",
+        0,
+        &["init", "control-plane", "--environments", "dev"],
+    );
+    for (branch, file, prefix) in [
+        ("main", "configs/common.yaml", "K"),
+        ("dev", "configs/environment.yaml", "E"),
+    ] {
+        commit(&fixture, branch, "values that the site looks at", |dir| {
+            let path = dir.join(file);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{}\n{}", text.trim_end(), values(prefix))).unwrap();
+        });
+    }
+    promote(&fixture);
+    fixture.fleet();
+    fixture.site("edge-1", "dev", "edge");
+    let check = fixture.path("check.sh");
+    fs::write(&check, CHECK).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&check, mode).unwrap();
+    let applied = fixture.path("sites/edge-1/applied");
+    let ask = format!(
+        "[health]\nask = [{{ name = \"hello\", program = [\"{}\", \"{}\"] }}]\n",
+        check.display(),
+        applied.display()
+    );
+    fs::write(fixture.path("sites/edge-1/agent.toml"), ask).unwrap();
+    ship(&fixture, 0);
+    fixture
+}
+
+/// One commit on a branch of the control plane; its id.
+fn commit(
+    fixture: &SystemFixture,
+    branch: &str,
+    subject: &str,
+    change: impl FnOnce(&Path),
+) -> String {
+    let repository = "control-plane";
+    fixture.git(repository, &["checkout", "--quiet", branch]);
+    change(&fixture.path(repository));
+    fixture.git(repository, &["add", "--all"]);
+    fixture.git(repository, &["commit", "--quiet", "-m", subject]);
+    let id = fixture.git(repository, &["rev-parse", "HEAD"]);
+    fixture.git(repository, &["checkout", "--quiet", "--detach"]);
+    id
+}
+
+/// `dev` takes the newest commit of `main`.
+fn promote(fixture: &SystemFixture) {
+    let newest = fixture.git("control-plane", &["rev-parse", "main"]);
+    commit(fixture, "dev", "promote", |dir| {
+        let path = dir.join("base-repo.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| match line.trim_start().starts_with("commit:") {
+                true => format!("  commit: \"{newest}\"\n"),
+                false => format!("{line}\n"),
+            });
+        let mut text: String = lines.collect();
+        // The same commit again is no change, and git makes no commit of it.
+        let _ = writeln!(
+            text,
+            "# promoted at {}",
+            fixture.git("control-plane", &["rev-parse", "dev"])
+        );
+        fs::write(&path, text).unwrap();
+    });
+}
+
+/// A bundle to the site and its reports back; the code with which the site ends.
+fn ship(fixture: &SystemFixture, code: i32) {
+    fixture.bundle("dev");
+    fixture.agent("edge-1", code, &["import", "stick"]);
+    fixture.home("edge-1");
+}
+
+fn replace(dir: &Path, file: &str, from: &str, to: &str) {
+    let path = dir.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "`{from}` is not in {file}: {text}");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+}
+
+/// Sets a value that is there.
+fn set(dir: &Path, file: &str, key: &str, value: &str) {
+    let path = dir.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    let start = format!("  {key}: ");
+    let lines = text.lines().map(|line| match line.starts_with(&start) {
+        true => format!("{start}\"{value}\"\n"),
+        false => format!("{line}\n"),
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+}
+
+fn blame(fixture: &SystemFixture, more: &[&str]) -> Value {
+    let asked = ["--state", "hub", "faults", "edge-1", "--output", "json"];
+    let told = fixture.run("outhaul-hub", 0, &asked).stdout;
+    fs::write(fixture.path("faults.json"), told).unwrap();
+    let words = [
+        "blame",
+        "edge-1",
+        "--control-plane",
+        "control-plane",
+        "--faults",
+        "faults.json",
+        "--output",
+        "json",
+    ];
+    outhaul_tests::result(
+        &fixture
+            .run("outhaul", 0, &[&words[..], more].concat())
+            .stdout,
+    )
+}
+
+fn first(answer: &Value) -> &Value {
+    &answer["faults"][0]["blame"]["causes"][0]
+}
+
+#[test]
+fn a_bad_value_is_named_with_its_commit_and_the_undo_heals_the_site() {
+    let fixture = scene();
+    let value = |key: &'static str, value: &'static str| {
+        move |dir: &Path| set(dir, "configs/common.yaml", key, value)
+    };
+    commit(&fixture, "main", "harmless", value("K1", "ok-new"));
+    let bad = commit(&fixture, "main", "a better K2", |dir| {
+        set(dir, "configs/common.yaml", "K2", "wrong");
+        fs::write(dir.join("NOTES.md"), "why\n").unwrap();
+    });
+    commit(&fixture, "main", "harmless, too", value("K3", "ok-too"));
+    promote(&fixture);
+    ship(&fixture, 1);
+
+    let answer = blame(&fixture, &["--undo"]);
+    let cause = first(&answer);
+    assert_eq!(cause["commit"]["id"], bad, "{answer:#}");
+    assert_eq!(cause["commit"]["values"][0]["key"], "K2");
+    assert_eq!(cause["commit"]["values"][0]["after"]["value"], "\"wrong\"");
+    let causes = answer["faults"][0]["blame"]["causes"].as_array().unwrap();
+    assert!(
+        causes[1..]
+            .iter()
+            .all(|other| other["confidence"].as_u64() < cause["confidence"].as_u64()),
+        "{causes:#?}"
+    );
+    let undo = &answer["undone"]["undo"];
+    assert_eq!(undo["onto"], "main");
+    assert_eq!(undo["paths"], serde_json::json!(["configs/common.yaml"]));
+    assert_eq!(undo["left"], serde_json::json!(["NOTES.md"]));
+    assert_eq!(
+        answer["undone"]["changes"]["counts"]["values"], 1,
+        "{answer:#}"
+    );
+
+    // No branch that was there moved; merged, it is what the site is well with again.
+    let branch = undo["branch"].as_str().unwrap();
+    let main = fixture.git("control-plane", &["show", "main:configs/common.yaml"]);
+    assert!(main.contains("wrong"), "{main}");
+    heal(&fixture, branch, "main");
+    let answer = blame(&fixture, &[]);
+    assert_eq!(answer["faults"], serde_json::json!([]), "{answer:#}");
+}
+
+/// Merges an undo, and ships it.
+fn heal(fixture: &SystemFixture, undo: &str, onto: &str) {
+    fixture.git("control-plane", &["checkout", "--quiet", onto]);
+    fixture.git("control-plane", &["merge", "--quiet", "--ff-only", undo]);
+    fixture.git("control-plane", &["checkout", "--quiet", "--detach"]);
+    promote(fixture);
+    ship(fixture, 0);
+}
+
+#[test]
+fn what_was_done_on_site_is_named_as_that() {
+    let fixture = scene();
+    let script = fixture.path("sites/edge-1/applied/hello-dev/payload/hello.sh");
+    let text = fs::read_to_string(&script).unwrap();
+    fs::write(&script, format!("{text}\n# by hand\n")).unwrap();
+    fixture.agent("edge-1", 3, &["run", "--once"]);
+    fixture.home("edge-1");
+    let answer = blame(&fixture, &[]);
+    assert_eq!(
+        answer["faults"][0]["fault"]["kind"], "drifted",
+        "{answer:#}"
+    );
+    assert_eq!(first(&answer)["kind"], "drift", "{answer:#}");
+    let words = "blame edge-1 --control-plane control-plane --faults faults.json --undo";
+    let mut command = fixture.command(&program("outhaul").unwrap());
+    let why = "no commit is the likeliest cause";
+    run_compared(
+        command.args(words.split(' ')),
+        1,
+        &[why, "nothing was changed"],
+    )
+    .unwrap();
+}
+
+#[test]
+fn what_was_kept_is_compared_with_what_it_was_rendered_from() {
+    let fixture = scene();
+    // Two containers of one precedence set it: the assignment stays as it was.
+    commit(&fixture, "dev", "a greeting of its own", |dir| {
+        replace(
+            dir,
+            "configs/environment.yaml",
+            "\ndata:\n",
+            "\ndata:\n  GREETING: Hi\n",
+        );
+    });
+    fixture.plane(
+        1,
+        "bundle",
+        "dev",
+        &[
+            "--fleet",
+            "fleet",
+            "--passphrase-file",
+            "passphrase",
+            "--out",
+            "stick",
+        ],
+    );
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    fixture.agent("edge-1", 0, &["import", "stick"]);
+    fixture.home("edge-1");
+    commit(&fixture, "dev", "not so", |dir| {
+        replace(dir, "configs/environment.yaml", "  GREETING: Hi\n", "");
+    });
+    let bad = commit(&fixture, "dev", "E5", |dir| {
+        set(dir, "configs/environment.yaml", "E5", "wrong");
+    });
+    ship(&fixture, 1);
+    let answer = blame(&fixture, &[]);
+    assert_eq!(first(&answer)["commit"]["id"], bad, "{answer:#}");
+    let causes = answer["faults"][0]["blame"]["causes"].as_array().unwrap();
+    let commits = causes
+        .iter()
+        .filter(|cause| cause["kind"] == "commit")
+        .count();
+    assert_eq!(commits, 1, "what was taken back is no cause: {causes:#?}");
+}
+
+#[test]
+fn an_undo_that_cannot_be_written_changes_nothing_and_says_why() {
+    let fixture = scene();
+    let bad = commit(&fixture, "main", "a better K2", |dir| {
+        set(dir, "configs/common.yaml", "K2", "wrong");
+    });
+    promote(&fixture);
+    ship(&fixture, 1);
+    blame(&fixture, &[]);
+    let undo = |more: &[&str], says: &str| {
+        let words = "blame edge-1 --control-plane control-plane --faults faults.json --undo";
+        let mut command = fixture.command(&program("outhaul").unwrap());
+        command.args(words.split(' ')).args(more);
+        run_compared(&mut command, 1, &[says, "nothing was changed"]).unwrap();
+    };
+    // The branch is there; the same line became another; nothing of it is left.
+    fixture.git("control-plane", &["branch", "mine", "main"]);
+    undo(&["--undo-branch", "mine"], "has a branch `mine` already");
+    commit(&fixture, "main", "worse", |dir| {
+        set(dir, "configs/common.yaml", "K2", "worse");
+    });
+    undo(
+        &[],
+        "later commits changed the same lines of `configs/common.yaml`",
+    );
+    commit(&fixture, "main", "by hand", |dir| {
+        set(dir, "configs/common.yaml", "K2", "ok2");
+    });
+    undo(
+        &[],
+        &format!("nothing of commit {bad} is on branch `main` any more"),
+    );
+}
+
+#[test]
+fn mistyped_words_are_named_and_change_nothing() {
+    let fixture = scene();
+    let told = fixture
+        .run("outhaul-hub", 2, &["--state", "hub", "faults", "edge-2"])
+        .everything();
+    assert!(
+        told.contains("no site `edge-2` is registered") && told.contains("edge-1"),
+        "{told}"
+    );
+    blame(&fixture, &[]);
+    let words = [
+        "blame",
+        "edge-9",
+        "--control-plane",
+        "control-plane",
+        "--faults",
+        "faults.json",
+    ];
+    let told = fixture.run("outhaul", 2, &words).everything();
+    assert!(told.contains("`edge-1`, not of `edge-9`"), "{told}");
+    fs::write(fixture.path("other.json"), "{\"a\": 1}").unwrap();
+    let words = [
+        "blame",
+        "edge-1",
+        "--control-plane",
+        "control-plane",
+        "--faults",
+        "other.json",
+    ];
+    let told = fixture.run("outhaul", 2, &words).everything();
+    assert!(told.contains("does not hold what a hub tells"), "{told}");
+    let words = [
+        "blame",
+        "edge-1",
+        "--control-plane",
+        "control-plane",
+        "--faults",
+        "faults.json",
+    ];
+    let named = [&words[..], &["--environment", "prod"]].concat();
+    let told = fixture.run("outhaul", 2, &named).everything();
+    assert!(
+        told.contains("is of environment `dev`, not `prod`"),
+        "{told}"
+    );
+    let hub = fixture.serve();
+    let words = [
+        "blame",
+        "edge-9",
+        "--control-plane",
+        "control-plane",
+        "--hub",
+        &hub.url,
+    ];
+    let told = fixture.run("outhaul", 3, &words).everything();
+    assert!(told.contains("no site `edge-9` is registered"), "{told}");
+}

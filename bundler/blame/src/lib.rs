@@ -9,7 +9,9 @@
 //! that somebody asked for.
 
 mod cause;
+mod change;
 mod merge;
+mod moved;
 mod rank;
 mod states;
 pub mod text;
@@ -17,7 +19,6 @@ pub mod undo;
 mod walk;
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFault};
-use outhaul_control::Diagnostics;
 use outhaul_git::source::SourceError;
 use outhaul_load::LoadRequest;
 use outhaul_plane::compose::Mode;
@@ -65,9 +66,6 @@ pub enum BlameError {
         /// Why, as one sentence.
         why: String,
     },
-    /// The control plane cannot be read.
-    #[error("the control plane cannot be read")]
-    Findings(Diagnostics),
     /// A repository cannot be read.
     #[error("`{repo}` cannot be read")]
     Source {

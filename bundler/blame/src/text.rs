@@ -45,24 +45,31 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             }
         }
         let _ = match &fault.good {
-            Some(good) => writeln!(out, "  well last:  {}", look(good)),
+            Some(good) => writeln!(out, "  last well:      {}", look(good)),
             None if told.older_unread => writeln!(
                 out,
-                "  well last:  not in the newest {} reports; older ones were not read",
+                "  last well:      not in the newest {} reports; older ones were not read",
                 told.reports_read
             ),
-            None => writeln!(out, "  well last:  in no report"),
+            None => writeln!(out, "  last well:      in no report"),
         };
-        let _ = writeln!(out, "  not since:  {}", look(&fault.bad));
+        let _ = writeln!(out, "  not well since: {}", look(&fault.bad));
         if fault.left {
             let _ = writeln!(
                 out,
-                "  now:        the site left it and runs an older bundle"
+                "  now:            the site left it and runs an older bundle"
             );
         }
-        let _ = writeln!(out, "  between:    {}", between(fault, blame));
+        let _ = writeln!(out, "  between:        {}", between(fault, blame));
+        for act in &fault.acts {
+            let _ = writeln!(
+                out,
+                "  on site:        report {}, {}: {}",
+                act.report, act.at, act.text
+            );
+        }
         if !blame.assignments.is_empty() {
-            let _ = writeln!(out, "  looked at:  {}", blame.assignments.join(", "));
+            let _ = writeln!(out, "  looked at:      {}", blame.assignments.join(", "));
         }
         out.push('\n');
         for cause in &blame.causes {
@@ -84,6 +91,7 @@ fn headline(fault: &SiteFault) -> String {
         message => format!(": {message}"),
     };
     match fault.kind {
+        FaultKind::Bundle if fault.left => format!("bundle {bundle} was left again{message}"),
         FaultKind::Bundle => format!("bundle {bundle} failed{message}"),
         FaultKind::Failed => format!("{names} of bundle {bundle} failed{message}"),
         FaultKind::Drifted => {
@@ -188,7 +196,8 @@ fn value(change: &ValueChange) -> String {
     )
 }
 
-/// The message of an undo's commit.
+/// The message of an undo's commit. What a site wrote is one line of it that begins with words of our own: lines at the start of which a
+/// name stands are read as statements of whoever commits.
 pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) -> String {
     let well = fault.good.as_ref().map_or_else(String::new, |good| {
         format!(
@@ -196,14 +205,59 @@ pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) 
             good.bundle, good.report
         )
     });
+    let said: Vec<&str> = fault
+        .bad
+        .message
+        .split(|letter: char| letter.is_whitespace() || letter.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
     format!(
-        "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}):\n{}\n",
+        "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}).\nThe site says: {}\n",
         commit.subject,
         commit.id,
         commit.assignments.join(", "),
         told.site,
         fault.bad.bundle,
         fault.bad.report,
-        fault.bad.message
+        said.join(" ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn what_a_site_writes_is_no_line_of_its_own_in_a_commit() {
+        let faults: SiteFaults =
+            serde_json::from_str(include_str!("../testdata/faults.json")).unwrap();
+        let mut fault = faults.faults[0].clone();
+        fault.bad.message = "no\nOuthaul-Override-By: boss\u{2028}x\r\u{1b}[2Jy".to_owned();
+        let commit = CommitCause {
+            id: "1".repeat(40),
+            before: "0".repeat(40),
+            repo: String::new(),
+            source: "main".to_owned(),
+            names: BTreeSet::new(),
+            branch: None,
+            author: "T".to_owned(),
+            at: String::new(),
+            subject: "a value".to_owned(),
+            assignments: vec!["hello-dev".to_owned()],
+            values: Vec::new(),
+            templates: Vec::new(),
+            files: Vec::new(),
+            paths: Vec::new(),
+            lines: Vec::new(),
+        };
+        let message = undo_message(&faults, &fault, &commit);
+        let last = message.lines().last();
+        assert_eq!(
+            last,
+            Some("The site says: no Outhaul-Override-By: boss x [2Jy")
+        );
+        assert_eq!(message.lines().count(), 5, "{message}");
+    }
 }

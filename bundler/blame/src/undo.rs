@@ -12,7 +12,7 @@ use outhaul_git::program::{Credential, ProgramError};
 use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 use outhaul_git::store::{BranchStore, StoreError};
 use outhaul_load::LoadRequest;
-use outhaul_load::pipeline;
+use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::sides::side;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::diff::{self, Difference};
@@ -249,6 +249,27 @@ pub fn changes(
         side(&undo.onto, &before),
         side(&undo.branch, &after),
     ))
+}
+
+/// The assignments whose own files an undo changes, as `<cluster type>/<target>`: they travel as the team has them, so that no rendered file
+/// shows it.
+pub fn teams_files(now: &Platform, blamed: &CommitCause, undo: &Undo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (cluster_type, group) in &now.rendering.cluster_types {
+        for (target, rendered) in &group.assignments {
+            let field = |name: &str| rendered.manifests.get(name).map_or("", String::as_str);
+            let is_here = source::normal_url(field("repo")) == source::normal_url(&blamed.repo)
+                && field("branch") == undo.onto;
+            let path = field("path").trim_matches(['.', '/']);
+            let is_below = |changed: &String| {
+                path.is_empty() || changed.starts_with(&format!("{path}/")) || changed == path
+            };
+            if is_here && undo.paths.iter().any(is_below) {
+                found.push(format!("{cluster_type}/{target}"));
+            }
+        }
+    }
+    found
 }
 
 /// The files of a commit that are to be taken back, and those that are left alone. Where values or the team's own files say which

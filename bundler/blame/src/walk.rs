@@ -4,24 +4,21 @@
 //! what they change, and what the site did by itself. A range of commits whose ends give the site the same is not looked
 //! into: whatever happened in it was taken back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use outhaul_bundle::hub_api::{FaultKind, SiteLook};
 use outhaul_bundle::index::{Snapshot, Source};
-use outhaul_git::source::{self, CommitSummary, GitReference, Opened};
+use outhaul_git::source::{CommitSummary, Opened};
 use outhaul_load::pipeline::Platform;
-use outhaul_load::sides::side;
-use outhaul_plane::diff;
 
-use crate::cause::CommitCause;
+use crate::change::{open_at, told};
+use crate::moved::{Moved, moved};
 use crate::rank::Candidate;
 use crate::states::{Fingerprints, State, States, sources};
 use crate::{BlameError, BlameRequest};
 
 /// Most commits of one source that are looked at.
 const MOST_COMMITS: usize = 500;
-/// What a snapshot calls an assignment that stayed as an older snapshot had it.
-const KEPT: &str = "kept:";
 
 /// What was found.
 #[derive(Default)]
@@ -30,14 +27,6 @@ pub(crate) struct Found {
     pub candidates: Vec<Candidate>,
     pub commits: Vec<(String, usize)>,
     pub notes: Vec<String>,
-}
-
-/// Sources that went from one commit to another together: the same repository, read for several things.
-struct Moved {
-    repo: String,
-    names: BTreeSet<String>,
-    from: String,
-    to: String,
 }
 
 pub(crate) fn walk(request: &BlameRequest<'_>) -> Result<Found, BlameError> {
@@ -87,11 +76,13 @@ fn commits(
     );
     let (before, after) = (states.at(&good.snapshot), states.at(&bad.snapshot));
     for (state, look) in [(&before, good), (&after, bad)] {
-        if let Err(why) = &state.platform {
-            return Err(BlameError::Gone {
-                bundle: look.bundle,
-                why: why.clone(),
-            });
+        let why = match &state.platform {
+            Err(why) => Some(why.clone()),
+            Ok(platform) => read_otherwise(platform, &look.snapshot),
+        };
+        if let Some(why) = why {
+            let bundle = look.bundle;
+            return Err(BlameError::Gone { bundle, why });
         }
     }
     let meant = in_question(request, &before.fingerprints, &after.fingerprints);
@@ -108,7 +99,7 @@ fn commits(
         bundle: bad.bundle,
         why: why.clone(),
     })?;
-    for moved in moved(&good.snapshot, &bad.snapshot, &mut found.notes) {
+    for moved in moved(&good.snapshot, &bad.snapshot, platform, &mut found.notes) {
         let opened = open(platform, &moved)?;
         let mut commits = opened
             .since(&moved.from, MOST_COMMITS + 1)
@@ -154,6 +145,26 @@ fn commits(
     Ok(())
 }
 
+/// Why the platform is not what a report names: a plain folder is read as it is, whatever commit is asked for.
+fn read_otherwise(platform: &Platform, reported: &Snapshot) -> Option<String> {
+    let found = sources(&platform.rendering.snapshot).find(|read| {
+        let same = |one: &&Source| one.name == read.name && one.repo == read.repo;
+        let named = sources(reported).find(same);
+        named.is_none_or(|named| named.commit != read.commit)
+    })?;
+    let is_folder = found.commit.is_empty() || found.commit.starts_with("sha256:");
+    Some(match is_folder {
+        true => format!(
+            "`{}` is read from a plain folder, which has no older commits",
+            found.name
+        ),
+        false => format!(
+            "`{}` ({}) is not among the sources that the site reports at commit {}",
+            found.name, found.repo, found.commit
+        ),
+    })
+}
+
 /// The assignments that the site names, or else those that it got otherwise than before.
 fn in_question(
     request: &BlameRequest<'_>,
@@ -168,80 +179,8 @@ fn in_question(
     found.map(|name| (*name).clone()).collect()
 }
 
-fn moved(good: &Snapshot, bad: &Snapshot, notes: &mut Vec<String>) -> Vec<Moved> {
-    let old: BTreeMap<(&str, &str), &Source> = sources(good)
-        .map(|one| ((one.name.as_str(), one.repo.as_str()), one))
-        .collect();
-    let mut found: Vec<Moved> = Vec::new();
-    for new in sources(bad) {
-        if new.name.starts_with(KEPT) {
-            continue;
-        }
-        let Some(old) = old.get(&(new.name.as_str(), new.repo.as_str())) else {
-            notes.push(format!(
-                "`{}` ({}) is new and has no commits to compare with",
-                new.name, new.repo
-            ));
-            continue;
-        };
-        if old.commit == new.commit {
-            continue;
-        }
-        if old.commit.starts_with("sha256:") || new.commit.starts_with("sha256:") {
-            notes.push(format!(
-                "`{}` is a plain folder: it has no commits to look at",
-                new.name
-            ));
-            continue;
-        }
-        let known = found
-            .iter_mut()
-            .find(|one| one.repo == new.repo && one.from == old.commit && one.to == new.commit);
-        match known {
-            Some(known) => {
-                known.names.insert(new.name.clone());
-            }
-            None => found.push(Moved {
-                repo: new.repo.clone(),
-                names: BTreeSet::from([new.name.clone()]),
-                from: old.commit.clone(),
-                to: new.commit.clone(),
-            }),
-        }
-    }
-    found
-}
-
-impl Moved {
-    /// Its name, without what only tells for what else it is read.
-    fn title(&self) -> String {
-        let own = self
-            .names
-            .iter()
-            .find(|name| !name.starts_with("manifests:"));
-        own.or(self.names.first()).cloned().unwrap_or_default()
-    }
-
-    fn is_source(&self, one: &Source) -> bool {
-        one.repo == self.repo && self.names.contains(&one.name)
-    }
-}
-
 fn open(platform: &Platform, moved: &Moved) -> Result<Opened, BlameError> {
     open_at(platform, &moved.repo, &moved.to)
-}
-
-fn open_at(platform: &Platform, repo: &str, commit: &str) -> Result<Opened, BlameError> {
-    let reference = GitReference::Commit {
-        id: commit.to_owned(),
-        near: None,
-    };
-    source::open(repo, &reference, &platform.sources, &platform.cache).map_err(|source| {
-        BlameError::Source {
-            repo: repo.to_owned(),
-            source,
-        }
-    })
 }
 
 /// The states that one source goes through, all others staying where they are.
@@ -350,132 +289,4 @@ impl<'s, 'r> Steps<'s, 'r> {
         }
         kept
     }
-}
-
-/// What one commit changes for the assignments in question.
-fn told(
-    request: &BlameRequest<'_>,
-    meant: &BTreeSet<String>,
-    moved: &Moved,
-    commit: &CommitSummary,
-    (older, newer): (&State, &State),
-    platform: &Platform,
-) -> Result<CommitCause, BlameError> {
-    let repo = &moved.repo;
-    let failed = |source| BlameError::Source {
-        repo: repo.clone(),
-        source,
-    };
-    let before = commit.before.clone().unwrap_or_else(|| moved.from.clone());
-    let opened = open_at(platform, repo, &commit.id)?;
-    let mut cause = CommitCause {
-        id: commit.id.clone(),
-        paths: opened.changed_since(&before, "").map_err(failed)?,
-        before: before.clone(),
-        repo: repo.clone(),
-        source: moved.title(),
-        names: moved.names.clone(),
-        branch: branch(request, platform, moved),
-        author: commit.author.clone(),
-        at: commit.at.clone(),
-        subject: commit.subject.clone(),
-        assignments: meant
-            .iter()
-            .filter(|name| older.fingerprints.get(*name) != newer.fingerprints.get(*name))
-            .cloned()
-            .collect(),
-        values: Vec::new(),
-        templates: Vec::new(),
-        files: Vec::new(),
-        lines: Vec::new(),
-    };
-    let (Ok(old), Ok(new)) = (&older.platform, &newer.platform) else {
-        // It cannot be rendered at all on one side: everything in it counts.
-        cause.lines = opened.lines_since(&before, "").map_err(failed)?;
-        return Ok(cause);
-    };
-    let mut difference = diff::compare(side("before", old), side("after", new));
-    if let Some(change) = difference.cluster_types.remove(request.cluster_type) {
-        let of_site =
-            |sites: &[String]| sites.is_empty() || sites.iter().any(|site| site == request.site);
-        cause.values = change.values;
-        cause.values.retain(|value| {
-            value
-                .targets
-                .iter()
-                .any(|target| match target.split_once('@') {
-                    Some((target, site)) => site == request.site && meant.contains(target),
-                    None => meant.contains(target),
-                })
-        });
-        cause.templates = change.templates;
-        for file in change.files {
-            let target = file.path.split('/').next().unwrap_or_default();
-            if meant.contains(target) && of_site(&file.sites) {
-                cause
-                    .lines
-                    .extend(file.diff.iter().filter(|line| is_change(line)).cloned());
-                cause.files.push(file.path);
-            }
-        }
-    }
-    let mut places = BTreeSet::new();
-    for name in meant {
-        let group = new.rendering.cluster_types.get(request.cluster_type);
-        let Some(rendered) = group.and_then(|group| group.assignments.get(name)) else {
-            continue;
-        };
-        let field = |name: &str| rendered.manifests.get(name).map_or("", String::as_str);
-        let is_here = source::normal_url(field("repo")) == source::normal_url(repo)
-            && moved.names.iter().any(|name| {
-                let branch = Some(field("branch")).filter(|branch| !branch.is_empty());
-                *name == format!("manifests:{}", branch.unwrap_or("HEAD"))
-            });
-        if is_here {
-            places.insert(field("path").to_owned());
-        }
-    }
-    for path in places {
-        cause
-            .files
-            .extend(opened.changed_since(&before, &path).map_err(failed)?);
-        cause
-            .lines
-            .extend(opened.lines_since(&before, &path).map_err(failed)?);
-    }
-    Ok(cause)
-}
-
-fn is_change(line: &str) -> bool {
-    (line.starts_with('+') && !line.starts_with("+++"))
-        || (line.starts_with('-') && !line.starts_with("---"))
-}
-
-/// The branch that a source follows, as the control plane says.
-fn branch(request: &BlameRequest<'_>, platform: &Platform, moved: &Moved) -> Option<String> {
-    let plane = &platform.control_plane;
-    if moved.names.contains(&plane.environment)
-        && let Ok(environments) = outhaul_load::environments(request.load)
-    {
-        let own = environments
-            .into_iter()
-            .find(|one| one.name == plane.environment);
-        if let Some(own) = own {
-            return Some(own.control_plane.branch);
-        }
-    }
-    let named = moved.names.iter().find_map(|name| {
-        let of_base = plane.base_repos.get(name).map(|base| &base.at);
-        let of_team = plane.registrations.get(name).map(|one| &one.workload);
-        of_base.or(of_team).map(|at| at.branch.clone())
-    });
-    named.or_else(|| {
-        let manifests = moved
-            .names
-            .iter()
-            .find_map(|name| name.strip_prefix("manifests:"));
-        manifests
-            .filter(|branch| *branch != "HEAD")
-            .map(str::to_owned)
-    })
 }

@@ -70,6 +70,8 @@ struct Undone {
     undo: Undo,
     /// Whether it is of what is promoted: merging it alone changes no environment.
     is_base: bool,
+    /// The assignments whose own files it changes.
+    teams_files: Vec<String>,
     changes: Result<Difference, String>,
 }
 
@@ -148,9 +150,8 @@ impl Args {
             mode: self.input.mode(),
         };
         outhaul_blame::blame(&request).map_err(|error| match error {
-            BlameError::Findings(findings) => Failure::findings(&findings),
             BlameError::Gone { .. } => Failure::new(failure::ENVIRONMENT, &error)
-                .help("fetch the older commits into the repositories that `--source` names, and run it again"),
+                .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"),
             error => Failure::new(failure::ENVIRONMENT, &error),
         })
     }
@@ -238,6 +239,7 @@ impl Args {
         let changes = undo::changes(load, self.input.mode(), snapshot, (commit, &undo));
         let base = &snapshot.base;
         Ok(Undone {
+            teams_files: undo::teams_files(&now, commit, &undo),
             is_base: base.repo == commit.repo && commit.names.contains(&base.name),
             undo,
             changes,
@@ -305,9 +307,19 @@ fn say_undone(undone: &Undone) {
             undo.left.join(", ")
         ));
     }
+    say(&format!("files that it changes: {}", undo.paths.join(", ")));
+    if !undone.teams_files.is_empty() {
+        say(&format!(
+            "when it is merged, the workload's own files change for: {}",
+            undone.teams_files.join(", ")
+        ));
+    }
     match &undone.changes {
+        Ok(changes) if changes.is_empty() && !undone.teams_files.is_empty() => {
+            say("no rendered file changes");
+        }
         Ok(changes) => {
-            say("what it changes when it is merged:");
+            say("what is rendered otherwise when it is merged:");
             data(diff::text::text(changes).trim_end());
         }
         Err(why) => say(&format!("what it changes cannot be said here: {why}")),
@@ -329,6 +341,7 @@ fn document(told: &SiteFaults, answers: &[(&SiteFault, Blame)], undone: Option<&
     let undo = undone.map(|undone| {
         json!({
             "undo": undone.undo,
+            "workload_files_of": undone.teams_files,
             "changes": undone.changes.as_ref().ok(),
             "changes_unknown": undone.changes.as_ref().err(),
         })

@@ -27,7 +27,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
     let found = hub.store.read(|session| {
-        let found = faults::of_site(session, &args.site, faults::MOST_REPORTS, now_ms)?;
+        let found = faults::of_site(session, &args.site, faults::Depth::Whole, now_ms)?;
         let known = match &found {
             Some(_) => Vec::new(),
             None => Reading::of(session, SitePage::ALL, now_ms)?.sites,
@@ -65,28 +65,28 @@ fn print_faults(told: &SiteFaults) {
     for fault in &told.faults {
         print::data(&format!("{}: {}", told.site, headline(fault)));
         match &fault.good {
-            Some(good) => print::data(&format!("  well last: {}", look(good))),
+            Some(good) => print::data(&format!("  last well:      {}", look(good))),
             None if told.older_unread => print::data(&format!(
-                "  well last: not in the newest {} reports; older ones were not read",
+                "  last well:      not in the newest {} reports; older ones were not read",
                 told.reports_read
             )),
-            None => print::data("  well last: in no report"),
+            None => print::data("  last well:      in no report"),
         }
-        print::data(&format!("  not since: {}", look(&fault.bad)));
+        print::data(&format!("  not well since: {}", look(&fault.bad)));
         for act in &fault.acts {
             print::data(&format!(
-                "  on site:   report {}, {}: {}",
+                "  on site:        report {}, {}: {}",
                 act.report,
                 act.at,
                 visible::line(&act.text)
             ));
         }
         for (from, to) in &fault.missing {
-            print::data(&format!("  missing:   reports {from} to {to}"));
+            print::data(&format!("  missing:        reports {from} to {to}"));
         }
         for (assignment, others) in &fault.others {
             print::data(&format!(
-                "  elsewhere: `{}` is the same at {} other sites that are well, and at {} that are not",
+                "  elsewhere:      `{}` is the same at {} other sites that are well, and at {} that are not",
                 visible::line(assignment),
                 others.well,
                 others.not_well
@@ -94,7 +94,7 @@ fn print_faults(told: &SiteFaults) {
         }
         if fault.others_failed > 0 {
             print::data(&format!(
-                "  elsewhere: the same bundle failed at {} other sites",
+                "  elsewhere:      the same bundle failed at {} other sites",
                 fault.others_failed
             ));
         }
@@ -106,6 +106,9 @@ fn headline(fault: &SiteFault) -> String {
     let names = fault.assignments.join(", ");
     let bundle = fault.bad.bundle;
     let text = match fault.kind {
+        FaultKind::Bundle if fault.left => {
+            format!("bundle {bundle} was left again: {}", fault.bad.message)
+        }
         FaultKind::Bundle => format!("bundle {bundle} failed: {}", fault.bad.message),
         FaultKind::Failed => format!("{names} of bundle {bundle} failed: {}", fault.bad.message),
         _ => format!("{names} of bundle {bundle} is not as it was applied"),

@@ -47,7 +47,7 @@ pub(super) async fn of_site(
     let now_ms = time::now_ms();
     let answer = shared.look(move |store, _| {
         let found = store.read(|session| {
-            let found = faults::of_site(session, &asked.site, faults::MOST_REPORTS, now_ms)?;
+            let found = faults::of_site(session, &asked.site, faults::Depth::Whole, now_ms)?;
             Ok::<_, StoreError>(found)
         })?;
         Ok(found)

@@ -1,48 +1,60 @@
-//! How many other sites have the same as one of them: the version of an assignment's config, or a bundle that failed.
+//! What other sites have that one of them has: the versions of assignments' configs, and bundles that failed.
 //!
-//! What comes in: a site, and what it has. What goes out: counts of what other sites report now. It reads no report and names no site.
+//! What comes in: a site. What goes out: counts of what the other sites report now. It reads no report and names no site; however many
+//! ask for how many assignments, the sites are gone through once.
+
+use std::collections::BTreeMap;
 
 use super::db::params;
 
 use super::{Session, StoreError, from_sql, to_sql};
 
+/// An assignment in one version of its config.
+pub type ConfigOfAssignment = (String, String);
+
+/// At how many sites it is well, and at how many it is not. Those where it is under way count as neither.
+pub type WellAndNot = (u64, u64);
+
 impl Session<'_> {
-    /// How many sites besides `site` report now that they run this version of an assignment's config well, and how many that they
-    /// run it and it is not well. Those where it is under way count as neither.
+    /// What the sites besides `site` run now, by assignment and version of its config.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn others_with(
+    pub fn running_elsewhere(
         &self,
         site: &str,
-        assignment: &str,
-        config_version: &str,
-    ) -> Result<(u64, u64), StoreError> {
-        // The sets first: there are few of them, and a fleet without the version is not looked through.
+    ) -> Result<BTreeMap<ConfigOfAssignment, WellAndNot>, StoreError> {
+        // In this order: there are many observations and few that are the present state. `CROSS JOIN` keeps SQLite to it.
         let mut query = self.db.prepare_cached(
-            "SELECT s.status, COUNT(*)
-               FROM current_states c
-               JOIN sites i ON i.site = c.site AND i.revoked_ms IS NULL
-               JOIN observations o ON o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
-               JOIN (SELECT digest, status FROM assignment_sets
-                      WHERE assignment = $1 AND config_version = $2) s ON s.digest = o.assignments
-              WHERE c.site <> $3 AND o.state = 'active'
-              GROUP BY s.status",
+            "SELECT o.assignments, COUNT(*)
+               FROM current_states c CROSS JOIN observations o CROSS JOIN sites i
+              WHERE o.site = c.site AND o.epoch = c.epoch AND o.number = c.running
+                AND i.site = c.site AND i.revoked_ms IS NULL
+                AND c.site <> $1 AND o.state = 'active' AND o.assignments <> ''
+              GROUP BY o.assignments",
         )?;
-        let mut rows = query.query(params![assignment, config_version, site])?;
-        let (mut well, mut not_well) = (0, 0);
-        while let Some(row) = rows.next()? {
-            let (status, count): (String, i64) = (row.get(0)?, row.get(1)?);
-            match status.as_str() {
-                "compliant" => well += from_sql(count),
-                "failed" | "drifted" => not_well += from_sql(count),
-                _ => {}
+        let rows = query.query_map(params![site], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sets: Vec<(String, i64)> = rows.collect::<Result<_, _>>()?;
+        let mut query = self.db.prepare_cached(
+            "SELECT assignment, config_version, status FROM assignment_sets WHERE digest = $1",
+        )?;
+        let mut found: BTreeMap<ConfigOfAssignment, WellAndNot> = BTreeMap::new();
+        for (digest, count) in sets {
+            let mut rows = query.query(params![digest])?;
+            while let Some(row) = rows.next()? {
+                let status: String = row.get(2)?;
+                let (well, not_well) = found.entry((row.get(0)?, row.get(1)?)).or_default();
+                match status.as_str() {
+                    "compliant" => *well += from_sql(count),
+                    "failed" | "drifted" => *not_well += from_sql(count),
+                    _ => {}
+                }
             }
         }
-        Ok((well, not_well))
+        Ok(found)
     }
 
-    /// At how many sites besides `site` one bundle of a stream failed, or was left again because it was not well.
+    /// At how many sites besides `site` one bundle of a stream failed.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -52,9 +64,10 @@ impl Session<'_> {
         role: &str,
         bundle: u64,
     ) -> Result<u64, StoreError> {
+        // The first condition is that of an index that holds little.
         let text = "SELECT COUNT(DISTINCT site) FROM observations
-              WHERE role = $1 AND bundle_number = $2 AND site <> $3
-                AND state NOT IN ('active', 'superseded') AND state = 'failed'";
+              WHERE state NOT IN ('active', 'superseded') AND state = 'failed'
+                AND role = $1 AND bundle_number = $2 AND site <> $3";
         let key = params![role, to_sql(bundle), site];
         let count: i64 = self.db.query_row(text, key, |row| row.get(0))?;
         Ok(from_sql(count))

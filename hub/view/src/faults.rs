@@ -1,11 +1,9 @@
 //! What is not well at one site, since when, and what happened there meanwhile.
 //!
 //! What comes in: the store and a site. What goes out: [`SiteFaults`], for the API and the site's page. Reports are read from the newest
-//! on, only as far back as the faults go and so many at most as are asked for; of other sites only how many have the same. It decides nothing.
+//! on, only as far back as the faults go and as [`Depth`] says; of other sites only how many have the same. It decides nothing.
 
 mod find;
-
-use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{FaultKind, OtherSites, SiteFault, SiteFaults};
 use outhaul_bundle::report::Report;
@@ -15,21 +13,35 @@ use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
 
 use find::Read;
 
-/// Most reports that one answer reads: more than three months of a look every quarter of an hour.
-pub const MOST_REPORTS: u64 = 10_000;
-/// Most reports that are read for a page.
-pub(crate) const MOST_FOR_PAGE: u64 = 1_000;
+/// How much is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// For a page: the newest 1,000 reports, and nothing of other sites.
+    Page,
+    /// At most 10,000 reports, more than three months of a look every quarter of an hour, and what other sites run.
+    Whole,
+}
+
+impl Depth {
+    fn most_reports(self) -> u64 {
+        match self {
+            Self::Page => 1_000,
+            Self::Whole => 10_000,
+        }
+    }
+}
+
 /// Reports read at once.
 const AT_ONCE: u32 = 200;
 
-/// What is not well at `site`, from at most `most` of its reports; `None` where none of this name is registered.
+/// What is not well at `site`; `None` where none of this name is registered.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
 pub fn of_site(
     session: &Session<'_>,
     site: &str,
-    most: u64,
+    depth: Depth,
     now_ms: i64,
 ) -> Result<Option<SiteFaults>, StoreError> {
     let Some(registered) = session.site(site)? else {
@@ -50,12 +62,12 @@ pub fn of_site(
         let is_settled = find::has_seen_it_run(&read)
             && faults.iter().all(|fault: &SiteFault| fault.good.is_some());
         older_unread = !is_last && !is_settled;
-        if !older_unread || read.len() as u64 >= most {
+        if !older_unread || read.len() as u64 >= depth.most_reports() {
             break;
         }
     }
-    for fault in &mut faults {
-        compare_others(session, site, &registered.role, fault)?;
+    if depth == Depth::Whole {
+        compare_others(session, site, &registered.role, &mut faults)?;
     }
     Ok(Some(SiteFaults {
         site: site.to_owned(),
@@ -83,22 +95,27 @@ fn compare_others(
     session: &Session<'_>,
     site: &str,
     role: &str,
-    fault: &mut SiteFault,
+    faults: &mut [SiteFault],
 ) -> Result<(), StoreError> {
-    let mut found: BTreeMap<String, OtherSites> = BTreeMap::new();
-    for (assignment, config_version) in &fault.bad.configs {
-        let is_meant = fault.assignments.is_empty() || fault.assignments.contains(assignment);
-        if !is_meant {
-            continue;
-        }
-        let (well, not_well) = session.others_with(site, assignment, config_version)?;
-        if well + not_well > 0 {
-            found.insert(assignment.clone(), OtherSites { well, not_well });
-        }
+    if faults.is_empty() {
+        return Ok(());
     }
-    fault.others = found;
-    if fault.kind == FaultKind::Bundle {
-        fault.others_failed = session.others_that_failed(site, role, fault.bad.bundle)?;
+    let elsewhere = session.running_elsewhere(site)?;
+    for fault in faults {
+        for (assignment, config_version) in &fault.bad.configs {
+            let is_meant = fault.assignments.is_empty() || fault.assignments.contains(assignment);
+            let key = (assignment.clone(), config_version.clone());
+            if let (true, Some((well, not_well))) = (is_meant, elsewhere.get(&key)) {
+                let others = OtherSites {
+                    well: *well,
+                    not_well: *not_well,
+                };
+                fault.others.insert(assignment.clone(), others);
+            }
+        }
+        if fault.kind == FaultKind::Bundle {
+            fault.others_failed = session.others_that_failed(site, role, fault.bad.bundle)?;
+        }
     }
     Ok(())
 }

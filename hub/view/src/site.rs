@@ -169,7 +169,7 @@ impl SiteView {
                 .collect(),
             requests: requests::rows(&session.requests_of(name)?, sites),
             faults: match before {
-                None => faults::of_site(session, name, faults::MOST_FOR_PAGE, now_ms)?,
+                None => faults::of_site(session, name, faults::Depth::Page, now_ms)?,
                 Some(_) => None,
             },
             timeline: timeline(&reports, &epochs),

@@ -11,7 +11,7 @@ use std::path::Path;
 use outhaul_tests::{program, run_compared};
 use serde_json::Value;
 
-use super::system::SystemFixture;
+use super::system::{SystemFixture, copy};
 
 mod seeded;
 
@@ -293,6 +293,28 @@ fn what_was_kept_is_compared_with_what_it_was_rendered_from() {
 }
 
 #[test]
+fn what_other_sites_have_without_harm_speaks_for_the_site_itself() {
+    let fixture = scene();
+    fixture.site("edge-2", "dev", "edge");
+    commit(&fixture, "main", "harmless", |dir| {
+        set(dir, "configs/common.yaml", "K1", "ok-new");
+    });
+    promote(&fixture);
+    // What the site asks finds something that came with no bundle.
+    let check = fixture.path("check.sh");
+    fs::write(&check, "#!/bin/sh\necho the disk is full >&2\nexit 1\n").unwrap();
+    ship(&fixture, 1);
+    fixture.carry("edge-2");
+    fixture.home("edge-2");
+    let answer = blame(&fixture, &[]);
+    assert_eq!(
+        answer["faults"][0]["fault"]["others"]["hello-dev"]["well"], 1,
+        "{answer:#}"
+    );
+    assert_eq!(first(&answer)["kind"], "site", "{answer:#}");
+}
+
+#[test]
 fn an_undo_that_cannot_be_written_changes_nothing_and_says_why() {
     let fixture = scene();
     let bad = commit(&fixture, "main", "a better K2", |dir| {
@@ -372,6 +394,12 @@ fn mistyped_words_are_named_and_change_nothing() {
         told.contains("is of environment `dev`, not `prod`"),
         "{told}"
     );
+    // A copy of the files has no older commits: that nothing changed would be wrong.
+    set_aside(&fixture);
+    let words = "blame edge-1 --control-plane plain --faults faults.json";
+    let words: Vec<&str> = words.split(' ').collect();
+    let told = fixture.run("outhaul", 3, &words).everything();
+    assert!(told.contains("a plain folder"), "{told}");
     let hub = fixture.serve();
     let words = [
         "blame",
@@ -383,4 +411,17 @@ fn mistyped_words_are_named_and_change_nothing() {
     ];
     let told = fixture.run("outhaul", 3, &words).everything();
     assert!(told.contains("no site `edge-9` is registered"), "{told}");
+}
+
+/// A fault, and the control plane without its history in `plain`.
+fn set_aside(fixture: &SystemFixture) {
+    commit(fixture, "main", "a better K2", |dir| {
+        set(dir, "configs/common.yaml", "K2", "wrong");
+    });
+    promote(fixture);
+    ship(fixture, 1);
+    blame(fixture, &[]);
+    fixture.git("control-plane", &["checkout", "--quiet", "main"]);
+    copy(&fixture.path("control-plane"), &fixture.path("plain"));
+    fs::remove_dir_all(fixture.path("plain/.git")).unwrap();
 }

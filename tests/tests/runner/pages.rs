@@ -34,6 +34,11 @@ fn fixture() -> SystemFixture {
     fixture.bundle("dev");
     fixture.carry("edge-1");
     fixture.home("edge-1");
+    // Not well: somebody changed a file there.
+    let applied = fixture.path("sites/edge-1/applied/hello-dev/payload/hello.sh");
+    fs::write(applied, "by hand\n").unwrap();
+    fixture.agent("edge-1", 3, &["run", "--once"]);
+    fixture.home("edge-1");
     let shown = ["inspect", "stick/dev-edge-1.outhaul", "--output", "json"];
     let shown = outhaul_tests::result(&fixture.run("outhaul", 0, &shown).stdout);
     let commit = shown["index"]["snapshot"]["base"]["commit"]

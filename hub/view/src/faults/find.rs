@@ -133,10 +133,8 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
                 at,
                 read: one,
                 number: back.number,
-                why: match &back.decided_by {
-                    Some(who) => format!("{who} left it: {}", back.reason),
-                    None => back.reason.clone(),
-                },
+                // Of what a person decided it says who.
+                why: back.reason.clone(),
                 event: told_of(read, at, back.number).unwrap_or(event),
             });
         }

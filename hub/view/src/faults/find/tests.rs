@@ -157,10 +157,14 @@ fn of_bundles_that_failed_for_one_reason_it_is_the_first_and_else_the_last() {
 }
 
 #[test]
-fn a_bundle_that_a_person_left_is_told_with_who_and_compared_with_the_one_before() {
-    let found = of(vec![well(1), well(2), back(1, 2, Some("ann"), "too loud")]);
+fn a_bundle_that_a_person_left_is_compared_with_the_one_before() {
+    let found = of(vec![
+        well(1),
+        well(2),
+        back(1, 2, Some("ann"), "rolled back by ann: too loud"),
+    ]);
     assert_eq!(places(&found[0]), (Some(1), 3, 2));
-    assert_eq!(found[0].bad.message, "ann left it: too loud");
+    assert_eq!(found[0].bad.message, "rolled back by ann: too loud");
     assert_eq!(
         found[0].bad.snapshot,
         event(2, GenerationState::Active, ComplianceStatus::Compliant, "").snapshot

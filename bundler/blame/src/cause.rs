@@ -15,6 +15,8 @@ pub enum CauseKind {
     Act,
     /// A commit.
     Commit,
+    /// What a bundle carries besides: something that the commits name by a tag became another.
+    Content,
     /// Somebody changed on site what was applied.
     Drift,
     /// Nothing that reached the site: the machine, or what it depends on.

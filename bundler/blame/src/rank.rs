@@ -74,6 +74,17 @@ impl Candidate {
         }
     }
 
+    pub(crate) fn content(before: u64, after: u64) -> Self {
+        Self {
+            kind: CauseKind::Content,
+            words: BTreeSet::new(),
+            text: format!(
+                "an image, chart or file that the commits name by a tag: bundle {after} is of the same commits as bundle {before}"
+            ),
+            commit: None,
+        }
+    }
+
     pub(crate) fn drift() -> Self {
         Self {
             kind: CauseKind::Drift,
@@ -203,7 +214,7 @@ pub(crate) fn ranked(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<Cause
                 weight *= DRIFT;
                 why.push("the site compared what runs with what it had applied".to_owned());
             }
-            CauseKind::Act | CauseKind::Site => {}
+            CauseKind::Act | CauseKind::Content | CauseKind::Site => {}
         }
         let cause = Cause {
             kind: candidate.kind,
@@ -215,7 +226,7 @@ pub(crate) fn ranked(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<Cause
         weighed.push((weight, !shared.is_empty(), cause));
     }
     weighed.push(site_itself(
-        candidates.is_empty(),
+        candidates.iter().all(|one| one.kind == CauseKind::Content),
         well_elsewhere.then_some(well),
     ));
     shares(fault, weighed)
@@ -225,7 +236,7 @@ pub(crate) fn ranked(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<Cause
 fn site_itself(is_alone: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause) {
     let mut why = Vec::new();
     if is_alone {
-        why.push("nothing that reached it changed between the two reports".to_owned());
+        why.push("no commit, value or act between the two reports changes what it gets".to_owned());
     }
     if let Some(well) = well_elsewhere {
         why.push(match well {

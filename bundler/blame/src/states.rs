@@ -107,6 +107,8 @@ impl<'r> States<'r> {
                         text.push_str(&format!("\n{name} {}", Digest::of(bytes)));
                     }
                 }
+                // Which values the site may set itself is part of what it gets.
+                text.push_str(&format!("\n{:?}", rendered.site_values));
                 text.push_str(&payload(platform, snapshot, &rendered.manifests));
                 found.insert(target.clone(), Digest::of(text.as_bytes()));
             }

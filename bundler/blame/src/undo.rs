@@ -42,8 +42,10 @@ pub struct UndoRequest<'a> {
 /// The undo, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Undo {
-    /// The repository.
+    /// The repository's URL as the control plane has it.
     pub repo: String,
+    /// Where the branch was written: that URL, or the folder that stands for it here.
+    pub place: String,
     /// The branch that it is for.
     pub onto: String,
     /// The newest commit of it, on top of which the undo is.
@@ -138,7 +140,7 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
     store.check_branch(request.branch)?;
     if store.fetch(request.branch)?.is_some() {
         return Err(UndoError::BranchExists {
-            repo: blamed.repo.clone(),
+            repo: place,
             branch: request.branch.to_owned(),
         });
     }
@@ -206,6 +208,7 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
         })?;
     Ok(Undo {
         repo: blamed.repo.clone(),
+        place,
         onto,
         tip,
         branch: request.branch.to_owned(),

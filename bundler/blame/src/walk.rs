@@ -45,6 +45,14 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Result<Found, BlameError> {
             &mut found,
         )?;
     }
+    let is_of_commits = !found.candidates.is_empty();
+    if let Some(good) = &fault.good
+        && good.bundle != fault.bad.bundle
+        && !is_of_commits
+    {
+        let content = Candidate::content(good.bundle, fault.bad.bundle);
+        found.candidates.push(content);
+    }
     if fault.kind == FaultKind::Drifted {
         found.candidates.push(Candidate::drift());
     }

@@ -255,8 +255,8 @@ impl Args {
         if let Some(commit) = likeliest.filter(|commit| commit.branch.is_some()) {
             let short = commit.id.get(..12).unwrap_or(&commit.id);
             say(&format!(
-                "next: the same with `--undo` writes branch `undo-{short}` in {}, which takes it back; no branch that is there is moved",
-                commit.repo
+                "next: the same with `--undo` writes branch `undo-{short}` beside `{}`, which takes it back; no branch that is there is moved",
+                commit.branch.as_deref().unwrap_or_default()
             ));
         }
     }
@@ -295,9 +295,9 @@ fn read(path: &Path) -> Result<SiteFaults, Failure> {
 fn say_undone(undone: &Undone) {
     let undo = &undone.undo;
     say(&format!(
-        "branch `{}` is written in {}: commit {} on top of `{}`, which is where it was",
+        "branch `{}` is written in `{}`: commit {} on top of `{}`, which is where it was",
         undo.branch,
-        undo.repo,
+        undo.place,
         undo.commit.get(..12).unwrap_or(&undo.commit),
         undo.onto
     ));

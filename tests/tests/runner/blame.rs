@@ -315,6 +315,26 @@ fn what_other_sites_have_without_harm_speaks_for_the_site_itself() {
 }
 
 #[test]
+fn another_bundle_of_the_same_commits_is_told_beside_the_site_itself() {
+    let fixture = scene();
+    let check = fixture.path("check.sh");
+    fs::write(&check, "#!/bin/sh\necho the disk is full >&2\nexit 1\n").unwrap();
+    let keys = "--fleet fleet --passphrase-file passphrase --out stick --renew";
+    let keys: Vec<&str> = keys.split(' ').collect();
+    fixture.plane(0, "bundle", "dev", &keys);
+    fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
+    fixture.agent("edge-1", 1, &["import", "stick"]);
+    fixture.home("edge-1");
+    let answer = blame(&fixture, &[]);
+    let causes = answer["faults"][0]["blame"]["causes"].as_array().unwrap();
+    let kinds: Vec<&str> = causes
+        .iter()
+        .map(|cause| cause["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["site", "content"], "{answer:#}");
+}
+
+#[test]
 fn an_undo_that_cannot_be_written_changes_nothing_and_says_why() {
     let fixture = scene();
     let bad = commit(&fixture, "main", "a better K2", |dir| {

@@ -18,6 +18,8 @@ use crate::run_expecting;
 /// How long a server may take to be ready on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Ports that are tried, one after the other.
+const PORTS: u32 = 5;
 /// Whoever may do everything.
 pub const ADMIN: &str = "admin";
 /// Somebody with no right at all, until a role gives one.
@@ -187,8 +189,21 @@ impl ApiServer {
             etcd_port,
             port,
         };
-        this.go_on()?;
+        this.on_some_port()?;
         Ok(this)
+    }
+
+    /// Starts the server for the first time. A port that was free may be somebody else's by now: other tests listen meanwhile.
+    fn on_some_port(&mut self) -> Result<()> {
+        let mut tries = 1;
+        while let Err(error) = self.go_on() {
+            let is_taken = error.to_string().contains("address already in use");
+            ensure!(is_taken && tries < PORTS, error);
+            self.stop();
+            self.port = free_port()?;
+            tries += 1;
+        }
+        Ok(())
     }
 
     /// Starts the server again, on the same port and with what it had.

@@ -50,14 +50,16 @@ pub struct Blame {
     pub causes: Vec<Cause>,
     /// How many commits lie between the two reports, by source.
     pub commits: Vec<(String, usize)>,
+    /// Why the commits between the two reports were not all looked at; absent when they were, and when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// What was not looked at, or makes the answer less certain, as sentences.
     pub notes: Vec<String>,
 }
 
-/// Why there is no answer.
+/// Why the commits were not all looked at.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BlameError {
+pub(crate) enum BlameError {
     /// The commits of a report cannot be rendered any more.
     #[error("what bundle {bundle} was rendered from cannot be rendered again: {why}")]
     Gone {
@@ -67,7 +69,7 @@ pub enum BlameError {
         why: String,
     },
     /// A repository cannot be read.
-    #[error("`{repo}` cannot be read")]
+    #[error("`{repo}` cannot be read: {source}")]
     Source {
         /// Its URL.
         repo: String,
@@ -76,13 +78,10 @@ pub enum BlameError {
     },
 }
 
-/// Looks for the cause of one fault.
-///
-/// # Errors
-/// [`BlameError`] when a state that the site ran cannot be rendered again.
-pub fn blame(request: &BlameRequest<'_>) -> Result<Blame, BlameError> {
+/// Looks for the cause of one fault. Where commits cannot be rendered again, the answer says so and names what is known without them.
+pub fn blame(request: &BlameRequest<'_>) -> Blame {
     let fault = request.fault;
-    let mut found = walk::walk(request)?;
+    let mut found = walk::walk(request);
     let mut notes = std::mem::take(&mut found.notes);
     for (from, to) in &fault.missing {
         notes.push(match from == to {
@@ -98,10 +97,14 @@ pub fn blame(request: &BlameRequest<'_>) -> Result<Blame, BlameError> {
                 .to_owned(),
         );
     }
-    Ok(Blame {
-        causes: rank::ranked(fault, found.candidates),
+    // Without the commits nothing speaks for the site itself.
+    let is_compared =
+        found.incomplete.is_none() && (fault.good.is_some() || fault.kind == FaultKind::Drifted);
+    Blame {
+        causes: rank::ranked(fault, found.candidates, is_compared),
         assignments: found.assignments,
         commits: found.commits,
+        incomplete: found.incomplete,
         notes,
-    })
+    }
 }

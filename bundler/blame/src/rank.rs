@@ -18,6 +18,8 @@ const UNSUPPORTED: f64 = 0.9;
 const SUPPORTED: f64 = 0.99;
 /// How much less certain an answer is when reports between the two are missing.
 const WITH_MISSING: f64 = 0.85;
+/// The same where the commits between them were not looked at.
+const WITHOUT_COMMITS: f64 = 0.5;
 /// How much heavier a change that somebody made on site is than one that came with a bundle, where the site itself tells it.
 const DRIFT: f64 = 30.0;
 /// What is left for causes of which nothing is known.
@@ -142,8 +144,13 @@ fn telling(word: &str) -> f64 {
     }
 }
 
-/// The causes, the likeliest first.
-pub(crate) fn ranked(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<Cause> {
+/// The causes, the likeliest first. Where the commits were not compared (`is_compared`), what was done on site is less certain, and nothing
+/// speaks for the site itself.
+pub(crate) fn ranked(
+    fault: &SiteFault,
+    candidates: Vec<Candidate>,
+    is_compared: bool,
+) -> Vec<Cause> {
     let said = said(fault);
     let mut having: BTreeMap<&str, f64> = BTreeMap::new();
     for candidate in &candidates {
@@ -225,11 +232,13 @@ pub(crate) fn ranked(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<Cause
         };
         weighed.push((weight, !shared.is_empty(), cause));
     }
-    weighed.push(site_itself(
-        candidates.iter().all(|one| one.kind == CauseKind::Content),
-        well_elsewhere.then_some(well),
-    ));
-    shares(fault, weighed)
+    if is_compared {
+        weighed.push(site_itself(
+            candidates.iter().all(|one| one.kind == CauseKind::Content),
+            well_elsewhere.then_some(well),
+        ));
+    }
+    shares(fault, weighed, is_compared)
 }
 
 /// That nothing which reached the site is the cause.
@@ -259,7 +268,11 @@ fn site_itself(is_alone: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause
     (weight, false, cause)
 }
 
-fn shares(fault: &SiteFault, mut weighed: Vec<(f64, bool, Cause)>) -> Vec<Cause> {
+fn shares(
+    fault: &SiteFault,
+    mut weighed: Vec<(f64, bool, Cause)>,
+    is_compared: bool,
+) -> Vec<Cause> {
     let all: f64 = weighed.iter().map(|(weight, ..)| weight).sum();
     // Of equals the newest first: it is the last that came.
     weighed.reverse();
@@ -273,6 +286,9 @@ fn shares(fault: &SiteFault, mut weighed: Vec<(f64, bool, Cause)>) -> Vec<Cause>
             };
             if !fault.missing.is_empty() {
                 bound *= WITH_MISSING;
+            }
+            if !is_compared && cause.kind != CauseKind::Drift {
+                bound *= WITHOUT_COMMITS;
             }
             #[expect(
                 clippy::cast_possible_truncation,

@@ -75,6 +75,12 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
         for cause in &blame.causes {
             self::cause(&mut out, cause);
         }
+        if blame.causes.is_empty() {
+            out.push_str("  no cause can be named\n");
+        }
+        if let Some(why) = &blame.incomplete {
+            let _ = writeln!(out, "  the commits were not all looked at: {why}");
+        }
         for note in &blame.notes {
             let _ = writeln!(out, "  note: {note}");
         }

@@ -26,10 +26,11 @@ pub(crate) struct Found {
     pub assignments: Vec<String>,
     pub candidates: Vec<Candidate>,
     pub commits: Vec<(String, usize)>,
+    pub incomplete: Option<String>,
     pub notes: Vec<String>,
 }
 
-pub(crate) fn walk(request: &BlameRequest<'_>) -> Result<Found, BlameError> {
+pub(crate) fn walk(request: &BlameRequest<'_>) -> Found {
     let fault = request.fault;
     let mut found = Found {
         assignments: fault.assignments.clone(),
@@ -39,13 +40,12 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Result<Found, BlameError> {
         && good.snapshot.digest != fault.bad.snapshot.digest
     {
         // What was kept was rendered from older commits than its bundle names.
-        commits(
-            request,
-            fault.good_rendered.as_ref().unwrap_or(good),
-            &mut found,
-        )?;
+        let from = fault.good_rendered.as_ref().unwrap_or(good);
+        if let Err(error) = commits(request, from, &mut found) {
+            found.incomplete = Some(error.to_string());
+        }
     }
-    let is_of_commits = !found.candidates.is_empty();
+    let is_of_commits = !found.candidates.is_empty() || found.incomplete.is_some();
     if let Some(good) = &fault.good
         && good.bundle != fault.bad.bundle
         && !is_of_commits
@@ -67,7 +67,7 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Result<Found, BlameError> {
             found.candidates.push(Candidate::act(text));
         }
     }
-    Ok(found)
+    found
 }
 
 fn commits(
@@ -117,6 +117,7 @@ fn commits(
             })?;
         if commits.len() > MOST_COMMITS {
             commits.truncate(MOST_COMMITS);
+            // What came before them counts as one step with the oldest of them.
             found.notes.push(format!(
                 "only the newest {MOST_COMMITS} commits of `{}` were looked at",
                 moved.title()

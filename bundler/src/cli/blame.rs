@@ -10,8 +10,9 @@ use super::failure::{self, Failure};
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json, say};
 use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
-use outhaul_blame::{Blame, BlameError, BlameRequest, CauseKind, CommitCause, text};
+use outhaul_blame::{Blame, BlameRequest, CauseKind, CommitCause, text};
 use outhaul_kit::failure::Classified as _;
+use outhaul_kit::format_count::format_count;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::diff::{self, Difference};
@@ -102,7 +103,7 @@ impl Args {
         let load = self.input.request_for(&told.environment)?;
         let mut answers = Vec::new();
         for fault in &told.faults {
-            answers.push((fault, self.blame(&load, &told, fault)?));
+            answers.push((fault, self.blame(&load, &told, fault)));
         }
         let undone = match self.undo {
             true => {
@@ -112,16 +113,30 @@ impl Args {
             false => None,
         };
         match self.output {
-            Format::Json => print_json(&document(&told, &answers, undone.as_ref())),
+            Format::Json => {
+                print_json(&document(&told, &answers, undone.as_ref()))?;
+            }
             Format::Text => {
                 data(text::text(&told, &answers).trim_end());
                 match &undone {
                     Some(undone) => say_undone(undone),
                     None => self.say_next(&answers),
                 }
-                Ok(Exit::SUCCESS)
             }
         }
+        let incomplete = answers
+            .iter()
+            .filter(|(_, blame)| blame.incomplete.is_some())
+            .count();
+        if incomplete > 0 {
+            let faults = format_count(incomplete, "fault", "faults");
+            return Err(Failure::say(
+                failure::ENVIRONMENT,
+                format!("of {faults} the commits were not all looked at"),
+            )
+            .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"));
+        }
+        Ok(Exit::SUCCESS)
     }
 
     fn told(&self) -> Result<SiteFaults, Failure> {
@@ -136,12 +151,7 @@ impl Args {
             .map_err(|error| Failure::new(error.class().code(), &error))
     }
 
-    fn blame(
-        &self,
-        load: &LoadRequest,
-        told: &SiteFaults,
-        fault: &SiteFault,
-    ) -> Result<Blame, Failure> {
+    fn blame(&self, load: &LoadRequest, told: &SiteFaults, fault: &SiteFault) -> Blame {
         let request = BlameRequest {
             site: &self.site,
             cluster_type: &told.cluster_type,
@@ -149,11 +159,7 @@ impl Args {
             load,
             mode: self.input.mode(),
         };
-        outhaul_blame::blame(&request).map_err(|error| match error {
-            BlameError::Gone { .. } => Failure::new(failure::ENVIRONMENT, &error)
-                .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"),
-            error => Failure::new(failure::ENVIRONMENT, &error),
-        })
+        outhaul_blame::blame(&request)
     }
 
     /// The commit to take back: the one that was named, or the likeliest.

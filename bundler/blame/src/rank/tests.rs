@@ -64,7 +64,7 @@ fn commit(subject: &str, lines: &[&str]) -> Candidate {
 }
 
 fn order(fault: &SiteFault, candidates: Vec<Candidate>) -> Vec<(String, u8)> {
-    let causes = ranked(fault, candidates).into_iter().map(|cause| {
+    let causes = ranked(fault, candidates, true).into_iter().map(|cause| {
         let name = cause.commit.map_or(cause.text, |commit| commit.subject);
         (name, cause.confidence)
     });
@@ -148,4 +148,14 @@ fn with_nothing_that_changed_the_site_itself_is_left() {
     let found = order(&fault("disk on fire"), Vec::new());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].1, 90, "{found:?}");
+}
+
+#[test]
+fn without_the_commits_nothing_is_said_of_the_site_itself() {
+    let act = || Candidate::act("bob: `speed` of `press-dev` is 9".to_owned());
+    let compared = ranked(&fault("speed 9 is too high"), vec![act()], true);
+    let not = ranked(&fault("speed 9 is too high"), vec![act()], false);
+    assert_eq!(not.len(), 1, "{not:?}");
+    assert!(not[0].confidence < compared[0].confidence, "{not:?}");
+    assert_eq!(ranked(&fault("no"), Vec::new(), false), []);
 }

@@ -123,7 +123,7 @@ pub struct SiteAct {
     pub report: u64,
     /// When, by the site's clock.
     pub at: String,
-    /// `values`, `decision`, `order`, `agent`.
+    /// `values`, `rollback`, `decision`, `order`, `agent`.
     pub kind: String,
     /// The one assignment that it is about, where it is about one.
     pub assignment: Option<String>,

@@ -1,6 +1,7 @@
 //! `outhaul-hub faults`: what is not well at one site, and since when.
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
+use outhaul_kit::format_count::format_count;
 use outhaul_kit::suggest::did_you_mean;
 
 use super::{Common, Output, print};
@@ -64,6 +65,16 @@ fn print_faults(told: &SiteFaults) {
     }
     for fault in &told.faults {
         print::data(&format!("{}: {}", told.site, headline(fault)));
+        for detail in &fault.bad.details {
+            let text = format!(
+                "`{}` {}: {}",
+                detail.assignment, detail.status, detail.message
+            );
+            print::data(&format!("  {}", visible::line(&text)));
+            for step in &detail.steps {
+                print::data(&format!("    {}", visible::line(step)));
+            }
+        }
         match &fault.good {
             Some(good) => print::data(&format!("  last well:      {}", look(good))),
             None if told.older_unread => print::data(&format!(
@@ -86,16 +97,16 @@ fn print_faults(told: &SiteFaults) {
         }
         for (assignment, others) in &fault.others {
             print::data(&format!(
-                "  elsewhere:      `{}` is the same at {} other sites that are well, and at {} that are not",
+                "  elsewhere:      `{}` is the same at {}, well at {} of them",
                 visible::line(assignment),
-                others.well,
-                others.not_well
+                sites(others.well + others.not_well),
+                others.well
             ));
         }
         if fault.others_failed > 0 {
             print::data(&format!(
-                "  elsewhere:      the same bundle failed at {} other sites",
-                fault.others_failed
+                "  elsewhere:      the same bundle failed at {}",
+                sites(fault.others_failed)
             ));
         }
     }
@@ -116,9 +127,18 @@ fn headline(fault: &SiteFault) -> String {
     visible::line(&text).into_owned()
 }
 
+fn sites(count: u64) -> String {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    format_count(count, "other site", "other sites")
+}
+
 fn look(look: &SiteLook) -> String {
+    let clock = match look.clock_trusted {
+        true => "",
+        false => " (by the site's clock, which nothing confirmed)",
+    };
     format!(
-        "report {}, {}: bundle {}",
+        "report {}, {}{clock}: bundle {}",
         look.report, look.at, look.bundle
     )
 }

@@ -12,6 +12,7 @@ pub mod faults;
 mod list;
 mod orders;
 pub mod record;
+mod report_text;
 mod requests;
 mod rows;
 mod site;

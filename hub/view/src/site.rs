@@ -4,12 +4,12 @@
 //! rows are those of the API. It decides nothing, and reads no other site.
 
 use outhaul_bundle::hub_api::SiteFaults;
-use outhaul_bundle::report::{Report, ReportEvent};
-use outhaul_gate::fold::{cluster_state, state_name, status_name};
+use outhaul_bundle::report::Report;
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
 use super::faults;
+use super::report_text::{plain, report_text};
 use super::values::{self, SiteValueRow};
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
 use outhaul_gate::time;
@@ -232,14 +232,6 @@ fn gaps(
     );
 }
 
-/// What a report states, in words.
-struct ReportText {
-    kind: &'static str,
-    status: String,
-    text: String,
-    amiss: Vec<String>,
-}
-
 fn row(received: &ReceivedReport) -> TimelineRow {
     // It was checked when it was taken in.
     let report = Envelope::from_json(&received.envelope)
@@ -264,139 +256,5 @@ fn row(received: &ReceivedReport) -> TimelineRow {
         site_time: time::rfc3339(received.wall_ms),
         clock_trusted: received.clock_trusted,
         via: received.via.clone(),
-    }
-}
-
-fn plain(kind: &'static str, text: String) -> ReportText {
-    ReportText {
-        kind,
-        status: String::new(),
-        text,
-        amiss: Vec::new(),
-    }
-}
-
-fn with(text: String, message: &str) -> String {
-    match message {
-        "" => text,
-        message => format!("{text}: {message}"),
-    }
-}
-
-#[expect(clippy::too_many_lines, reason = "one page, field by field")]
-fn report_text(event: &ReportEvent) -> ReportText {
-    match event {
-        ReportEvent::Generation(seen) | ReportEvent::Observation(seen) => {
-            let mut text = format!("bundle {}", seen.number);
-            if let Some(left) = &seen.reverted_from {
-                let by = left.decided_by.as_deref().unwrap_or("the site itself");
-                text = format!(
-                    "{text} again: left bundle {} ({by}: {})",
-                    left.number, left.reason
-                );
-            }
-            let kind = match event {
-                ReportEvent::Generation(_) => "bundle",
-                _ => "look",
-            };
-            let amiss = seen.assignments.iter().filter_map(|result| {
-                let status = status_name(result.status);
-                let text = format!("`{}` {status}", result.name);
-                (status != "compliant").then(|| with(text, &result.message))
-            });
-            ReportText {
-                kind,
-                status: state_name(seen.state).to_owned(),
-                text: with(text, &seen.message),
-                amiss: amiss.collect(),
-            }
-        }
-        ReportEvent::Cluster(seen) => ReportText {
-            kind: "cluster",
-            status: cluster_state(seen.state).to_owned(),
-            text: with(format!("what `{}` shows", seen.reconciler), &seen.message),
-            amiss: Vec::new(),
-        },
-        ReportEvent::Refusal {
-            source,
-            rule,
-            message,
-        } => ReportText {
-            status: "refused".to_owned(),
-            ..plain("refusal", format!("`{source}`, {rule}: {message}"))
-        },
-        ReportEvent::Gap { from, to, reason } => plain(
-            "gap",
-            format!("reports {from} to {to} are lost on site: {reason}"),
-        ),
-        ReportEvent::Decision {
-            what,
-            who,
-            number,
-            assignment,
-            reason,
-        } => {
-            let mut text = format!("{who}: {what}");
-            if let Some(number) = number {
-                text.push_str(&format!(" bundle {number}"));
-            }
-            if let Some(assignment) = assignment {
-                text.push_str(&format!(", `{assignment}`"));
-            }
-            plain(
-                "decision",
-                with(text, reason.as_deref().unwrap_or_default()),
-            )
-        }
-        ReportEvent::SiteValues {
-            message, values, ..
-        } => {
-            let unused = values.iter().filter_map(|value| {
-                let why = value.unused.as_ref()?;
-                Some(format!(
-                    "`{}` of `{}` is not used: {why}",
-                    value.key, value.assignment
-                ))
-            });
-            ReportText {
-                amiss: unused.collect(),
-                ..plain("values", message.clone())
-            }
-        }
-        ReportEvent::FreshnessSlip {
-            source,
-            issued_ms,
-            number,
-            ..
-        } => plain(
-            "slip",
-            format!(
-                "`{source}`: it is at least {}, newest bundle {number}",
-                time::rfc3339(*issued_ms)
-            ),
-        ),
-        ReportEvent::OrderDone {
-            number,
-            what,
-            message,
-            ..
-        } => ReportText {
-            status: "done".to_owned(),
-            ..plain("order", with(format!("order {number}, {what}"), message))
-        },
-        ReportEvent::OrderRefused {
-            number,
-            what,
-            message,
-            ..
-        } => ReportText {
-            status: "refused".to_owned(),
-            ..plain("order", with(format!("order {number}, {what}"), message))
-        },
-        ReportEvent::Started { agent_version } => plain(
-            "start",
-            format!("the agent started, version {agent_version}"),
-        ),
-        _ => plain("other", "an event of a newer agent".to_owned()),
     }
 }

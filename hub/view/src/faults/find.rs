@@ -11,6 +11,8 @@ use outhaul_bundle::report::{
 };
 use outhaul_gate::{fold, time};
 
+use crate::report_text::report_text;
+
 /// What a snapshot calls the source of an assignment that stayed as an older bundle had it.
 const KEPT: &str = "kept:";
 
@@ -36,6 +38,8 @@ struct FailedBundle<'a> {
     read: &'a Read,
     number: u64,
     why: String,
+    /// Whether a person left it.
+    by_person: bool,
     /// What is known of the bundle: of one that a person left, any report before.
     event: &'a GenerationEvent,
 }
@@ -92,9 +96,15 @@ fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
         first = Some(failed);
     }
     let failed = first?;
-    let good = looks(read)
-        .filter(active)
-        .find(|look| look.at > failed.at && look.event.number != failed.number);
+    // What a person left although it was well is well last in its own reports: that it was left is what happened.
+    let is_well = |look: &Look<'_>| {
+        let mut results = look.event.assignments.iter();
+        results.all(|result| result.status == ComplianceStatus::Compliant)
+    };
+    let good = looks(read).filter(active).find(|look| {
+        look.at > failed.at
+            && (look.event.number != failed.number || (failed.by_person && is_well(look)))
+    });
     let details = details(failed.event, None);
     let mut bad = site_look(failed.read, failed.event, details);
     bad.bundle = failed.number;
@@ -135,6 +145,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
                 number: back.number,
                 // Of what a person decided it says who.
                 why: back.reason.clone(),
+                by_person: back.decided_by.is_some(),
                 event: told_of(read, at, back.number).unwrap_or(event),
             });
         }
@@ -147,6 +158,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
             read: one,
             number: event.number,
             why: event.message.clone(),
+            by_person: false,
             event,
         })
     })
@@ -325,40 +337,23 @@ fn acts(read: &[Read], bad: usize, good: Option<usize>) -> Vec<SiteAct> {
     };
     let mut found = Vec::new();
     for (place, one) in between(read, bad, good).iter().enumerate() {
-        let (kind, assignment, text) = match &one.report.event {
-            ReportEvent::SiteValues {
-                message,
-                who: Some(who),
-                ..
-            } => ("values", None, format!("{who}: {message}")),
-            ReportEvent::Decision {
-                what,
-                who,
-                number,
-                assignment,
-                reason,
-            } => {
-                let mut text = format!("{who}: {what}");
-                if let Some(number) = number {
-                    text.push_str(&format!(" bundle {number}"));
-                }
-                if let Some(reason) = reason {
-                    text.push_str(&format!(": {reason}"));
-                }
-                ("decision", assignment.as_ref(), text)
+        let event = &one.report.event;
+        let mut text = report_text(event).text;
+        let (kind, assignment) = match event {
+            ReportEvent::SiteValues { who: Some(who), .. } => {
+                text = format!("{who}: {text}");
+                ("values", None)
             }
-            ReportEvent::OrderDone {
-                number,
-                what,
-                message,
-                ..
-            } => ("order", None, format!("order {number}, {what}: {message}")),
+            ReportEvent::Decision {
+                what, assignment, ..
+            } if what == "rollback" => ("rollback", assignment.as_ref()),
+            ReportEvent::Decision { assignment, .. } => ("decision", assignment.as_ref()),
+            ReportEvent::OrderDone { .. } => ("order", None),
             ReportEvent::Started { agent_version } => match older(bad + place + 1) {
-                Some(before) if before != agent_version => (
-                    "agent",
-                    None,
-                    format!("the agent {agent_version} took the place of {before}"),
-                ),
+                Some(before) if before != agent_version => {
+                    text = format!("the agent {agent_version} took the place of {before}");
+                    ("agent", None)
+                }
                 _ => continue,
             },
             _ => continue,

@@ -157,19 +157,37 @@ fn of_bundles_that_failed_for_one_reason_it_is_the_first_and_else_the_last() {
 }
 
 #[test]
-fn a_bundle_that_a_person_left_is_compared_with_the_one_before() {
+fn a_bundle_that_a_person_left_while_it_was_well_was_well_last_in_its_own_reports() {
+    let rollback = ReportEvent::Decision {
+        what: "rollback".to_owned(),
+        who: "ann".to_owned(),
+        number: Some(2),
+        assignment: None,
+        reason: Some("too loud".to_owned()),
+    };
     let found = of(vec![
         well(1),
         well(2),
+        rollback,
         back(1, 2, Some("ann"), "rolled back by ann: too loud"),
     ]);
-    assert_eq!(places(&found[0]), (Some(1), 3, 2));
+    assert_eq!(places(&found[0]), (Some(2), 4, 2));
     assert_eq!(found[0].bad.message, "rolled back by ann: too loud");
     assert_eq!(
         found[0].bad.snapshot,
         event(2, GenerationState::Active, ComplianceStatus::Compliant, "").snapshot
     );
     assert!(!found[0].bad.configs.is_empty());
+    assert_eq!(found[0].acts.len(), 1);
+    assert_eq!(found[0].acts[0].kind, "rollback");
+    // One that was not well is compared with the bundle before it.
+    let bad = seen(2, GenerationState::Active, ComplianceStatus::Failed);
+    let found = of(vec![
+        well(1),
+        bad,
+        back(1, 2, Some("ann"), "rolled back by ann"),
+    ]);
+    assert_eq!(places(&found[0]), (Some(1), 3, 2));
 }
 
 #[test]

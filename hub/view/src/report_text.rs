@@ -1,0 +1,155 @@
+//! What one report states, in words.
+//!
+//! What comes in: the event of a report. What goes out: a line for the timeline and for what was done on site, with a status word and what is amiss
+//! where it has them. It is pure.
+
+use outhaul_bundle::report::ReportEvent;
+use outhaul_gate::fold::{cluster_state, state_name, status_name};
+use outhaul_gate::time;
+
+/// What a report states, in words.
+pub(crate) struct ReportText {
+    /// What kind of event.
+    pub kind: &'static str,
+    /// A status word, where it has one.
+    pub status: String,
+    /// What it states.
+    pub text: String,
+    /// Assignments that are not as desired, with what the site reports of each.
+    pub amiss: Vec<String>,
+}
+
+/// An event without a status word and with nothing amiss.
+pub(crate) fn plain(kind: &'static str, text: String) -> ReportText {
+    ReportText {
+        kind,
+        status: String::new(),
+        text,
+        amiss: Vec::new(),
+    }
+}
+
+fn with(text: String, message: &str) -> String {
+    match message {
+        "" => text,
+        message => format!("{text}: {message}"),
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "one page, field by field")]
+pub(crate) fn report_text(event: &ReportEvent) -> ReportText {
+    match event {
+        ReportEvent::Generation(seen) | ReportEvent::Observation(seen) => {
+            let mut text = format!("bundle {}", seen.number);
+            if let Some(left) = &seen.reverted_from {
+                let by = left.decided_by.as_deref().unwrap_or("the site itself");
+                text = format!(
+                    "{text} again: left bundle {} ({by}: {})",
+                    left.number, left.reason
+                );
+            }
+            let kind = match event {
+                ReportEvent::Generation(_) => "bundle",
+                _ => "look",
+            };
+            let amiss = seen.assignments.iter().filter_map(|result| {
+                let status = status_name(result.status);
+                let text = format!("`{}` {status}", result.name);
+                (status != "compliant").then(|| with(text, &result.message))
+            });
+            ReportText {
+                kind,
+                status: state_name(seen.state).to_owned(),
+                text: with(text, &seen.message),
+                amiss: amiss.collect(),
+            }
+        }
+        ReportEvent::Cluster(seen) => ReportText {
+            kind: "cluster",
+            status: cluster_state(seen.state).to_owned(),
+            text: with(format!("what `{}` shows", seen.reconciler), &seen.message),
+            amiss: Vec::new(),
+        },
+        ReportEvent::Refusal {
+            source,
+            rule,
+            message,
+        } => ReportText {
+            status: "refused".to_owned(),
+            ..plain("refusal", format!("`{source}`, {rule}: {message}"))
+        },
+        ReportEvent::Gap { from, to, reason } => plain(
+            "gap",
+            format!("reports {from} to {to} are lost on site: {reason}"),
+        ),
+        ReportEvent::Decision {
+            what,
+            who,
+            number,
+            assignment,
+            reason,
+        } => {
+            let mut text = format!("{who}: {what}");
+            if let Some(number) = number {
+                text.push_str(&format!(" bundle {number}"));
+            }
+            if let Some(assignment) = assignment {
+                text.push_str(&format!(", `{assignment}`"));
+            }
+            plain(
+                "decision",
+                with(text, reason.as_deref().unwrap_or_default()),
+            )
+        }
+        ReportEvent::SiteValues {
+            message, values, ..
+        } => {
+            let unused = values.iter().filter_map(|value| {
+                let why = value.unused.as_ref()?;
+                Some(format!(
+                    "`{}` of `{}` is not used: {why}",
+                    value.key, value.assignment
+                ))
+            });
+            ReportText {
+                amiss: unused.collect(),
+                ..plain("values", message.clone())
+            }
+        }
+        ReportEvent::FreshnessSlip {
+            source,
+            issued_ms,
+            number,
+            ..
+        } => plain(
+            "slip",
+            format!(
+                "`{source}`: it is at least {}, newest bundle {number}",
+                time::rfc3339(*issued_ms)
+            ),
+        ),
+        ReportEvent::OrderDone {
+            number,
+            what,
+            message,
+            ..
+        } => ReportText {
+            status: "done".to_owned(),
+            ..plain("order", with(format!("order {number}, {what}"), message))
+        },
+        ReportEvent::OrderRefused {
+            number,
+            what,
+            message,
+            ..
+        } => ReportText {
+            status: "refused".to_owned(),
+            ..plain("order", with(format!("order {number}, {what}"), message))
+        },
+        ReportEvent::Started { agent_version } => plain(
+            "start",
+            format!("the agent started, version {agent_version}"),
+        ),
+        _ => plain("other", "an event of a newer agent".to_owned()),
+    }
+}

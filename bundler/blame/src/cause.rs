@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_plane::diff::{TemplateChange, ValueChange};
+use outhaul_plane::diff::{Reason, TemplateChange, ValueChange};
 use serde::Serialize;
 
 /// What kind of cause.
@@ -19,6 +19,8 @@ pub enum CauseKind {
     Content,
     /// Somebody changed on site what was applied.
     Drift,
+    /// Somebody on site left a bundle that was well.
+    Rollback,
     /// Nothing that reached the site: the machine, or what it depends on.
     Site,
 }
@@ -55,6 +57,8 @@ pub struct CommitCause {
     pub names: BTreeSet<String>,
     /// The branch that it came by, where the control plane says so.
     pub branch: Option<String>,
+    /// Whether it is a merge, which stands for the whole branch that it brought in.
+    pub is_merge: bool,
     /// Who wrote it.
     pub author: String,
     /// When, as ISO 8601.
@@ -63,6 +67,10 @@ pub struct CommitCause {
     pub subject: String,
     /// The assignments that it changes, of those that were looked at.
     pub assignments: Vec<String>,
+    /// Those of them that the site does not get any more.
+    pub removed: Vec<String>,
+    /// Policies that decided so, or decide otherwise than before, with their places.
+    pub policies: Vec<Reason>,
     /// Values that it changes for them.
     pub values: Vec<ValueChange>,
     /// Templates that it changes for them.

@@ -53,6 +53,7 @@ pub(crate) fn told(
         source: moved.title(),
         names: moved.names.clone(),
         branch: branch(request, platform, moved),
+        is_merge: commit.is_merge,
         author: commit.author.clone(),
         at: commit.at.clone(),
         subject: commit.subject.clone(),
@@ -61,6 +62,14 @@ pub(crate) fn told(
             .filter(|name| older.fingerprints.get(*name) != newer.fingerprints.get(*name))
             .cloned()
             .collect(),
+        removed: meant
+            .iter()
+            .filter(|name| {
+                older.fingerprints.contains_key(*name) && !newer.fingerprints.contains_key(*name)
+            })
+            .cloned()
+            .collect(),
+        policies: Vec::new(),
         values: Vec::new(),
         templates: Vec::new(),
         files: Vec::new(),
@@ -71,47 +80,8 @@ pub(crate) fn told(
         cause.lines = opened.lines_since(&before, "").map_err(failed)?;
         return Ok(cause);
     };
-    let mut difference = diff::compare(side("before", old), side("after", new));
-    if let Some(change) = difference.cluster_types.remove(request.cluster_type) {
-        let of_site =
-            |sites: &[String]| sites.is_empty() || sites.iter().any(|site| site == request.site);
-        cause.values = change.values;
-        cause.values.retain(|value| {
-            value
-                .targets
-                .iter()
-                .any(|target| match target.split_once('@') {
-                    Some((target, site)) => site == request.site && meant.contains(target),
-                    None => meant.contains(target),
-                })
-        });
-        cause.templates = change.templates;
-        for file in change.files {
-            let target = file.path.split('/').next().unwrap_or_default();
-            if meant.contains(target) && of_site(&file.sites) {
-                cause
-                    .lines
-                    .extend(file.diff.iter().filter(|line| is_change(line)).cloned());
-                cause.files.push(file.path);
-            }
-        }
-    }
-    let mut places = BTreeSet::new();
-    for name in meant {
-        let group = new.rendering.cluster_types.get(request.cluster_type);
-        let Some(rendered) = group.and_then(|group| group.assignments.get(name)) else {
-            continue;
-        };
-        let field = |name: &str| rendered.manifests.get(name).map_or("", String::as_str);
-        let is_here = source::normal_url(field("repo")) == source::normal_url(repo)
-            && moved.names.iter().any(|name| {
-                let branch = Some(field("branch")).filter(|branch| !branch.is_empty());
-                *name == format!("{MANIFESTS}{}", branch.unwrap_or("HEAD"))
-            });
-        if is_here {
-            places.insert(field("path").to_owned());
-        }
-    }
+    add_rendered(&mut cause, request, meant, (old, new));
+    let places = teams_places(&moved.names, repo, meant, new, request.cluster_type);
     for path in places {
         cause
             .files
@@ -121,6 +91,83 @@ pub(crate) fn told(
             .extend(opened.lines_since(&before, &path).map_err(failed)?);
     }
     Ok(cause)
+}
+
+/// Values, policies, templates and rendered files that differ for the site.
+fn add_rendered(
+    cause: &mut CommitCause,
+    request: &BlameRequest<'_>,
+    meant: &BTreeSet<String>,
+    (old, new): (&Platform, &Platform),
+) {
+    let mut difference = diff::compare(side("before", old), side("after", new));
+    let Some(change) = difference.cluster_types.remove(request.cluster_type) else {
+        return;
+    };
+    let of_site =
+        |sites: &[String]| sites.is_empty() || sites.iter().any(|site| site == request.site);
+    cause.values = change.values;
+    cause.values.retain(|value| {
+        value
+            .targets
+            .iter()
+            .any(|target| match target.split_once('@') {
+                Some((target, site)) => site == request.site && meant.contains(target),
+                None => meant.contains(target),
+            })
+    });
+    let decided = change.added.iter().chain(&change.removed);
+    for one in decided.filter(|one| meant.contains(&one.target)) {
+        cause.policies.extend(one.policies.iter().cloned());
+    }
+    for one in change
+        .reasons
+        .iter()
+        .filter(|one| meant.contains(&one.target))
+    {
+        cause
+            .policies
+            .extend(one.added.iter().chain(&one.removed).cloned());
+    }
+    cause.policies.sort();
+    cause.policies.dedup();
+    cause.templates = change.templates;
+    for file in change.files {
+        let target = file.path.split('/').next().unwrap_or_default();
+        if meant.contains(target) && of_site(&file.sites) {
+            cause
+                .lines
+                .extend(file.diff.iter().filter(|line| is_change(line)).cloned());
+            cause.files.push(file.path);
+        }
+    }
+}
+
+/// Where the team's own files of the assignments lie in the repository, as far as it is read for them.
+fn teams_places(
+    names: &BTreeSet<String>,
+    repo: &str,
+    meant: &BTreeSet<String>,
+    new: &Platform,
+    cluster_type: &str,
+) -> BTreeSet<String> {
+    let mut places = BTreeSet::new();
+    for name in meant {
+        let group = new.rendering.cluster_types.get(cluster_type);
+        let Some(rendered) = group.and_then(|group| group.assignments.get(name)) else {
+            continue;
+        };
+        let field = |name: &str| rendered.manifests.get(name).map_or("", String::as_str);
+        let is_here = source::normal_url(field("repo")) == source::normal_url(repo)
+            && names.iter().any(|name| {
+                let branch = Some(field("branch")).filter(|branch| !branch.is_empty());
+                *name == format!("{MANIFESTS}{}", branch.unwrap_or("HEAD"))
+            });
+        if is_here {
+            places.insert(field("path").to_owned());
+        }
+    }
+    places
 }
 
 fn is_change(line: &str) -> bool {

@@ -20,6 +20,7 @@ mod walk;
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFault};
 use outhaul_git::source::SourceError;
+use outhaul_kit::console::progress::Meter;
 use outhaul_load::LoadRequest;
 use outhaul_plane::compose::Mode;
 use serde::Serialize;
@@ -39,6 +40,8 @@ pub struct BlameRequest<'a> {
     pub load: &'a LoadRequest,
     /// How Kalypso's defects are treated.
     pub mode: Mode,
+    /// Counts how often older commits were rendered.
+    pub progress: &'a Meter,
 }
 
 /// The answer to one fault.
@@ -55,6 +58,23 @@ pub struct Blame {
     pub incomplete: Option<String>,
     /// What was not looked at, or makes the answer less certain, as sentences.
     pub notes: Vec<String>,
+}
+
+impl Blame {
+    /// The commit that is likelier than every other cause; `None` where the likeliest is none, and where another is as likely.
+    pub fn likeliest(&self) -> Option<&CommitCause> {
+        let first = self.causes.first()?;
+        let is_alone = self
+            .causes
+            .get(1)
+            .is_none_or(|second| second.confidence < first.confidence);
+        first.commit.as_ref().filter(|_| is_alone)
+    }
+
+    /// All commits among the causes, the likeliest first.
+    pub fn commits(&self) -> impl Iterator<Item = &CommitCause> {
+        self.causes.iter().filter_map(|cause| cause.commit.as_ref())
+    }
 }
 
 /// Why the commits were not all looked at.

@@ -22,8 +22,10 @@ const WITH_MISSING: f64 = 0.85;
 const WITHOUT_COMMITS: f64 = 0.5;
 /// How much heavier a change that somebody made on site is than one that came with a bundle, where the site itself tells it.
 const DRIFT: f64 = 30.0;
-/// What is left for causes of which nothing is known.
+/// What is left for causes of which nothing is known, where the report speaks for one that is known.
 const UNKNOWN: f64 = 0.05;
+/// The same where the report has no word of any of them: then a change of no harm that came meanwhile is nearly as likely.
+const UNSAID: f64 = 0.8;
 /// Words that tell nothing.
 const COMMON: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "cannot", "did", "do", "does",
@@ -71,6 +73,15 @@ impl Candidate {
         Self {
             kind: CauseKind::Act,
             words: words(&text),
+            text,
+            commit: None,
+        }
+    }
+
+    pub(crate) fn rollback(text: String) -> Self {
+        Self {
+            kind: CauseKind::Rollback,
+            words: BTreeSet::new(),
             text,
             commit: None,
         }
@@ -221,6 +232,9 @@ pub(crate) fn ranked(
                 weight *= DRIFT;
                 why.push("the site compared what runs with what it had applied".to_owned());
             }
+            CauseKind::Rollback => {
+                why.push("the site's own reports had the bundle well until then".to_owned());
+            }
             CauseKind::Act | CauseKind::Content | CauseKind::Site => {}
         }
         let cause = Cause {
@@ -233,8 +247,13 @@ pub(crate) fn ranked(
         weighed.push((weight, !shared.is_empty(), cause));
     }
     if is_compared {
+        let is_said = weighed
+            .iter()
+            .any(|(_, is_supported, cause)| *is_supported || cause.kind == CauseKind::Drift);
+        let is_done = candidates.iter().any(|one| one.kind == CauseKind::Rollback);
         weighed.push(site_itself(
             candidates.iter().all(|one| one.kind == CauseKind::Content),
+            is_said || is_done,
             well_elsewhere.then_some(well),
         ));
     }
@@ -242,7 +261,7 @@ pub(crate) fn ranked(
 }
 
 /// That nothing which reached the site is the cause.
-fn site_itself(is_alone: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause) {
+fn site_itself(is_alone: bool, is_said: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause) {
     let mut why = Vec::new();
     if is_alone {
         why.push("no commit, value or act between the two reports changes what it gets".to_owned());
@@ -253,10 +272,11 @@ fn site_itself(is_alone: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause
             many => format!("{many} other sites have the same and are well"),
         });
     }
-    let weight = match (is_alone, well_elsewhere) {
-        (true, _) => 1.0,
-        (false, Some(_)) => 2.0,
-        (false, None) => UNKNOWN,
+    let weight = match (is_alone, well_elsewhere, is_said) {
+        (true, ..) => 1.0,
+        (false, Some(_), _) => 2.0,
+        (false, None, true) => UNKNOWN,
+        (false, None, false) => UNSAID,
     };
     let cause = Cause {
         kind: CauseKind::Site,
@@ -280,7 +300,8 @@ fn shares(
     let causes = weighed
         .into_iter()
         .map(|(weight, is_supported, mut cause)| {
-            let mut bound = match is_supported || cause.kind == CauseKind::Drift {
+            let is_certain = matches!(cause.kind, CauseKind::Drift | CauseKind::Rollback);
+            let mut bound = match is_supported || is_certain {
                 true => SUPPORTED,
                 false => UNSUPPORTED,
             };

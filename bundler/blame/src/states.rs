@@ -12,11 +12,14 @@ use std::rc::Rc;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use outhaul_git::source::{self, GitReference};
+use outhaul_kit::console::progress::Meter;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::RenderCache;
 use outhaul_plane::schedule::AssignmentId;
+
+use crate::BlameRequest;
 
 /// What a site gets of each assignment of its cluster type. Of what is broken it is the complaint.
 pub(crate) type Fingerprints = BTreeMap<String, Digest>;
@@ -27,6 +30,7 @@ pub(crate) struct States<'r> {
     mode: Mode,
     site: &'r str,
     cluster_type: &'r str,
+    progress: &'r Meter,
     known: BTreeMap<u64, Rc<State>>,
 }
 
@@ -39,17 +43,13 @@ pub(crate) struct State {
 }
 
 impl<'r> States<'r> {
-    pub(crate) fn new(
-        load: &'r LoadRequest,
-        mode: Mode,
-        site: &'r str,
-        cluster_type: &'r str,
-    ) -> Self {
+    pub(crate) fn new(request: &BlameRequest<'r>) -> Self {
         Self {
-            load,
-            mode,
-            site,
-            cluster_type,
+            load: request.load,
+            mode: request.mode,
+            site: request.site,
+            cluster_type: request.cluster_type,
+            progress: request.progress,
             known: BTreeMap::new(),
         }
     }
@@ -65,6 +65,7 @@ impl<'r> States<'r> {
             return Rc::clone(known);
         }
         let platform = pipeline::run(self.load, self.mode, Some(snapshot), RenderCache::None);
+        self.progress.add(1);
         let platform = platform.map_err(|findings| {
             let first = findings.iter().next();
             first.map_or_else(String::new, |finding| finding.message.clone())

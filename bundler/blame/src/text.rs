@@ -12,6 +12,15 @@ use outhaul_plane::diff::ValueChange;
 
 /// Values shown of one commit.
 const VALUES_SHOWN: usize = 8;
+/// Causes shown; all of them are in the JSON.
+const CAUSES_SHOWN: usize = 10;
+
+/// What a site or a person wrote, as part of a line: it makes no lines of its own.
+fn line(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
 
 /// Every fault of a site, with its causes.
 pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
@@ -38,10 +47,12 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             let _ = writeln!(
                 out,
                 "  `{}` {}: {}",
-                detail.assignment, detail.status, detail.message
+                line(&detail.assignment),
+                line(&detail.status),
+                line(&detail.message)
             );
             for step in detail.steps.iter().take(VALUES_SHOWN) {
-                let _ = writeln!(out, "    {step}");
+                let _ = writeln!(out, "    {}", line(step));
             }
         }
         let _ = match &fault.good {
@@ -65,15 +76,25 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             let _ = writeln!(
                 out,
                 "  on site:        report {}, {}: {}",
-                act.report, act.at, act.text
+                act.report,
+                act.at,
+                line(&act.text)
             );
         }
         if !blame.assignments.is_empty() {
             let _ = writeln!(out, "  looked at:      {}", blame.assignments.join(", "));
         }
         out.push('\n');
-        for cause in &blame.causes {
+        for cause in blame.causes.iter().take(CAUSES_SHOWN) {
             self::cause(&mut out, cause);
+        }
+        if let Some(rest @ [next, ..]) = blame.causes.get(CAUSES_SHOWN..) {
+            let _ = writeln!(
+                out,
+                "        and {} more, each with {} % or less (`--output json` has them)",
+                rest.len(),
+                next.confidence
+            );
         }
         if blame.causes.is_empty() {
             out.push_str("  no cause can be named\n");
@@ -91,8 +112,8 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
 
 fn headline(fault: &SiteFault) -> String {
     let bundle = fault.bad.bundle;
-    let names = fault.assignments.join(", ");
-    let message = match fault.bad.message.as_str() {
+    let names = line(&fault.assignments.join(", "));
+    let message = match line(&fault.bad.message).as_str() {
         "" => String::new(),
         message => format!(": {message}"),
     };
@@ -130,7 +151,12 @@ fn between(fault: &SiteFault, blame: &Blame) -> String {
         })
         .collect();
     if parts.is_empty() {
-        parts.push("no commits".to_owned());
+        let is_known = blame.incomplete.is_none() && fault.good.is_some();
+        let text = match is_known {
+            true => "no commits",
+            false => "which commits is not known",
+        };
+        parts.push(text.to_owned());
     }
     parts.push(match fault.acts.len() {
         0 => "the site reports nothing that was done there".to_owned(),
@@ -140,7 +166,7 @@ fn between(fault: &SiteFault, blame: &Blame) -> String {
 }
 
 fn cause(out: &mut String, cause: &Cause) {
-    let _ = writeln!(out, "{:>4} %  {}", cause.confidence, cause.text);
+    let _ = writeln!(out, "{:>4} %  {}", cause.confidence, line(&cause.text));
     if let Some(commit) = &cause.commit {
         let branch = commit
             .branch
@@ -150,8 +176,35 @@ fn cause(out: &mut String, cause: &Cause) {
         let _ = writeln!(
             out,
             "        {}, {}, {}{branch}",
-            commit.author, commit.at, commit.repo
+            line(&commit.author),
+            commit.at,
+            commit.repo
         );
+        if commit.is_merge {
+            out.push_str("        a merge, which stands for the whole branch that it brought in\n");
+        }
+        for name in &commit.removed {
+            let _ = writeln!(out, "        {name} does not come to this site any more");
+        }
+        for policy in &commit.policies {
+            let at = policy.at.as_deref().map(place).unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "        policy {} decides it otherwise  ({at})",
+                policy.policy
+            );
+        }
+        for template in &commit.templates {
+            let side = template.after.as_ref().or(template.before.as_ref());
+            if let Some(side) = side {
+                let _ = writeln!(
+                    out,
+                    "        template {}  ({})",
+                    side.template,
+                    place(&side.at)
+                );
+            }
+        }
         for value in commit.values.iter().take(VALUES_SHOWN) {
             let _ = writeln!(out, "        {}", self::value(value));
         }
@@ -182,18 +235,21 @@ fn cause(out: &mut String, cause: &Cause) {
     }
 }
 
+/// A place without the repository and the commit, which stand above it.
+fn place(at: &str) -> &str {
+    at.split_once('@').map_or(at, |(_, rest)| {
+        rest.split_once(':').map_or(rest, |(_, path)| path)
+    })
+}
+
 fn value(change: &ValueChange) -> String {
     let nothing = "nothing".to_owned();
     let side = |at: &Option<outhaul_plane::diff::ValueAt>| {
         at.as_ref()
             .map_or_else(|| nothing.clone(), |at| at.value.clone())
     };
-    let place = change.after.as_ref().or(change.before.as_ref());
-    let place = place.map_or("", |place| place.at.as_str());
-    // The repository and the commit stand above.
-    let place = place.split_once('@').map_or(place, |(_, rest)| {
-        rest.split_once(':').map_or(rest, |(_, path)| path)
-    });
+    let at = change.after.as_ref().or(change.before.as_ref());
+    let place = at.map_or("", |at| place(&at.at));
     format!(
         "{}: {} → {}  ({place})",
         change.key,
@@ -211,12 +267,6 @@ pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) 
             good.bundle, good.report
         )
     });
-    let said: Vec<&str> = fault
-        .bad
-        .message
-        .split(|letter: char| letter.is_whitespace() || letter.is_control())
-        .filter(|word| !word.is_empty())
-        .collect();
     format!(
         "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}).\nThe site says: {}\n",
         commit.subject,
@@ -225,7 +275,7 @@ pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) 
         told.site,
         fault.bad.bundle,
         fault.bad.report,
-        said.join(" ")
+        line(&fault.bad.message)
     )
 }
 
@@ -248,10 +298,13 @@ mod tests {
             source: "main".to_owned(),
             names: BTreeSet::new(),
             branch: None,
+            is_merge: false,
             author: "T".to_owned(),
             at: String::new(),
             subject: "a value".to_owned(),
             assignments: vec!["hello-dev".to_owned()],
+            removed: Vec::new(),
+            policies: Vec::new(),
             values: Vec::new(),
             templates: Vec::new(),
             files: Vec::new(),

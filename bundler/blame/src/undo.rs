@@ -275,8 +275,8 @@ pub fn teams_files(now: &Platform, blamed: &CommitCause, undo: &Undo) -> Vec<Str
     found
 }
 
-/// The files of a commit that are to be taken back, and those that are left alone. Where values or the team's own files say which
-/// they are, it is these; a template, a policy or a schema concerns more than can be told, and then it is all of them.
+/// The files of a commit that are to be taken back, and those that are left alone. Values, templates, policies and the team's own files say
+/// where they are written; where one of the assignments comes or goes, or nothing says it, it is everything that a control plane reads.
 fn of_site(blamed: &CommitCause) -> (BTreeSet<String>, BTreeSet<String>) {
     let all: BTreeSet<String> = blamed.paths.iter().cloned().collect();
     let mut places: Vec<&str> = Vec::new();
@@ -284,16 +284,29 @@ fn of_site(blamed: &CommitCause) -> (BTreeSet<String>, BTreeSet<String>) {
         let sides = [&value.before, &value.after].into_iter().flatten();
         places.extend(sides.map(|side| side.at.as_str()));
     }
+    for template in &blamed.templates {
+        let sides = [&template.before, &template.after].into_iter().flatten();
+        places.extend(sides.map(|side| side.at.as_str()));
+    }
+    places.extend(blamed.policies.iter().filter_map(|one| one.at.as_deref()));
     let is_named = |path: &&String| {
         let in_repository = format!(":{path}:");
         blamed.files.contains(*path) || places.iter().any(|at| at.contains(&in_repository))
     };
+    let is_read = |path: &&String| {
+        blamed.files.contains(*path) || path.ends_with(".yaml") || path.ends_with(".yml")
+    };
     let named: BTreeSet<String> = all.iter().filter(is_named).cloned().collect();
-    if named.is_empty() || !blamed.templates.is_empty() {
-        return (all, BTreeSet::new());
+    let is_whole = named.is_empty() || !blamed.removed.is_empty() || !blamed.policies.is_empty();
+    let mut taken = match is_whole {
+        true => all.iter().filter(is_read).cloned().collect(),
+        false => named,
+    };
+    if taken.is_empty() {
+        taken.clone_from(&all);
     }
-    let left = all.difference(&named).cloned().collect();
-    (named, left)
+    let left = all.difference(&taken).cloned().collect();
+    (taken, left)
 }
 
 /// A file as git has it.

@@ -60,11 +60,22 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Found {
         let is_meant = act.assignment.as_ref().is_none_or(|assignment| {
             found.assignments.is_empty() || found.assignments.contains(assignment)
         });
-        // Consent, and its absence, change nothing that runs.
-        let changes_something = act.kind != "decision";
+        // Consent, and its absence, change nothing that runs; leaving a bundle explains one that was well.
+        let same_bundle = fault
+            .good
+            .as_ref()
+            .is_some_and(|good| good.bundle == fault.bad.bundle);
+        let changes_something = match act.kind.as_str() {
+            "decision" => false,
+            "rollback" => same_bundle,
+            _ => true,
+        };
         if is_meant && changes_something {
             let text = format!("{} (report {}, {})", act.text, act.report, act.at);
-            found.candidates.push(Candidate::act(text));
+            found.candidates.push(match act.kind.as_str() {
+                "rollback" => Candidate::rollback(text),
+                _ => Candidate::act(text),
+            });
         }
     }
     found
@@ -76,12 +87,7 @@ fn commits(
     found: &mut Found,
 ) -> Result<(), BlameError> {
     let bad = &request.fault.bad;
-    let mut states = States::new(
-        request.load,
-        request.mode,
-        request.site,
-        request.cluster_type,
-    );
+    let mut states = States::new(request);
     let (before, after) = (states.at(&good.snapshot), states.at(&bad.snapshot));
     for (state, look) in [(&before, good), (&after, bad)] {
         let why = match &state.platform {

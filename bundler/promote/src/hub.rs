@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use outhaul_bundle::hub_api::{GateAnswer, GateQuery, GateRules, SiteFaults, escaped, path};
+use outhaul_bundle::hub_api::{
+    ErrorAnswer, GateAnswer, GateQuery, GateRules, SiteFaults, escaped, path,
+};
 use zeroize::Zeroizing;
 
 use super::Decision;
@@ -27,6 +29,14 @@ pub enum GateError {
         /// What is wrong.
         problem: String,
     },
+    /// It refused the question.
+    #[error("`{hub}` says: {problem}")]
+    Refused {
+        /// The hub.
+        hub: String,
+        /// Why.
+        problem: String,
+    },
     /// A commit goes into a URL and into YAML: only a full id is taken.
     #[error(
         "`{commit}` is not a full commit id\nhelp: give all 40 (or 64) hexadecimal digits: `git rev-parse HEAD`"
@@ -46,7 +56,7 @@ pub enum GateError {
 impl Classified for GateError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NoCommit { .. } => FailureClass::Usage,
+            Self::NoCommit { .. } | Self::Refused { .. } => FailureClass::Usage,
             _ => FailureClass::Environment,
         }
     }
@@ -170,11 +180,20 @@ impl HubConnection<'_> {
     pub fn fetch(&self, path: &str) -> Result<Vec<u8>, GateError> {
         let url = format!("{}{path}", self.url.trim_end_matches('/'));
         let token = token()?;
-        Ok(http::fetch_as(
-            &url,
-            self.authority,
-            token.as_deref().map(String::as_str),
-        )?)
+        let token = token.as_deref().map(String::as_str);
+        let refused = |text: &str| {
+            let answer: ErrorAnswer = serde_json::from_str(text).ok()?;
+            Some(GateError::Refused {
+                hub: self.url.to_owned(),
+                problem: answer.error,
+            })
+        };
+        http::fetch_as(&url, self.authority, token).map_err(|error| match &error {
+            HttpError::Status {
+                status: 400, text, ..
+            } => refused(text).unwrap_or_else(|| error.into()),
+            _ => error.into(),
+        })
     }
 }
 

@@ -10,7 +10,9 @@ use super::failure::{self, Failure};
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json, say};
 use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
-use outhaul_blame::{Blame, BlameRequest, CauseKind, CommitCause, text};
+use outhaul_blame::{Blame, BlameRequest, CommitCause, text};
+use outhaul_git::store::StoreError;
+use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::format_count;
 use outhaul_load::LoadRequest;
@@ -23,6 +25,9 @@ use outhaul_remote::forge::{self, ForgeKind};
 
 /// Largest file of faults, in bytes.
 const MAX_FAULTS: u64 = 64 << 20;
+
+/// What to do about a file of faults that is none.
+const WRITE_IT: &str = "write it with `outhaul-hub faults SITE --output json`, at the hub";
 
 /// Show after which commit, value or act on site a site broke, and take the commit back on a branch
 #[derive(Debug, clap::Args)]
@@ -87,7 +92,8 @@ impl Args {
                     "the faults are those of site `{}`, not of `{}`",
                     told.site, self.site
                 ),
-            ));
+            )
+            .help(WRITE_IT));
         }
         let named = self.input.environment();
         if !named.is_empty() && named != told.environment {
@@ -101,40 +107,36 @@ impl Args {
             .help("leave `--environment` out"));
         }
         let load = self.input.request_for(&told.environment)?;
-        let mut answers = Vec::new();
-        for fault in &told.faults {
-            answers.push((fault, self.blame(&load, &told, fault)));
-        }
-        let undone = match self.undo {
-            true => {
-                let undone = self.take_back(&load, &told, &answers);
-                Some(undone.map_err(|failure| failure.help("nothing was changed"))?)
-            }
+        // What is mistyped is told at once, and not as something that the site's commits lack.
+        outhaul_load::environments(&load).map_err(|findings| Failure::findings(&findings))?;
+        let meter = Meter::new("rendering older commits", Unit::Things("states"), None);
+        let answers: Vec<(&SiteFault, Blame)> = told
+            .faults
+            .iter()
+            .map(|fault| (fault, self.blame(&load, &told, fault, &meter)))
+            .collect();
+        drop(meter);
+        let undone = match self.undo && complete(&answers).is_ok() {
+            true => Some(self.take_back(&load, &told, &answers)),
             false => None,
         };
         match self.output {
             Format::Json => {
-                print_json(&document(&told, &answers, undone.as_ref()))?;
+                let undone = undone.as_ref().and_then(|undone| undone.as_ref().ok());
+                print_json(&document(&told, &answers, undone))?;
             }
-            Format::Text => {
-                data(text::text(&told, &answers).trim_end());
-                match &undone {
-                    Some(undone) => say_undone(undone),
-                    None => self.say_next(&answers),
-                }
-            }
+            Format::Text => data(text::text(&told, &answers).trim_end()),
         }
-        let incomplete = answers
-            .iter()
-            .filter(|(_, blame)| blame.incomplete.is_some())
-            .count();
-        if incomplete > 0 {
-            let faults = format_count(incomplete, "fault", "faults");
-            return Err(Failure::say(
-                failure::ENVIRONMENT,
-                format!("of {faults} the commits were not all looked at"),
-            )
-            .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"));
+        // The answer is there also where nothing can be taken back.
+        complete(&answers)?;
+        let undone = undone
+            .transpose()
+            .map_err(|failure| failure.help("nothing was changed"))?;
+        if self.output == Format::Text {
+            match &undone {
+                Some(undone) => say_undone(undone),
+                None => say_next(&answers),
+            }
         }
         Ok(Exit::SUCCESS)
     }
@@ -151,13 +153,20 @@ impl Args {
             .map_err(|error| Failure::new(error.class().code(), &error))
     }
 
-    fn blame(&self, load: &LoadRequest, told: &SiteFaults, fault: &SiteFault) -> Blame {
+    fn blame(
+        &self,
+        load: &LoadRequest,
+        told: &SiteFaults,
+        fault: &SiteFault,
+        progress: &Meter,
+    ) -> Blame {
         let request = BlameRequest {
             site: &self.site,
             cluster_type: &told.cluster_type,
             fault,
             load,
             mode: self.input.mode(),
+            progress,
         };
         outhaul_blame::blame(&request)
     }
@@ -167,38 +176,37 @@ impl Args {
         &self,
         answers: &'b [(&'b SiteFault, Blame)],
     ) -> Result<(&'b SiteFault, &'b CommitCause), Failure> {
-        let all = answers.iter().flat_map(|(fault, blame)| {
-            let commits = blame
-                .causes
-                .iter()
-                .filter_map(|cause| cause.commit.as_ref());
-            commits.map(move |commit| (*fault, commit))
-        });
+        let all: Vec<_> = answers
+            .iter()
+            .flat_map(|(fault, blame)| blame.commits().map(move |commit| (*fault, commit)))
+            .collect();
         if let Some(id) = &self.commit {
-            let named: Vec<_> = all
-                .filter(|(_, commit)| id.len() >= 4 && commit.id.starts_with(id.as_str()))
-                .collect();
-            return match named.as_slice() {
-                [one, rest @ ..] if rest.iter().all(|(_, commit)| commit.id == one.1.id) => {
-                    Ok(*one)
-                }
+            let id = id.to_lowercase();
+            let mut named = all
+                .iter()
+                .filter(|(_, commit)| id.len() >= 4 && commit.id.starts_with(&id));
+            let one = named.next();
+            return match one {
+                Some(one) if named.all(|(_, other)| other.id == one.1.id) => Ok(*one),
                 _ => Err(Failure::say(
                     failure::USAGE,
                     format!("`{id}` is not one of the commits that are listed"),
                 )
-                .help("run it without `--undo` first")),
+                .help("give at least four digits of the id of one of them; a commit that came with a merge is part of the merge")),
             };
         }
-        let first = answers.iter().find_map(|(fault, blame)| {
-            let first = blame.causes.first()?;
-            Some((*fault, first.commit.as_ref()?))
-        });
-        first.ok_or_else(|| {
-            Failure::say(
+        let likeliest = answers
+            .iter()
+            .find_map(|(fault, blame)| Some((*fault, blame.likeliest()?)));
+        likeliest.ok_or_else(|| {
+            let failure = Failure::say(
                 failure::REFUSED,
-                "no commit is the likeliest cause, so there is nothing to take back",
-            )
-            .help("run it without `--undo` to see the causes; `--commit ID` takes one of them back all the same")
+                "no commit is likelier than every other cause, so nothing says which one to take back",
+            );
+            match all.is_empty() {
+                true => failure,
+                false => failure.help("`--commit ID` takes one of those that are listed back"),
+            }
         })
     }
 
@@ -236,7 +244,9 @@ impl Args {
                 UndoError::BranchExists { .. }
                 | UndoError::Conflict { .. }
                 | UndoError::Gone { .. } => failure::REFUSED,
-                UndoError::NoBranch { .. } => failure::USAGE,
+                UndoError::NoBranch { .. } | UndoError::Store(StoreError::BadBranch { .. }) => {
+                    failure::USAGE
+                }
                 _ => failure::ENVIRONMENT,
             };
             Failure::new(code, &error)
@@ -251,28 +261,50 @@ impl Args {
             changes,
         })
     }
+}
 
-    fn say_next(&self, answers: &[(&SiteFault, Blame)]) {
-        let likeliest = answers.iter().find_map(|(_, blame)| {
-            let first = blame.causes.first()?;
-            (first.kind == CauseKind::Commit).then_some(())?;
-            first.commit.as_ref()
-        });
-        if let Some(commit) = likeliest.filter(|commit| commit.branch.is_some()) {
-            let short = commit.id.get(..12).unwrap_or(&commit.id);
-            say(&format!(
-                "next: the same with `--undo` writes branch `undo-{short}` beside `{}`, which takes it back; no branch that is there is moved",
-                commit.branch.as_deref().unwrap_or_default()
-            ));
-        }
+/// Whether all commits could be looked at.
+fn complete(answers: &[(&SiteFault, Blame)]) -> Result<(), Failure> {
+    let incomplete = answers
+        .iter()
+        .filter(|(_, blame)| blame.incomplete.is_some())
+        .count();
+    if incomplete == 0 {
+        return Ok(());
+    }
+    let faults = format_count(incomplete, "fault", "faults");
+    Err(Failure::say(
+        failure::ENVIRONMENT,
+        format!("of {faults} the commits were not all looked at"),
+    )
+    .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"))
+}
+
+fn say_next(answers: &[(&SiteFault, Blame)]) {
+    let likeliest = answers.iter().find_map(|(_, blame)| blame.likeliest());
+    if let Some(commit) = likeliest
+        && let Some(branch) = &commit.branch
+    {
+        let short = commit.id.get(..12).unwrap_or(&commit.id);
+        say(&format!(
+            "next: the same with `--undo` writes branch `undo-{short}` beside `{branch}`, which takes it back; no branch that is there is moved"
+        ));
+    } else if answers
+        .iter()
+        .any(|(_, blame)| blame.commits().next().is_some())
+    {
+        say(
+            "next: no commit is likelier than every other cause; `--undo --commit ID` takes one of them back",
+        );
     }
 }
 
 /// What a hub printed, with or without the envelope of its output.
 fn read(path: &Path) -> Result<SiteFaults, Failure> {
     let shown = path.display();
-    let size = fs::metadata(path)
-        .map_err(|error| Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")))?;
+    let size = fs::metadata(path).map_err(|error| {
+        Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")).help(WRITE_IT)
+    })?;
     if size.len() > MAX_FAULTS {
         return Err(Failure::say(
             failure::USAGE,
@@ -282,8 +314,9 @@ fn read(path: &Path) -> Result<SiteFaults, Failure> {
             ),
         ));
     }
-    let bytes = fs::read(path)
-        .map_err(|error| Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")))?;
+    let bytes = fs::read(path).map_err(|error| {
+        Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")).help(WRITE_IT)
+    })?;
     let parsed: Result<Value, _> = serde_json::from_slice(&bytes);
     let faults = parsed.and_then(|mut value| {
         let inner = value.get_mut("result").map(Value::take);
@@ -294,7 +327,7 @@ fn read(path: &Path) -> Result<SiteFaults, Failure> {
             failure::USAGE,
             format!("`{shown}` does not hold what a hub tells of a site: {error}"),
         )
-        .help("write it with `outhaul-hub faults SITE --output json`, at the hub")
+        .help(WRITE_IT)
     })
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::system::{SystemFixture, copy};
 
+mod outside;
 mod seeded;
 
 /// Values that the example has besides its own.
@@ -164,6 +165,13 @@ fn blame(fixture: &SystemFixture, more: &[&str]) -> Value {
     )
 }
 
+/// What `outhaul blame` says for people about the faults that were written last.
+fn told(fixture: &SystemFixture, code: i32, more: &str) -> String {
+    let words = format!("blame edge-1 --control-plane control-plane --faults faults.json {more}");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    fixture.run("outhaul", code, &words).everything()
+}
+
 fn first(answer: &Value) -> &Value {
     &answer["faults"][0]["blame"]["causes"][0]
 }
@@ -238,7 +246,7 @@ fn what_was_done_on_site_is_named_as_that() {
     assert_eq!(first(&answer)["kind"], "drift", "{answer:#}");
     let words = "blame edge-1 --control-plane control-plane --faults faults.json --undo";
     let mut command = fixture.command(&program("outhaul").unwrap());
-    let why = "no commit is the likeliest cause";
+    let why = "no commit is likelier than every other cause";
     run_compared(
         command.args(words.split(' ')),
         1,
@@ -378,59 +386,56 @@ fn mistyped_words_are_named_and_change_nothing() {
         told.contains("no site `edge-2` is registered") && told.contains("edge-1"),
         "{told}"
     );
-    blame(&fixture, &[]);
-    let words = [
-        "blame",
-        "edge-9",
-        "--control-plane",
-        "control-plane",
-        "--faults",
-        "faults.json",
-    ];
-    let told = fixture.run("outhaul", 2, &words).everything();
-    assert!(told.contains("`edge-1`, not of `edge-9`"), "{told}");
-    fs::write(fixture.path("other.json"), "{\"a\": 1}").unwrap();
-    let words = [
-        "blame",
-        "edge-1",
-        "--control-plane",
-        "control-plane",
-        "--faults",
-        "other.json",
-    ];
-    let told = fixture.run("outhaul", 2, &words).everything();
-    assert!(told.contains("does not hold what a hub tells"), "{told}");
-    let words = [
-        "blame",
-        "edge-1",
-        "--control-plane",
-        "control-plane",
-        "--faults",
-        "faults.json",
-    ];
-    let named = [&words[..], &["--environment", "prod"]].concat();
-    let told = fixture.run("outhaul", 2, &named).everything();
-    assert!(
-        told.contains("is of environment `dev`, not `prod`"),
-        "{told}"
-    );
     // A copy of the files has no older commits: that nothing changed would be wrong.
     set_aside(&fixture);
-    let words = "blame edge-1 --control-plane plain --faults faults.json";
-    let words: Vec<&str> = words.split(' ').collect();
-    let told = fixture.run("outhaul", 3, &words).everything();
-    assert!(told.contains("a plain folder"), "{told}");
+    fs::write(fixture.path("other.json"), "{\"a\": 1}").unwrap();
     let hub = fixture.serve();
-    let words = [
-        "blame",
-        "edge-9",
-        "--control-plane",
-        "control-plane",
-        "--hub",
-        &hub.url,
-    ];
-    let told = fixture.run("outhaul", 3, &words).everything();
-    assert!(told.contains("no site `edge-9` is registered"), "{told}");
+    let faults = "--faults faults.json";
+    let asked = format!("--hub {}", hub.url);
+    let bad_branch = format!("edge-1 control-plane {asked} --undo --undo-branch ..x");
+    // The site, the control plane and the rest; the code; what is said.
+    for (line, code, says) in [
+        (
+            format!("edge-9 control-plane {faults}"),
+            2,
+            "`edge-1`, not of `edge-9`",
+        ),
+        (
+            "edge-1 control-plane --faults other.json".to_owned(),
+            2,
+            "does not hold what a hub tells",
+        ),
+        (
+            "edge-1 control-plane --faults nothing".to_owned(),
+            2,
+            "help: write it with",
+        ),
+        (
+            format!("edge-1 control-plane {faults} --environment prod"),
+            2,
+            "is of environment `dev`, not `prod`",
+        ),
+        (format!("edge-1 plain {faults}"), 3, "a plain folder"),
+        // The reason stays what it is when something is to be taken back.
+        (format!("edge-1 plain {faults} --undo"), 3, "a plain folder"),
+        (
+            format!("edge-9 control-plane {asked}"),
+            2,
+            "says: no site `edge-9` is registered",
+        ),
+        (
+            format!("edge-1 nowhere {asked}"),
+            2,
+            "there is no folder `nowhere`",
+        ),
+        (bad_branch, 2, "nothing was changed"),
+    ] {
+        let (site, rest) = line.split_once(' ').unwrap();
+        let words = format!("blame {site} --control-plane {rest}");
+        let words: Vec<&str> = words.split(' ').collect();
+        let told = fixture.run("outhaul", code, &words).everything();
+        assert!(told.contains(says), "{line}: {told}");
+    }
 }
 
 /// A fault, and the control plane without its history in `plain`.

@@ -51,10 +51,13 @@ fn commit(subject: &str, lines: &[&str]) -> Candidate {
         source: "main".to_owned(),
         names: BTreeSet::new(),
         branch: None,
+        is_merge: false,
         author: "T".to_owned(),
         at: "2026-11-27T03:31:38Z".to_owned(),
         subject: subject.to_owned(),
         assignments: Vec::new(),
+        removed: Vec::new(),
+        policies: Vec::new(),
         values: Vec::new(),
         templates: Vec::new(),
         files: Vec::new(),
@@ -101,12 +104,19 @@ fn what_all_changes_have_distinguishes_none_and_the_newest_comes_first() {
 }
 
 #[test]
-fn a_single_change_is_likely_and_never_certain() {
+fn a_single_change_is_likely_where_the_report_names_it_and_else_little_more_than_the_site_itself() {
+    let named = order(
+        &fault("x1 is wrong"),
+        vec![commit("the only one", &["+x1"])],
+    );
+    assert!((90..=99).contains(&named[0].1), "{named:?}");
     let found = order(
         &fault("exit code 1"),
         vec![commit("the only one", &["+x1"])],
     );
-    assert!((80..=99).contains(&found[0].1), "{found:?}");
+    assert_eq!(found[0].0, "the only one", "{found:?}");
+    assert!((40..=60).contains(&found[0].1), "{found:?}");
+    assert!((30..=50).contains(&found[1].1), "{found:?}");
     let mut gaps = fault("exit code 1");
     gaps.missing.push((4, 5));
     let with_gaps = order(&gaps, vec![commit("the only one", &["+x1"])]);

@@ -3,7 +3,7 @@
 //! What comes in: an [`Opened`] source and how far to look back. What goes out: commits, the newest
 //! first, who made them, and the lines that changed. Only comparisons with the past need it: a render reads one commit.
 
-use super::git::{Repository, text};
+use super::git::text;
 use super::{Opened, SourceError, Storage};
 
 /// Largest text of changed lines that is read, in bytes.
@@ -16,6 +16,8 @@ pub struct CommitSummary {
     pub id: String,
     /// The commit before it on the same branch; `None` for a first one, and where the copy here ends.
     pub before: Option<String>,
+    /// Whether it brings another branch in, and stands for all of it.
+    pub is_merge: bool,
     /// Who wrote it.
     pub author: String,
     /// When, as ISO 8601.
@@ -68,6 +70,7 @@ impl Opened {
                 .next()
                 .filter(|id| !id.is_empty())
                 .map(str::to_owned),
+            is_merge: one[1].contains(' '),
             author: one[2].to_owned(),
             at: one[3].to_owned(),
             subject: one[4].to_owned(),
@@ -134,12 +137,5 @@ impl Opened {
         let range = ["--end-of-options", older, &self.commit, "--", path];
         let arguments: Vec<&str> = fixed.iter().chain(how).chain(&range).copied().collect();
         Ok(String::from_utf8_lossy(&repository.run(&arguments)?).into_owned())
-    }
-}
-
-impl Opened {
-    /// Whether it is a repository, so that other commits of it can be asked for.
-    pub fn is_repository(&self) -> bool {
-        matches!(&self.at, Storage::Git(Repository { .. }))
     }
 }

@@ -222,10 +222,7 @@ pub(crate) fn ranked(
                 }
                 if well_elsewhere {
                     weight *= 0.3;
-                    why.push(match well {
-                        1 => "another site has the same and is well".to_owned(),
-                        many => format!("{many} other sites have the same and are well"),
-                    });
+                    why.push(are_well(well));
                 }
             }
             CauseKind::Drift => {
@@ -260,6 +257,13 @@ pub(crate) fn ranked(
     shares(fault, weighed, is_compared)
 }
 
+fn are_well(elsewhere: u64) -> String {
+    match elsewhere {
+        1 => "another site has the same and is well".to_owned(),
+        many => format!("{many} other sites have the same and are well"),
+    }
+}
+
 /// That nothing which reached the site is the cause.
 fn site_itself(is_alone: bool, is_said: bool, well_elsewhere: Option<u64>) -> (f64, bool, Cause) {
     let mut why = Vec::new();
@@ -267,10 +271,7 @@ fn site_itself(is_alone: bool, is_said: bool, well_elsewhere: Option<u64>) -> (f
         why.push("no commit, value or act between the two reports changes what it gets".to_owned());
     }
     if let Some(well) = well_elsewhere {
-        why.push(match well {
-            1 => "another site has the same and is well".to_owned(),
-            many => format!("{many} other sites have the same and are well"),
-        });
+        why.push(are_well(well));
     }
     let weight = match (is_alone, well_elsewhere, is_said) {
         (true, ..) => 1.0,

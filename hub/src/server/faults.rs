@@ -5,26 +5,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use outhaul_bundle::hub_api::{SiteFaults, path};
-use serde::Deserialize;
 
-use super::problem::{Answers, Guarded, Params, Problem, Question};
+use super::problem::{Answers, Guarded, Params, Problem};
 use super::shared::Shared;
 use super::shown::Json;
+use super::values::{OfSite, no_site};
 use crate::store::StoreError;
 use crate::time;
 use crate::view::faults;
-
-/// Which site.
-#[derive(Debug, Deserialize)]
-pub(super) struct AtSite {
-    site: String,
-}
-
-impl Question for AtSite {
-    const NAMES: &[&str] = &["site"];
-}
 
 /// What is not well at a site.
 #[utoipa::path(
@@ -41,7 +30,7 @@ impl Question for AtSite {
 )]
 pub(super) async fn of_site(
     State(shared): State<Arc<Shared>>,
-    Params(asked): Params<AtSite>,
+    Params(asked): Params<OfSite>,
 ) -> Result<Json<SiteFaults>, Problem> {
     let name = asked.site.clone();
     let now_ms = time::now_ms();
@@ -52,10 +41,5 @@ pub(super) async fn of_site(
         })?;
         Ok(found)
     });
-    answer.await?.map(Json).ok_or_else(|| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("no site `{name}` is registered"),
-        )
-    })
+    answer.await?.map(Json).ok_or_else(|| no_site(&name))
 }

@@ -19,7 +19,7 @@ use crate::view::values::{self, SiteValueRow};
 /// Which site.
 #[derive(Debug, Deserialize)]
 pub(super) struct OfSite {
-    site: String,
+    pub(super) site: String,
 }
 
 impl Question for OfSite {
@@ -54,9 +54,14 @@ pub(super) async fn of_site(
     });
     match answer.await? {
         Some(rows) => Ok(Json(json!(rows))),
-        None => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("no site `{name}` is registered"),
-        )),
+        None => Err(no_site(&name)),
     }
+}
+
+/// That a question is about a site which this hub does not know.
+pub(super) fn no_site(name: &str) -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        format!("no site `{name}` is registered"),
+    )
 }

@@ -232,9 +232,10 @@ fn assignment_faults(read: &[Read]) -> Vec<(usize, SiteFault)> {
         .filter_map(|((at, good, status), names)| {
             let bad = &read[at];
             let details = details(generation(bad)?, Some(&names));
-            let good_look = good.and_then(|good| {
-                let read = &read[good];
-                Some(site_look(read, generation(read)?, Vec::new()))
+            let good_look = good.and_then(|at| {
+                let read = &read[at];
+                let event = generation(read)?;
+                Some(Look { at, read, event })
             });
             let kind = match status {
                 ComplianceStatus::Drifted => FaultKind::Drifted,
@@ -245,19 +246,8 @@ fn assignment_faults(read: &[Read]) -> Vec<(usize, SiteFault)> {
                 acts: acts(read, at, good),
                 missing: missing(read, at, good),
                 bad: site_look(bad, generation(bad)?, details),
-                good_rendered: good.and_then(|at| {
-                    let good = &read[at];
-                    let event = generation(good)?;
-                    rendered(
-                        read,
-                        Look {
-                            at,
-                            read: good,
-                            event,
-                        },
-                    )
-                }),
-                good: good_look,
+                good_rendered: good_look.and_then(|good| rendered(read, good)),
+                good: good_look.map(|good| site_look(good.read, good.event, Vec::new())),
                 assignments: names.into_iter().collect(),
                 left: false,
                 others: BTreeMap::new(),

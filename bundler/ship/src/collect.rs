@@ -5,7 +5,7 @@
 //! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
 //! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use outhaul_bundle::name::RelativePath;
 
 use crate::assemble::Spool;
 use crate::lock::Lock;
+use outhaul_attest::images::KnownLayers;
 use outhaul_control::diagnostic::Location;
 use outhaul_control::model::{Charts, Images};
 use outhaul_files::list;
@@ -61,6 +62,8 @@ pub struct Payloads {
     pub served: Served,
     /// The repositories, each at the commit that was read, sorted.
     pub sources: Vec<Source>,
+    /// The assignments that need an image, by its whole name.
+    pub image_users: BTreeMap<String, BTreeSet<String>>,
     /// The commit that each assignment's payload is from, by assignment name.
     pub commits: BTreeMap<String, String>,
 }
@@ -95,6 +98,7 @@ pub struct Collector<'a> {
     uncertain: BTreeMap<String, Option<Location>>,
     /// What signs apt repositories; an estimate has none.
     signer: Option<Arc<StatementSigner>>,
+    layers: Option<KnownLayers>,
 }
 
 impl<'a> Collector<'a> {
@@ -115,6 +119,7 @@ impl<'a> Collector<'a> {
             renders: false,
             uncertain: BTreeMap::new(),
             signer: None,
+            layers: None,
         }
     }
 
@@ -151,6 +156,13 @@ impl<'a> Collector<'a> {
     /// Gives it what signs the apt repositories of what is collected from now on.
     pub fn sign_with(&mut self, signer: Arc<StatementSigner>) {
         self.signer = Some(signer);
+    }
+
+    /// What is known of the layers of images, kept beside them.
+    pub fn layers(&mut self) -> &mut KnownLayers {
+        let images = self.images.map(ImageSource::folder);
+        self.layers
+            .get_or_insert_with(|| KnownLayers::beside(images))
     }
 
     /// What is pinned by now.

@@ -11,7 +11,6 @@
 //! speaks to a forge.
 
 pub mod assemble;
-mod attest;
 pub mod branch;
 pub mod collect;
 pub mod deliver;

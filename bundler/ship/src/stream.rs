@@ -23,13 +23,13 @@ use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool, UnsignedBundle};
-use crate::attest;
 use crate::collect::{Collector, ImageSource};
 use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
 use crate::sites::Sites;
+use outhaul_attest as attest;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
@@ -60,7 +60,7 @@ pub mod since;
 pub mod volumes;
 
 use agent::AgentPrograms;
-use built::{Built, last_of, remember, remember_encoded};
+use built::{Built, images_of, last_of, remember, remember_encoded};
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -265,6 +265,7 @@ fn stream(
     let mut spool = Spool::new(&std::env::temp_dir())?.with_encoded(Rc::clone(encoded));
     // Once: what is built under one number and under another has the same contents.
     let payloads = plan.payloads(collector, &mut spool)?;
+    let images = images_of(&payloads, collector, &spool)?;
     let build = |number: u64, mut spool: Spool| -> Result<Built, ProduceError> {
         let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = BundleSources {
@@ -296,9 +297,9 @@ fn stream(
                 .map(|agent| agent.add_to(&mut spool))
                 .transpose()?,
         };
-        let bundle = assemble::assemble(contents, spool)?.attest(&signer)?;
+        let bundle = assemble::assemble(contents, spool)?.attest(&images, &signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);
-        let sbom = bundle.attestation(attest::SBOM)?;
+        let sbom = attest::sbom::with_images(bundle.attestation(attest::SBOM)?, &images);
         Ok(Built {
             bundle,
             commits: payloads.commits.clone(),

@@ -22,8 +22,9 @@ use outhaul_signer::key::PublicKey;
 use serde_json::Value;
 
 use crate::assemble::attest_and_seal::Keys;
-use crate::attest::{self, statement};
 use crate::collect::Payloads;
+use outhaul_attest::images::is_of_image;
+use outhaul_attest::{self as attest, statement};
 use outhaul_files::apt;
 use outhaul_plane::render::RenderedAssignment;
 
@@ -190,9 +191,25 @@ pub fn statement(
         .get(attest::SBOM)
         .map(|bytes| Digest::of(bytes).hex());
     match sbom {
-        Some(sbom) if sbom == digest(1) => Statement::Holds,
-        Some(_) => Statement::Wrong("it is about another bill of materials".to_owned()),
-        None => Statement::Wrong("the bill of materials that it names is not there".to_owned()),
+        Some(sbom) if sbom == digest(1) => {}
+        Some(_) => return Statement::Wrong("it is about another bill of materials".to_owned()),
+        None => {
+            let why = "the bill of materials that it names is not there";
+            return Statement::Wrong(why.to_owned());
+        }
+    }
+    let named = |file: &str, bytes: &[u8]| {
+        let subjects = said["subject"].as_array().into_iter().flatten();
+        let mut subjects = subjects.filter(|subject| subject["name"] == file);
+        subjects.any(|subject| subject["digest"]["sha256"] == Digest::of(bytes).hex())
+    };
+    let of_images = attestations.iter().filter(|(file, _)| is_of_image(file));
+    match of_images
+        .into_iter()
+        .find(|(file, bytes)| !named(file, bytes))
+    {
+        Some((file, _)) => Statement::Wrong(format!("it does not name `{file}` as it is here")),
+        None => Statement::Holds,
     }
 }
 

@@ -19,6 +19,8 @@ use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Format, data, print_json};
 use crate::registries::Registries;
+use outhaul_kit::durable;
+use outhaul_kit::format_count::format_count;
 use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
 use outhaul_ship::assemble::attest_and_seal::Keys;
@@ -54,6 +56,10 @@ pub struct Args {
     /// A secret key that opens it, when it is sealed (may be given more than once)
     #[arg(long, value_name = "FILE")]
     identity: Vec<PathBuf>,
+    /// Write what the fleet says of the bundle into this folder: the signed statement, and the bills of materials of the bundle
+    /// and of its images. Only when all of it holds
+    #[arg(long, value_name = "DIR")]
+    attestations: Option<PathBuf>,
     /// Render the commits that it names again, and compare file by file
     #[arg(long, requires = "environment")]
     snapshot: bool,
@@ -117,11 +123,15 @@ impl Args {
             untrusted(&error)
         })?;
         let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
+        let written = match (&self.attestations, &statement) {
+            (Some(folder), Statement::Holds) => Some(write_all(folder, &attestations)?),
+            _ => None,
+        };
         let differences = self
             .snapshot
             .then(|| again(&self.input, &index))
             .transpose()?;
-        self.print_result(&index, &statement, differences.as_deref())
+        self.print_result(&index, &statement, (written, differences.as_deref()))
     }
 
     fn root(&self) -> Result<Vec<u8>, Failure> {
@@ -223,10 +233,11 @@ impl Args {
         &self,
         index: &Index,
         statement: &Statement,
-        differences: Option<&[ContentDifference]>,
+        (written, differences): (Option<usize>, Option<&[ContentDifference]>),
     ) -> Result<Exit, Failure> {
         let equal = differences.map(<[_]>::is_empty);
-        let good = equal != Some(false) && !matches!(statement, Statement::Wrong(_));
+        let is_written = written.is_some() || self.attestations.is_none();
+        let good = is_written && equal != Some(false) && !matches!(statement, Statement::Wrong(_));
         let code = if good {
             Exit::SUCCESS
         } else {
@@ -239,6 +250,7 @@ impl Args {
                 "snapshot": index.snapshot,
                 "trusted": true,
                 "statement": statement,
+                "attestations_written": written,
                 "equal": equal,
                 "kept": index.kept,
                 "differences": differences,
@@ -256,6 +268,18 @@ impl Args {
             Statement::Holds => "statement: signed by the fleet, about these contents".to_owned(),
             Statement::Wrong(why) => format!("statement: NOT valid: {why}"),
         });
+        if let Some(folder) = &self.attestations {
+            let folder = folder.display();
+            data(&match written {
+                Some(count) => format!(
+                    "attestations: {} written to `{folder}`",
+                    format_count(count, "file", "files")
+                ),
+                None => format!(
+                    "attestations: nothing written to `{folder}`: the statement does not hold"
+                ),
+            });
+        }
         for (name, from) in &index.kept {
             data(&format!(
                 "kept: `{name}` is broken in this snapshot and stays as snapshot {} had it",
@@ -285,6 +309,20 @@ impl Args {
         }
         Ok(code)
     }
+}
+
+/// Writes each of them; how many.
+fn write_all(folder: &Path, attestations: &BTreeMap<String, Vec<u8>>) -> Result<usize, Failure> {
+    durable::make_folder(folder).map_err(|error| Failure::file(&error))?;
+    for (name, bytes) in attestations {
+        // What the index lists is a relative path without `..`.
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            durable::make_folder(parent).map_err(|error| Failure::file(&error))?;
+        }
+        durable::write(&path, bytes, 0o644).map_err(|error| Failure::file(&error))?;
+    }
+    Ok(attestations.len())
 }
 
 /// Renders the index's commits again and compares.

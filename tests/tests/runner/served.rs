@@ -18,6 +18,7 @@ mod charts;
 mod damage;
 mod layers;
 mod lost;
+mod materials;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 

@@ -12,13 +12,14 @@ use rules::RULES;
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 21] = [
+const CENTRE: [&str; 22] = [
     "git2",
     "gix",
     "gtmpl",
     "gtmpl-ng",
     "jsonschema",
     "minijinja",
+    "outhaul-attest",
     "outhaul-blame",
     "outhaul-control",
     "outhaul-git",

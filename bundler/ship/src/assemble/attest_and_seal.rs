@@ -22,7 +22,8 @@ use outhaul_signer::seal::{self, Identities, Recipient, SealError};
 
 use super::spool::CountedContents;
 use super::{AssembleError, SpoolError, UnsignedBundle, encode_all};
-use crate::attest::{self, AttestError};
+use outhaul_attest::images::{CarriedImage, is_of_image};
+use outhaul_attest::{self as attest, AttestError};
 
 /// Why a bundle could not be attested or sealed.
 #[derive(Debug, thiserror::Error)]
@@ -58,15 +59,20 @@ pub struct Reader {
 }
 
 impl UnsignedBundle {
-    /// Adds what the fleet says of the bundle's content: see [`attest`].
+    /// Adds what the fleet says of the bundle's content: see [`attest`]. It lies before all content, so that whoever wants only
+    /// that need not read the rest; an image's bill of materials is a blob that stays the same as long as the image.
     ///
     /// # Errors
     /// [`AttestSealError`]
-    pub fn attest(mut self, signer: &StatementSigner) -> Result<Self, AttestSealError> {
+    pub fn attest(
+        mut self,
+        images: &[CarriedImage],
+        signer: &StatementSigner,
+    ) -> Result<Self, AttestSealError> {
         let meter = Meter::new("listing the contents", Unit::Bytes, None);
         let mut source = CountedContents(self.spool.contents(), &meter);
-        let made = attest::attest(&self.index, &mut source, signer)?;
-        let mut candidates = Vec::new();
+        let made = attest::attest(&self.index, &mut source, images, signer)?;
+        let (mut together, mut alone) = (Vec::new(), Vec::new());
         for (name, bytes) in made {
             let (content, size) = self.spool.add(&bytes)?;
             let path = name.parse()?;
@@ -76,17 +82,22 @@ impl UnsignedBundle {
                 size,
                 executable: false,
             });
-            let path = format!("attestations/{name}");
-            candidates.push(ContentToEncode {
+            let candidate = ContentToEncode {
                 digest: content,
                 size,
-                path,
-            });
+                path: format!("attestations/{name}"),
+            };
+            match is_of_image(&name) {
+                true => alone.push(vec![candidate]),
+                false => together.push(candidate),
+            }
         }
         self.index.attestations.sort_by(|a, b| a.path.cmp(&b.path));
-        self.index
-            .blobs
-            .extend(encode_all(&candidates, &mut self.spool)?);
+        let mut first = Vec::new();
+        for candidates in std::iter::once(together).chain(alone) {
+            first.extend(encode_all(&candidates, &mut self.spool)?);
+        }
+        self.index.blobs.splice(0..0, first);
         self.settled()
     }
 

@@ -165,6 +165,8 @@ impl Collector<'_> {
         }
         for (whole, brought) in self.needed(name, assignment, pin)? {
             self.lock.carries_image(&whole);
+            let users = payloads.image_users.entry(whole.clone()).or_default();
+            users.insert(name.to_owned());
             let images = &mut payloads.served.images;
             if images.iter().any(|one| one.name == whole) {
                 continue;

@@ -5,15 +5,20 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_attest::images::CarriedImage;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::plan::StreamContents;
 use super::shipped::{ShippedAssignment, ShippedStream};
 use super::{ProduceError, shelf};
-use crate::assemble::{EncodedBefore, UnsignedBundle};
+use crate::assemble::attest_and_seal::AttestSealError;
+use crate::assemble::spool::CountedContents;
+use crate::assemble::{EncodedBefore, Spool, UnsignedBundle};
+use crate::collect::{Collector, Payloads};
 
 /// A bundle, and the commits of its payloads by assignment.
 pub(super) struct Built {
@@ -21,7 +26,7 @@ pub(super) struct Built {
     pub(super) commits: BTreeMap<String, String>,
     /// Digest of it before it was sealed.
     pub(super) plain: Digest,
-    /// Its bill of materials.
+    /// Its bill of materials, with those of its images.
     pub(super) sbom: Vec<u8>,
 }
 
@@ -70,4 +75,17 @@ pub(super) fn remember_encoded(
         };
         to.add(&shelf::bundle(fleet.folder(), role, number), &index);
     }
+}
+
+/// The images that the bundle carries, each with its bill of materials.
+pub(super) fn images_of(
+    payloads: &Payloads,
+    collector: &mut Collector<'_>,
+    spool: &Spool,
+) -> Result<Vec<CarriedImage>, ProduceError> {
+    let (served, users) = (&payloads.served, &payloads.image_users);
+    let meter = Meter::new("listing packages of images", Unit::Bytes, None);
+    let mut contents = CountedContents(spool.contents(), &meter);
+    let found = collector.layers().of_images(served, users, &mut contents);
+    Ok(found.map_err(AttestSealError::from)?)
 }

@@ -1,5 +1,5 @@
 //! What a delivery policy forbids of an assembled bundle: its size, and what a scanner finds. The scanner is a program that the policy names; it
-//! reads the bill of materials and may forbid the bundle.
+//! reads the bill of materials of the bundle and of all its images in one document, and may forbid the bundle.
 //!
 //! What comes in: a bundle that is assembled and not signed, its delivery policy, and the programs that whoever runs outhaul named.
 //! What goes out: nothing, or a [`PolicyViolation`]; and the scanner's report, kept in the fleet's folder. The report is not put into

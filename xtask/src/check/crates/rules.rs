@@ -231,6 +231,20 @@ pub(super) const RULES: &[Rule] = &[
         why: "who asks over HTTPS serves nothing and decides nothing",
     },
     Rule {
+        member: "outhaul-attest",
+        never: &[
+            &OUTSIDE,
+            &[
+                "outhaul-git",
+                "outhaul-plane",
+                "outhaul-registry",
+                "outhaul-ship",
+            ],
+            PROGRAMS,
+        ],
+        why: "what a bundle says of itself follows from its contents: no registry, no repository, no destination",
+    },
+    Rule {
         member: "outhaul-blame",
         never: &[
             &[

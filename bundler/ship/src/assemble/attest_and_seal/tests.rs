@@ -140,9 +140,13 @@ fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
 fn attestations_travel_as_content_and_change_nothing_else() {
     let centre = centre();
     let plain = bundle(&vec![1; 100_000]);
-    let mut attested = bundle(&vec![1; 100_000]).attest(&centre.signer).unwrap();
+    let mut attested = bundle(&vec![1; 100_000])
+        .attest(&[], &centre.signer)
+        .unwrap();
     assert_eq!(attested.index.assignments, plain.index.assignments);
-    let again = bundle(&vec![1; 100_000]).attest(&centre.signer).unwrap();
+    let again = bundle(&vec![1; 100_000])
+        .attest(&[], &centre.signer)
+        .unwrap();
     assert_eq!(
         attested.index_bytes, again.index_bytes,
         "the same input gives the same bytes"
@@ -178,7 +182,7 @@ fn a_sealed_bundle_gives_its_readers_everything_and_others_nothing() {
     let centre = centre();
     let [site, stream, other] = [(); 3].map(|()| Identity::generate());
     let large = vec![b'x'; 200_000];
-    let mut plain = bundle(&large).attest(&centre.signer).unwrap();
+    let mut plain = bundle(&large).attest(&[], &centre.signer).unwrap();
     let all = opened(&mut plain, &Keys::default()).unwrap();
     let readers = [reader("press-7", &site), reader("stage-press", &stream)];
     let mut sealed = plain.seal(&readers).unwrap();

@@ -1,6 +1,6 @@
 //! The in-toto statement of a bundle: these contents were rendered from these commits by this tool.
 //!
-//! What comes in: an index and the bill of materials. What goes out: a statement (in-toto v1) with
+//! What comes in: an index and the bills of materials. What goes out: a statement (in-toto v1) with
 //! SLSA's provenance predicate (v1). The statement travels inside the bundle whose index lists it, so
 //! its subject cannot be that index; it is the [`contents_list`], which anyone can make again from the
 //! index or from an unpacked bundle with `sha256sum`.
@@ -80,7 +80,7 @@ pub fn contents_list(index: &Index) -> String {
 }
 
 /// The statement's bytes.
-pub fn statement(index: &Index, sbom: &[u8]) -> Vec<u8> {
+pub fn statement(index: &Index, materials: &[(String, Vec<u8>)]) -> Vec<u8> {
     let stream = &index.stream;
     let snapshot = &index.snapshot;
     let sources = [&snapshot.environment, &snapshot.base]
@@ -90,12 +90,15 @@ pub fn statement(index: &Index, sbom: &[u8]) -> Vec<u8> {
     let subject =
         |name: String, digest: Digest| json!({"name": name, "digest": {"sha256": digest.hex()}});
     let contents = Digest::of(contents_list(index).as_bytes());
+    let mut subjects = vec![subject(
+        format!("{}/{}/contents", stream.role, index.number),
+        contents,
+    )];
+    let materials = materials.iter();
+    subjects.extend(materials.map(|(name, bytes)| subject(name.clone(), Digest::of(bytes))));
     json!({
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [
-            subject(format!("{}/{}/contents", stream.role, index.number), contents),
-            subject(super::SBOM.to_owned(), Digest::of(sbom)),
-        ],
+        "subject": subjects,
         "predicateType": PREDICATE_TYPE,
         "predicate": {
             "buildDefinition": {
@@ -187,8 +190,9 @@ mod tests {
 
     #[test]
     fn it_names_every_commit_and_no_time() {
-        let bytes = statement(&index(), b"sbom");
-        assert_eq!(bytes, statement(&index(), b"sbom"));
+        let materials = [(super::super::SBOM.to_owned(), b"sbom".to_vec())];
+        let bytes = statement(&index(), &materials);
+        assert_eq!(bytes, statement(&index(), &materials));
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(value["_type"], "https://in-toto.io/Statement/v1");
         assert_eq!(

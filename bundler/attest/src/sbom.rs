@@ -1,12 +1,12 @@
 //! The bill of materials: every file that a bundle carries, and what is recognised in them.
 //!
 //! What comes in: an index and the contents. What goes out: a `CycloneDX` 1.6 document: one component
-//! per file with its digest, one per Debian package, one per container image that a manifest asks for.
+//! per file with its digest, one per Debian package, one per container image that a manifest asks for or the bundle carries.
 //! It has no serial number and no time: the same contents give the same bytes. Packages and manifests
 //! are read with bounds; what cannot be read is still listed as a file, with the reason.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use outhaul_bundle::encode::ContentSource;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::AttestError;
 use super::image::{self, AttestedImage};
+use super::images::CarriedImage;
 use outhaul_files::deb;
 
 /// Largest manifest that is searched for images, in bytes.
@@ -33,12 +34,16 @@ enum Inside {
 ///
 /// # Errors
 /// [`AttestError`] when a content cannot be opened.
-pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, AttestError> {
+pub fn sbom(
+    index: &Index,
+    contents: &mut dyn ContentSource,
+    carried: &[CarriedImage],
+) -> Result<Vec<u8>, AttestError> {
     let mut seen: BTreeMap<(Digest, &'static str), Inside> = BTreeMap::new();
     let mut files = Vec::new();
     let mut packages = Vec::new();
     // By image, the assignments that ask for it.
-    let mut images: BTreeMap<AttestedImage, Vec<String>> = BTreeMap::new();
+    let mut images: BTreeMap<AttestedImage, BTreeSet<&str>> = BTreeMap::new();
     for assignment in &index.assignments {
         let name = assignment.name.as_str();
         let mut all = vec![
@@ -68,10 +73,7 @@ pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, 
                 Inside::Unreadable(why) => properties.push(property("outhaul:unreadable", why)),
                 Inside::Images(found) => {
                     for image in found {
-                        let users = images.entry(image.clone()).or_default();
-                        if users.last().is_none_or(|last| last != name) {
-                            users.push(name.to_owned());
-                        }
+                        images.entry(image.clone()).or_default().insert(name);
                     }
                 }
             }
@@ -84,9 +86,18 @@ pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, 
             }));
         }
     }
+    let mut documents: BTreeMap<AttestedImage, &str> = BTreeMap::new();
+    for one in carried {
+        let names = one.names.iter();
+        for image in names.filter_map(|name| AttestedImage::parse(name)) {
+            documents.insert(image.clone(), &one.file);
+            let users = images.entry(image).or_default();
+            users.extend(one.users.iter().map(String::as_str));
+        }
+    }
     let images = images
         .iter()
-        .map(|(image, users)| image_component(image, users));
+        .map(|(image, users)| image_component(image, users, documents.get(image).copied()));
     let components: Vec<Value> = packages.into_iter().chain(images).chain(files).collect();
     let stream = &index.stream;
     let tool =
@@ -115,6 +126,38 @@ pub fn sbom(index: &Index, contents: &mut dyn ContentSource) -> Result<Vec<u8>, 
     let mut bytes = document.to_string().into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// The bill of materials with all that its images hold, as a scanner reads it.
+pub fn with_images(sbom: Vec<u8>, images: &[CarriedImage]) -> Vec<u8> {
+    let Ok(mut document) = serde_json::from_slice::<Value>(&sbom) else {
+        return sbom;
+    };
+    let Some(all) = document["components"]
+        .as_array_mut()
+        .filter(|_| !images.is_empty())
+    else {
+        return sbom;
+    };
+    for image in images {
+        let held: Value = serde_json::from_slice(&image.bytes).unwrap_or_default();
+        for component in held["components"].as_array().into_iter().flatten() {
+            let mut component = component.clone();
+            let within = component["bom-ref"].as_str().unwrap_or_default();
+            component["bom-ref"] = format!("{}#{within}", image.file).into();
+            let names = image
+                .names
+                .iter()
+                .map(|name| property("outhaul:image", name));
+            if let Some(properties) = component["properties"].as_array_mut() {
+                properties.extend(names);
+            }
+            all.push(component);
+        }
+    }
+    let mut bytes = document.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
 }
 
 /// What a file may hold, by its name: only that is looked for.
@@ -179,11 +222,13 @@ fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
     component
 }
 
-fn image_component(image: &AttestedImage, users: &[String]) -> Value {
+/// `document`: the image's own bill of materials, where the bundle carries the image.
+fn image_component(image: &AttestedImage, users: &BTreeSet<&str>, document: Option<&str>) -> Value {
     let purl = image.purl();
     let asked = users
         .iter()
-        .map(|user| property("outhaul:assignment", user));
+        .map(|user| property("outhaul:assignment", user))
+        .chain(document.map(|file| property("outhaul:sbom", file)));
     json!({
         "type": "container",
         "bom-ref": format!("image:{purl}"),
@@ -214,8 +259,8 @@ mod tests {
         for (_, bytes) in files {
             contents.put(bytes.to_vec());
         }
-        let bytes = sbom(&index, &mut contents).unwrap();
-        assert_eq!(bytes, sbom(&index, &mut contents).unwrap());
+        let bytes = sbom(&index, &mut contents, &[]).unwrap();
+        assert_eq!(bytes, sbom(&index, &mut contents, &[]).unwrap());
         serde_json::from_slice(&bytes).unwrap()
     }
 
@@ -274,7 +319,7 @@ mod tests {
         let index = FakeBundle::new(1, &[("a.yaml", b"image: a")])
             .unwrap()
             .index;
-        let error = sbom(&index, &mut MemoryBlobs::default()).unwrap_err();
+        let error = sbom(&index, &mut MemoryBlobs::default(), &[]).unwrap_err();
         assert!(
             error.to_string().contains("hello-world-test/files/a.yaml"),
             "{error}"

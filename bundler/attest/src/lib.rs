@@ -1,8 +1,8 @@
 //! Attested content: what a bundle was rendered from, and what it carries, said by the fleet itself.
 //!
-//! What comes in: an index whose contents are settled, and the contents. What goes out: two files that
-//! travel in the bundle: an in-toto statement in a signed envelope, and a bill of materials
-//! (`CycloneDX` 1.6). Both are pure functions of index and contents: no time, no random number, no
+//! What comes in: an index whose contents are settled, and the contents. What goes out: files that
+//! travel in the bundle: an in-toto statement in a signed envelope, a bill of materials of the bundle
+//! (`CycloneDX` 1.6), and one of each image that it carries. Both are pure functions of index and contents: no time, no random number, no
 //! name of a machine, so that the same bundle gets the same files. They are for people and their tools;
 //! what a site installs is decided by the signed metadata alone.
 
@@ -12,7 +12,11 @@ use outhaul_bundle::Index;
 use outhaul_bundle::encode::ContentSource;
 use outhaul_signer::fleet::StatementSigner;
 
+use images::CarriedImage;
+
 pub mod image;
+pub mod images;
+pub mod materials;
 pub mod sbom;
 pub mod statement;
 
@@ -36,14 +40,19 @@ pub struct AttestError {
 pub fn attest(
     index: &Index,
     contents: &mut dyn ContentSource,
+    images: &[CarriedImage],
     signer: &StatementSigner,
-) -> Result<Vec<(&'static str, Vec<u8>)>, AttestError> {
-    let sbom = sbom::sbom(index, contents)?;
-    let statement = statement::statement(index, &sbom);
+) -> Result<Vec<(String, Vec<u8>)>, AttestError> {
+    let sbom = sbom::sbom(index, contents, images)?;
+    let mut materials = vec![(SBOM.to_owned(), sbom)];
+    let each = images.iter();
+    materials.extend(each.map(|image| (image.file.clone(), image.bytes.clone())));
+    let statement = statement::statement(index, &materials);
     let envelope = signer.sign(statement::PAYLOAD_TYPE, statement);
     let mut provenance = envelope.to_json();
     provenance.push(b'\n');
-    Ok(vec![(PROVENANCE, provenance), (SBOM, sbom)])
+    materials.insert(0, (PROVENANCE.to_owned(), provenance));
+    Ok(materials)
 }
 
 impl AttestError {

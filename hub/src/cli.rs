@@ -6,6 +6,7 @@
 
 mod acks;
 mod acts;
+mod advisories;
 mod alerts;
 mod audit;
 mod backup;
@@ -95,6 +96,7 @@ enum Command {
     Init(init::Args),
     Import(import::Args),
     Acks(acks::Args),
+    Advisories(advisories::Args),
     Alerts(alerts::Args),
     Caller(caller::Args),
     Carry(carry::Args),
@@ -149,6 +151,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(args) => init::run(&common, &args),
         Command::Import(args) => import::run(&common, &args),
         Command::Acks(args) => acks::run(&common, &args),
+        Command::Advisories(args) => advisories::run(&common, &args),
         Command::Alerts(args) => alerts::run(&common, args),
         Command::Backup(args) => backup::write(&common, &args),
         Command::Restore(args) => backup::restore(&common, &args),

@@ -3,7 +3,8 @@
 //! What comes in: a bundle, or its first part up to `index.json`; blobs are not read. What goes out: the
 //! bundle on record. The metadata is checked exactly as a site would, from the fleet's root and with the
 //! floors of its stream, before the index is read; an expired signature is recorded with its date,
-//! because the hub installs nothing. It never trusts what a bundle says about its stream.
+//! because the hub installs nothing. Bills of materials, which lie before the content, are taken by `materials`. It never
+//! trusts what a bundle says about its stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -17,6 +18,7 @@ use outhaul_bundle::{Digest, Index};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
 
+use crate::materials;
 use crate::orders;
 use crate::store::{Carrier, Session, Signed, Store, StoreError};
 
@@ -103,10 +105,10 @@ pub fn record(
     let mut reader = BundleReader::new(bundle, Limits::default());
     let metadata = reader.read_metadata()?;
     // One transaction from the floors that are read to those that are written.
-    store.write(|session| {
+    let (mut recorded, index) = store.write(|session| {
         let (accepted, index, expected, bytes) =
             match verify(session, &mut reader, &metadata, fleet, now_ms)? {
-                Verified::Known(recorded) => return Ok(recorded),
+                Verified::Known(recorded, index) => return Ok((recorded, index)),
                 Verified::Newer(accepted, index, expected, bytes) => {
                     (accepted, index, expected, bytes)
                 }
@@ -131,8 +133,10 @@ pub fn record(
         session.keep_metadata((role, index.number), &metadata, &bytes, now_ms)?;
         session.set_trusted(role, &accepted.trusted.0, &accepted.versions)?;
         session.mark_taken_back(role, &keys)?;
-        Ok(recorded(&index, new))
-    })
+        Ok::<_, DesiredError>((recorded(&index, new), index))
+    })?;
+    recorded.materials_missing = materials::take_from_bundle(store, &mut reader, &index, now_ms)?;
+    Ok(recorded)
 }
 
 /// Verifies a bundle and changes nothing: what does not hold is refused before anybody has to wait for
@@ -153,7 +157,7 @@ pub fn check_only(
 
 enum Verified {
     /// On record, byte for byte, and not the newest.
-    Known(RecordedBundle),
+    Known(RecordedBundle, Box<Index>),
     Newer(Acceptance, Box<Index>, Content, Vec<u8>),
 }
 
@@ -182,7 +186,9 @@ fn verify<R: Read>(
             // A stick still has the bundles before the newest. Those that are on record, byte for
             // byte, are known; nothing is trusted or changed for it.
             let known = known(session, reader, &role, number)?;
-            return known.map(Verified::Known).ok_or(error.into());
+            return known
+                .map(|(recorded, index)| Verified::Known(recorded, index))
+                .ok_or(error.into());
         }
         verdict => verdict?,
     };
@@ -204,6 +210,7 @@ fn recorded(index: &Index, new: bool) -> RecordedBundle {
         number: index.number,
         base_commit: index.snapshot.base.commit.clone(),
         new,
+        materials_missing: Vec::new(),
     }
 }
 
@@ -213,12 +220,12 @@ fn known<R: Read>(
     reader: &mut BundleReader<R>,
     role: &str,
     number: u64,
-) -> Result<Option<RecordedBundle>, DesiredError> {
+) -> Result<Option<(RecordedBundle, Box<Index>)>, DesiredError> {
     let Some(expected) = session.bundle_index(role, number)? else {
         return Ok(None);
     };
     let index = reader.read_index(&expected).ok();
-    Ok(index.map(|(index, _)| recorded(&index, false)))
+    Ok(index.map(|(index, _)| (recorded(&index, false), Box::new(index))))
 }
 
 /// The version of a bundle's timestamp, unverified: by it a folder's bundles are put in order, so that

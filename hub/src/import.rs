@@ -1,8 +1,8 @@
-//! Import: files and folders, such as a stick, with bundles, requests and reports in any mix.
+//! Import: files and folders, such as a stick, with bundles, bills of materials, requests and reports in any mix.
 //!
 //! What comes in: paths. What goes out: what became of each file, and for a folder with reports the
 //! acknowledgements beside them (`acks/<site>.acks`), which the site reads when the stick comes back.
-//! Bundles are read before requests and requests before reports, so that one visit is enough. A file
+//! Bundles are read before bills and requests, and requests before reports, so that one visit is enough. A file
 //! that is refused is named with its reason and does not stop the rest; nothing on a stick is changed
 //! but the acknowledgements. No link on it is followed, and only regular files are opened.
 
@@ -14,17 +14,19 @@ use std::path::{Path, PathBuf};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
 use outhaul_kit::text;
-use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use serde::Serialize;
 
 use crate::desired::{self, DesiredError, RecordedBundle};
-use crate::enrol::{self, EnrolError, Enrolled};
+use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::ingest::{self, Batch, Complete, Ingested};
+use crate::materials;
 use crate::state::{Hub, StateError};
-use crate::store::{RequestOrigin, StoreError};
+use crate::store::StoreError;
 
+mod bills;
 mod refused;
+mod requests;
 
 pub use refused::RefusedFile;
 use refused::{EMPTY, RefusedBytes};
@@ -39,9 +41,9 @@ const BOUNDS: Bounds = Bounds {
 /// Largest file of reports. 1 GiB: more than a site queues, and no file that is read for hours.
 const MAX_REPORTS_BYTES: u64 = 1 << 30;
 
-/// What a file is that is none of the three kinds.
-const NO_SORT: &str =
-    "not a bundle, request or report file (`*.outhaul`, `*.request`, `*.reports`)";
+/// What a file is that is none of the four kinds.
+const NO_SORT: &str = "not a bundle, request, report file or bill of materials (`*.outhaul`, `*.request`, `*.reports`, \
+                       `*.cdx.json`)";
 
 /// What became of an import.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -50,6 +52,10 @@ pub struct Imported {
     pub bundles: Vec<RecordedBundle>,
     /// What became of each enrolment request.
     pub requests: Vec<ImportedRequest>,
+    /// Bills of materials that are new.
+    pub materials: u64,
+    /// Bills of materials that were on record already.
+    pub known_materials: u64,
     /// Reports that are new.
     pub reports: u64,
     /// Reports that were on record already.
@@ -64,7 +70,7 @@ pub struct Imported {
     /// Why acknowledgements could not be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acks_problem: Option<String>,
-    /// Files that are none of the three kinds.
+    /// Files that are none of the four kinds.
     pub ignored: u64,
 }
 
@@ -74,7 +80,7 @@ impl Imported {
         self.bundles.is_empty()
             && self.requests.is_empty()
             && self.refused.iter().all(|refused| refused.known)
-            && self.reports + self.duplicates == 0
+            && self.reports + self.duplicates + self.materials + self.known_materials == 0
     }
 }
 
@@ -94,6 +100,7 @@ pub struct ImportedRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Bundle,
+    Materials,
     Request,
     Reports,
 }
@@ -105,6 +112,10 @@ impl Sort {
             ("request", Self::Request),
             ("reports", Self::Reports),
         ];
+        let text = name.to_string_lossy().to_ascii_lowercase();
+        if text.ends_with(materials::ENDING) {
+            return Some(Self::Materials);
+        }
         let kind = kinds
             .into_iter()
             .find(|(end, _)| media::is_named(name, end));
@@ -270,10 +281,10 @@ fn import_file(
     let Some(sort) = Sort::of(path) else {
         return Err(HubError::Usage {
             problem: format!(
-                "`{}` is not a bundle, request or report file",
+                "`{}` is not a bundle, request, report file or bill of materials",
                 text::path(path)
             ),
-            help: "expected `*.outhaul`, `*.request` or `*.reports`, or a folder with some".into(),
+            help: "expected `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`, or a folder with some".into(),
         });
     };
     import_one(hub, sort, path, file, done, now_ms).map(drop)
@@ -292,8 +303,11 @@ fn import_one(
     let again = file.try_clone().map_err(durable::at("open", path))?;
     let ingested = match sort {
         Sort::Bundle => import_bundle(hub, path, file, done, now_ms).map(|()| Ingested::default()),
+        Sort::Materials => {
+            bills::import(hub, path, file, done, now_ms).map(|()| Ingested::default())
+        }
         Sort::Request => {
-            import_request(hub, path, file, done, now_ms).map(|()| Ingested::default())
+            requests::import(hub, path, file, done, now_ms).map(|()| Ingested::default())
         }
         Sort::Reports => import_reports(hub, path, file, done, now_ms),
     }?;
@@ -320,6 +334,11 @@ fn import_found(
     for path in bundles {
         if let Some((file, path)) = opened(folder, &path, done) {
             import_one(hub, Sort::Bundle, &path, file, done, now_ms)?;
+        }
+    }
+    for path in folder.of(Sort::Materials) {
+        if let Some((file, path)) = opened(folder, &path, done) {
+            import_one(hub, Sort::Materials, &path, file, done, now_ms)?;
         }
     }
     for path in folder.of(Sort::Request) {
@@ -365,39 +384,6 @@ fn import_bundle(
         }
         Err(error) => {
             let (rule, reason) = (error.rule(), error.to_string());
-            refuse(done, path, rule, reason);
-        }
-    }
-    Ok(())
-}
-
-fn import_request(
-    hub: &mut Hub,
-    path: &Path,
-    file: File,
-    done: &mut Imported,
-    now_ms: i64,
-) -> Result<(), HubError> {
-    let mut bytes = Vec::new();
-    // One byte more than a request may have is one that is refused.
-    file.take(MAX_ENVELOPE_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(durable::at("read", path))?;
-    let outcome = enrol::check(&bytes, hub.fleet()).and_then(|checked| {
-        let result = hub
-            .store
-            .write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, now_ms))?;
-        Ok(ImportedRequest {
-            site: checked.request.site.to_string(),
-            fingerprint: checked.key.id(),
-            result,
-        })
-    });
-    match outcome {
-        Ok(requested) => done.requests.push(requested),
-        Err(EnrolError::Store(error)) => return Err(error.into()),
-        Err(error) => {
-            let (rule, reason) = (error.rule(), outhaul_kit::text::chain(&error));
             refuse(done, path, rule, reason);
         }
     }
@@ -462,7 +448,7 @@ fn refuse(done: &mut Imported, path: &Path, rule: &str, reason: String) {
         .push(RefusedFile::whole(path, rule, reason, is_trust));
 }
 
-/// Files of the three kinds below a folder; what has such a name and is not a regular file is refused.
+/// Files of the four kinds below a folder; what has such a name and is not a regular file is refused.
 fn search(media: Media, done: &mut Imported) -> Result<Folder, HubError> {
     let found = media.files(BOUNDS, |name| Sort::of(Path::new(name)).is_some())?;
     if found.incomplete {

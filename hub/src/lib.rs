@@ -32,6 +32,7 @@ mod gate;
 mod import;
 pub mod ingest;
 mod kalypso;
+mod materials;
 mod orders;
 mod pages;
 mod registration;

@@ -18,7 +18,9 @@ use crate::view::{AssignmentRow, FleetView, OrderRow, STATES};
 use crate::visible;
 
 pub use access::{ActForm, access, act, login};
-pub use views::{DecisionList, board, decisions, environments, problem, site, sites};
+pub use views::{
+    DecisionList, advisories, advisory, board, decisions, environments, problem, site, sites,
+};
 
 /// Sites shown; those that need attention come first.
 const MAX_SITES: usize = 500;

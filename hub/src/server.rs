@@ -6,6 +6,7 @@
 
 mod access;
 mod acts;
+mod advisories;
 mod api;
 mod body;
 mod counters;

@@ -1,5 +1,6 @@
 //! The fold: whatever the order and the transport, the newest state is the newest report of the newest epoch.
 
+mod affected;
 mod faults;
 mod kept;
 mod migrated;

@@ -128,6 +128,7 @@ fn reading_needs_a_token_and_what_is_signed_needs_none() {
         "/api/v1/refusals",
         "/api/v1/requests",
         "/metrics",
+        "/api/v1/advisories",
         "/api/v1/nothing",
         &gate,
     ] {
@@ -151,6 +152,7 @@ fn reading_needs_a_token_and_what_is_signed_needs_none() {
         "/",
         "/sites?q=a",
         "/environments/dev",
+        "/advisories",
         "/access",
         "/nowhere",
     ] {

@@ -67,7 +67,7 @@ fn each_mistake_has_its_message_and_code() {
         &hub,
         &["import", bad.to_str().unwrap()],
         2,
-        &["not a bundle, request or report"],
+        &["not a bundle, request, report"],
     );
     fails(
         &hub,

@@ -10,11 +10,12 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 5] = [
+const BENCHMARKS: [(&str, &str); 6] = [
     ("outhaul-bundle", "throughput"),
     ("outhaul-delta", "layers"),
     ("outhaul-tests", "import"),
     ("outhaul-bundler", "render"),
+    ("outhaul-hub", "affected"),
     ("outhaul-hub", "fleet"),
 ];
 

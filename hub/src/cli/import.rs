@@ -15,9 +15,9 @@ use crate::visible;
 const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
-                           `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request` or `*.reports`";
+                           `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`";
 
-/// Take in bundles, enrolment requests and reports, from files or whole folders
+/// Take in bundles, bills of materials, enrolment requests and reports, from files or whole folders
 ///
 /// Each is verified. What was taken in before is counted and does no harm. Acknowledgements for the
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
@@ -32,7 +32,7 @@ const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`)
                         outhaul-hub import site-7.reports dev-drone-3.outhaul --state hub"
 )]
 pub(crate) struct Args {
-    /// Files (`*.outhaul`, `*.request`, `*.reports`) or folders with some
+    /// Files (`*.outhaul`, `*.request`, `*.reports`, `*.cdx.json`) or folders with some
     #[arg(required = true, value_name = "FILE|FOLDER")]
     paths: Vec<PathBuf>,
     /// Leave folders as they are: write no acknowledgements
@@ -109,6 +109,38 @@ fn nothing(done: &Imported) -> String {
     )
 }
 
+fn print_refused(done: &Imported) {
+    for refused in &done.refused {
+        let at = match (refused.line, refused.last_line) {
+            (Some(first), Some(last)) if first != last => format!(":{first}-{last}"),
+            (Some(line), _) => format!(":{line}"),
+            (None, _) => String::new(),
+        };
+        let lines = match refused.lines {
+            Some(lines) if lines > 1 => format!(" ({lines} lines)"),
+            _ => String::new(),
+        };
+        let again = match refused.known {
+            true => "refused before, unchanged",
+            false => "refused",
+        };
+        let line = format!(
+            "{again}: {}{at}: {}: {}{lines}",
+            visible::line(&refused.file),
+            refused.rule,
+            visible::line(&refused.reason)
+        );
+        print::talk(&line);
+    }
+}
+
+fn bills(count: u64) -> String {
+    match count {
+        1 => "1 bill of materials".to_owned(),
+        many => format!("{many} bills of materials"),
+    }
+}
+
 fn text(done: &Imported) {
     for bundle in &done.bundles {
         let known = if bundle.new { "" } else { " (known)" };
@@ -118,6 +150,20 @@ fn text(done: &Imported) {
             bundle.environment,
             bundle.cluster_type,
             crate::gate::short(&bundle.base_commit)
+        ));
+        if !bundle.materials_missing.is_empty() {
+            print::talk(&format!(
+                "  not on record: {}, so that nobody can ask what it holds; it is sealed, or the file has not all of it: \
+                 `outhaul verify --attestations FOLDER` writes it where the key is, then import the folder",
+                bills(bundle.materials_missing.len() as u64)
+            ));
+        }
+    }
+    if done.materials + done.known_materials > 0 {
+        print::data(&format!(
+            "{} taken in, {} known before",
+            bills(done.materials),
+            done.known_materials
         ));
     }
     for request in &done.requests {
@@ -151,28 +197,7 @@ fn text(done: &Imported) {
     for file in &done.acks {
         print::data(&format!("acknowledged in `{file}`"));
     }
-    for refused in &done.refused {
-        let at = match (refused.line, refused.last_line) {
-            (Some(first), Some(last)) if first != last => format!(":{first}-{last}"),
-            (Some(line), _) => format!(":{line}"),
-            (None, _) => String::new(),
-        };
-        let lines = match refused.lines {
-            Some(lines) if lines > 1 => format!(" ({lines} lines)"),
-            _ => String::new(),
-        };
-        let again = match refused.known {
-            true => "refused before, unchanged",
-            false => "refused",
-        };
-        let line = format!(
-            "{again}: {}{at}: {}: {}{lines}",
-            visible::line(&refused.file),
-            refused.rule,
-            visible::line(&refused.reason)
-        );
-        print::talk(&line);
-    }
+    print_refused(done);
     let is_refused = |rule: &str| done.refused.iter().any(|refused| refused.rule == rule);
     if is_refused("too-many") {
         print::talk(

@@ -118,7 +118,7 @@ pub(super) fn revoke(hub: &mut Hub, name: &Name, by: &str, now_ms: i64) -> Resul
     })?)
 }
 
-fn note(
+pub(super) fn note(
     session: &Session<'_>,
     action: &str,
     detail: String,

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 
 use minijinja::context;
 use minijinja::value::Serde;
-use outhaul_bundle::hub_api::{Evidence, SiteDecision, SiteStatus, escaped};
+use outhaul_bundle::hub_api::{
+    AdvisoryRow, AffectedSites, AffectedVerdict, Evidence, SiteDecision, SiteStatus, escaped,
+};
 use serde::Serialize;
 
 use super::{Shown, page};
 use crate::gate::Decision;
 use crate::store::ChainedDecision;
+use crate::view::affected::SitesAsked;
 use crate::view::{Board, Environments, Reach, SiteList, SiteView};
 
 /// Sites of a gate shown; those that did not confirm come first.
@@ -168,6 +171,44 @@ pub fn decisions(list: &DecisionList, visitor: &Shown) -> Result<String, minijin
             rows => Serde(&list.rows),
             before => Serde(list.before),
             next => Serde(list.next),
+        },
+        visitor,
+    )
+}
+
+/// Advisories on record.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn advisories(
+    rows: &[AdvisoryRow],
+    read_at: &str,
+    visitor: &Shown,
+) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("advisories.html"),
+        context! { here => "/advisories", read_at => Serde(read_at), rows => Serde(rows) },
+        visitor,
+    )
+}
+
+/// One advisory, and the sites that were asked for.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn advisory(
+    found: &AffectedSites,
+    asked: &SitesAsked,
+    visitor: &Shown,
+) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("advisory.html"),
+        context! {
+            here => "",
+            read_at => Serde(&found.read_at),
+            found => Serde(found),
+            verdict => asked.verdict.map_or("", AffectedVerdict::as_str),
+            offset => asked.offset,
         },
         visitor,
     )

@@ -28,7 +28,9 @@ use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
-use super::{access, acts, faults, gates, kalypso, lists, login, metrics, pages, values};
+use super::{
+    access, acts, advisories, faults, gates, kalypso, lists, login, metrics, pages, values,
+};
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
 use crate::error::HubError;
@@ -57,6 +59,8 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
         .routes(routes!(faults::of_site))
+        .routes(routes!(advisories::all))
+        .routes(routes!(advisories::of_advisory))
         .routes(routes!(values::of_site))
         .routes(routes!(gates::gate))
         .routes(routes!(kalypso::deployment_state))

@@ -3,6 +3,8 @@
 //! What comes in: addresses with names and parameters that anybody may write. What goes out: HTML with headers that let
 //! it load and run nothing. It writes nothing, and reads a bounded part of the store for each page but the fleet's.
 
+mod advisories;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -37,6 +39,8 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/environments", get(environments))
         .route("/environments/{name}", get(environment))
         .route("/decisions", get(decisions))
+        .route("/advisories", get(advisories::all))
+        .route("/advisories/{name}", get(advisories::one))
         .route("/access", get(access))
 }
 

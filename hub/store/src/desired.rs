@@ -180,7 +180,12 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn forget_bundle(&self, role: &str, number: u64) -> Result<(), StoreError> {
-        for table in ["bundle_overlays", "bundle_assignments", "bundles"] {
+        for table in [
+            "bundle_materials",
+            "bundle_overlays",
+            "bundle_assignments",
+            "bundles",
+        ] {
             let text = format!("DELETE FROM {table} WHERE role = $1 AND number = $2");
             self.db.execute(&text, params![role, to_sql(number)])?;
         }

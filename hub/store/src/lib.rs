@@ -7,6 +7,7 @@
 
 mod access_log;
 mod acts;
+mod advisories;
 mod alerts;
 mod audit;
 mod conflicts;
@@ -19,6 +20,7 @@ mod error;
 mod history;
 mod kalypso;
 mod kept;
+mod materials;
 mod migrate;
 mod moving;
 mod open;
@@ -41,6 +43,7 @@ mod transfer;
 use db::{Connection, OptionalExtension as _, params};
 
 pub use access_log::AccessEntry;
+pub use advisories::Imported;
 pub use alerts::{AlertDelivery, StoredAlert};
 pub use audit::ChainedDecision;
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
@@ -53,6 +56,7 @@ pub use db::{
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
 pub use kalypso::{DeploymentState, Descriptor, ReportedReconciler};
+pub use materials::{BillSummary, RunningBundle, SiteBundle};
 pub use moving::{MOVED, Moved};
 pub use open::Store;
 pub use orders::Carrier;

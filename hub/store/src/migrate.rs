@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0015_assignment_sets.sql"),
     include_str!("migrations/0016_access.sql"),
     include_str!("migrations/0017_alerts.sql"),
+    include_str!("migrations/0018_materials.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.

@@ -6,6 +6,7 @@
 //! nothing; the gate does.
 
 mod act;
+pub mod affected;
 mod board;
 mod carrying;
 pub mod faults;

@@ -280,6 +280,8 @@ fn prepare(fixture: &SystemFixture) {
     fs::write(fixture.path("recipients"), "").unwrap();
     let alerts = "destinations:\n- name: on-call\n  webhook: {url: 'http://127.0.0.1:9/'}\n";
     fs::write(fixture.path("alerts.yaml"), alerts).unwrap();
+    let advisory = r#"{"id":"DSA-1","modified":"","withdrawn":"2026-01-01T00:00:00Z"}"#;
+    fs::write(fixture.path("advisory.json"), advisory).unwrap();
     let copied = run(fixture
         .command("cp".as_ref())
         .args(["-a", "control-plane", "copy"]))

@@ -20,6 +20,11 @@ const REFUSED: i32 = 1;
 /// Pages that are fetched at most: the fleet of the test has far fewer.
 const MOST: usize = 100;
 
+/// Of a package that a page shows as it is written.
+const ADVISORY: &str = r#"{"id":"DSA-1","modified":"2026-11-20T00:00:00Z","upstream":["CVE-1"],"summary":"apt <script>alert(1)</script>",
+    "affected":[{"package":{"ecosystem":"Debian:12","name":"apt"},"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"}]}]},
+    {"package":{"ecosystem":"npm","name":"left-pad"},"versions":["1"]}]}"#;
+
 fn fixture() -> SystemFixture {
     let fixture = SystemFixture::new();
     fixture.run(
@@ -39,6 +44,17 @@ fn fixture() -> SystemFixture {
     fs::write(applied, "by hand\n").unwrap();
     fixture.agent("edge-1", 3, &["run", "--once"]);
     fixture.home("edge-1");
+    fs::write(fixture.path("dsa.json"), ADVISORY).unwrap();
+    let import = [
+        "advisories",
+        "import",
+        "dsa.json",
+        "--by",
+        "ann",
+        "--state",
+        "hub",
+    ];
+    fixture.run("outhaul-hub", 0, &import);
     let shown = ["inspect", "stick/dev-edge-1.outhaul", "--output", "json"];
     let shown = outhaul_tests::result(&fixture.run("outhaul", 0, &shown).stdout);
     let commit = shown["index"]["snapshot"]["base"]["commit"]
@@ -126,6 +142,8 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
         "/environments/dev",
         "/environments/stage",
         "/decisions",
+        "/advisories",
+        "/advisories/DSA-1",
     ] {
         assert!(pages.contains_key(path), "{path}: {:?}", pages.keys());
     }
@@ -147,6 +165,12 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
         ("/sites?stat=ok", 400, "<code>stat</code>"),
         ("/sites?state=fine", 400, "<code>state</code> is one of"),
         ("/sites/edge-1?before=x", 400, "<code>before</code>"),
+        ("/advisories/none", 404, "No advisory <code>none</code>"),
+        (
+            "/advisories/DSA-1?verdict=x",
+            400,
+            "<code>verdict</code> is affected",
+        ),
         ("/decisions?before=x", 400, "cannot be read"),
         ("/sites/%ff", 400, "is not UTF-8 text"),
         ("/environments/%ff", 400, "is not UTF-8 text"),

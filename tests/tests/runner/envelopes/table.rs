@@ -347,6 +347,26 @@ pub(super) const TABLE: &[Case] = &[
         "it takes two machines with one key, see `conflicts.rs`",
         "edge-1 --digest 00000000 --reason both --by ann --state hub",
     ),
+    case(
+        "outhaul-hub advisories import",
+        "advisory.json --by ann --state hub",
+        "alerts.yaml --by ann --state hub",
+    ),
+    case(
+        "outhaul-hub advisories list",
+        "--state hub",
+        "--state nowhere",
+    ),
+    case(
+        "outhaul-hub advisories show",
+        "DSA-1 --state hub",
+        "DSA-2 --state hub",
+    ),
+    case(
+        "outhaul-hub advisories remove",
+        "DSA-1 --by ann --state hub",
+        "DSA-1 --by ann --state hub",
+    ),
     case("outhaul-hub alerts list", "--state hub", "--state nowhere"),
     not_here(
         "outhaul-hub alerts retry",

@@ -13,7 +13,7 @@ use outhaul_tests::{available_or_skip, run_script};
 use serde_json::Value;
 
 use super::{Registry, crane_or_skip, with_image};
-use crate::cluster::follow_the_example;
+use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
 /// Pushes an image with the databases of `root`; on top a layer with `note`, which removes the documentation. Its digest.
@@ -195,4 +195,63 @@ fn an_images_packages_are_in_the_bundle_as_dpkg_lists_them_and_a_scanner_reads_t
         listed(&document(&fixture.path("next"), &of_other)),
         expected
     );
+    who_is_affected(&fixture);
+}
+
+/// An advisory about Debian's `apt`, in the form in which osv.dev has them.
+fn advisory(id: &str, release: &str, fixed: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","modified":"2026-11-20T00:00:00Z","upstream":["CVE-2026-1"],"details":"apt - security update",
+            "affected":[{{"package":{{"ecosystem":"Debian:{release}","name":"apt"}},
+            "ranges":[{{"type":"ECOSYSTEM","events":[{{"introduced":"0"}},{{"fixed":"{fixed}"}}]}}]}}]}}"#
+    )
+}
+
+const VEX: &str = r#"{"@context":"https://openvex.dev/ns/v0.2.0","@id":"https://example.org/1","author":"Team A",
+    "timestamp":"2026-11-21T00:00:00Z","version":1,"statements":[{"vulnerability":{"name":"CVE-2026-1"},
+    "products":[{"@id":"pkg:oci/stock-report","subcomponents":[{"@id":"pkg:deb/debian/apt"},{"@id":"pkg:deb/debian/libapt-pkg6.0"}]}],
+    "status":"not_affected","justification":"vulnerable_code_not_in_execute_path"}]}"#;
+
+/// What the stick brought home is what a hub answers from: before, a bundle on record whose site never reported.
+fn who_is_affected(fixture: &SystemFixture) {
+    let hub = |code: i32, arguments: &[&str]| {
+        let arguments = [arguments, &["--state", "hub"]].concat();
+        fixture.run("outhaul-hub", code, &arguments).stdout
+    };
+    let import = |name: &str, text: &str| {
+        fs::write(fixture.path(name), text).unwrap();
+        hub(0, &["advisories", "import", name, "--by", "ann"])
+    };
+    hub(0, &["import", "stick"]);
+    import("old.json", &advisory("DSA-1-1", "12", "1.0"));
+    let never = hub(1, &["advisories", "show", "DSA-1-1"]);
+    assert!(never.contains("it never reported"), "{never}");
+    fixture.carry(SITE);
+    fixture.home(SITE);
+    let fixed = hub(0, &["advisories", "show", "DSA-1-1"]);
+    assert!(
+        fixed.contains("0 sites affected, 0 unknown, 1 not affected"),
+        "{fixed}"
+    );
+    // Of another release nobody knows.
+    import("other.json", &advisory("DSA-1-1", "11", "1.0"));
+    let other = hub(1, &["advisories", "show", "CVE-2026-1"]);
+    assert!(
+        other.contains("the advisory says nothing of that release"),
+        "{other}"
+    );
+    import("new.json", &advisory("DSA-2-1", "12", "99"));
+    let affected = hub(1, &["advisories", "show", "CVE-2026-1"]);
+    assert!(
+        affected.contains("1 site affected, 0 unknown, 0 not affected"),
+        "{affected}"
+    );
+    assert!(affected.contains("(source apt "), "{affected}");
+    assert!(
+        affected.contains("for stock-report-nightly; fixed in 99"),
+        "{affected}"
+    );
+    import("team.vex.json", VEX);
+    let cleared = hub(0, &["advisories", "show", "DSA-2-1"]);
+    assert!(cleared.contains("`not_affected` by Team A"), "{cleared}");
 }

@@ -234,12 +234,7 @@ pub(super) const RULES: &[Rule] = &[
         member: "outhaul-attest",
         never: &[
             &OUTSIDE,
-            &[
-                "outhaul-git",
-                "outhaul-plane",
-                "outhaul-registry",
-                "outhaul-ship",
-            ],
+            &["outhaul-git", "outhaul-registry", "outhaul-ship"],
             PROGRAMS,
         ],
         why: "what a bundle says of itself follows from its contents: no registry, no repository, no destination",
@@ -450,6 +445,23 @@ pub(super) const RULES: &[Rule] = &[
             PROGRAMS,
         ],
         why: "what a token allows is a function of what it is given",
+    },
+    Rule {
+        member: "outhaul-affected",
+        never: &[
+            &CENTRE,
+            &[
+                "axum",
+                "outhaul-kit",
+                "outhaul-signer",
+                "postgres",
+                "rusqlite",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "which bundles an advisory is about is a function of what is on record",
     },
     Rule {
         member: "outhaul-store",

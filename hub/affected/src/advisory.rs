@@ -1,0 +1,370 @@
+//! Advisories, as osv.dev and the distributions publish them (OSV schema 1).
+//!
+//! What comes in: JSON that nobody has looked at. What goes out: an [`Advisory`]: its names, and what it is about: packages with
+//! the versions that are affected. Fields that are not needed are not looked at. What cannot be compared (ranges of
+//! commits, packages of languages) is kept as such, because "not affected" must never follow from it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::materials::ComponentKind;
+use crate::purl::Purl;
+use crate::release::Distribution;
+use crate::version;
+
+/// Largest advisory, in bytes.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Longest name of an advisory, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+/// How much of a summary is kept, in characters.
+const MAX_SUMMARY: usize = 300;
+
+/// An advisory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advisory {
+    /// Its name: `DSA-5532-1`, `CVE-2023-5363` …
+    pub id: String,
+    /// The names that it has elsewhere, sorted.
+    pub aliases: BTreeSet<String>,
+    /// What it is about, in a sentence; may be empty.
+    pub summary: String,
+    /// When it was changed last, as it is written.
+    pub modified: String,
+    /// Whether it was withdrawn.
+    pub withdrawn: bool,
+    /// What it is about, as far as that can be compared.
+    pub subjects: Vec<Subject>,
+    /// What it is about and is in no bill of materials: each with the reason.
+    unlisted: BTreeSet<String>,
+    /// Packages of which it names commits only: each as a reason.
+    commits: BTreeSet<String>,
+}
+
+/// A package that an advisory is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Which package manager, or an image.
+    pub kind: ComponentKind,
+    /// Which distribution.
+    pub distribution: Distribution,
+    /// Its name: of the source that packages are built from, or of the image.
+    pub name: String,
+    spans: Vec<Span>,
+    versions: BTreeSet<String>,
+}
+
+/// Versions from one on, up to another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Span {
+    /// `0` for all.
+    from: String,
+    /// The first that is not affected any more.
+    fixed: Option<String>,
+    /// The last that is affected.
+    last: Option<String>,
+}
+
+/// Why an advisory cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdvisoryError {
+    /// It has no usable name.
+    #[error("its `id` is not a name of 1 to {MAX_NAME_BYTES} visible characters")]
+    Name,
+    /// Not JSON of this form.
+    #[error("it is not an advisory in the form of OSV: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Larger than any real one.
+    #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
+    TooLarge(usize),
+}
+
+#[derive(Deserialize)]
+struct Document {
+    id: String,
+    modified: String,
+    #[serde(default)]
+    withdrawn: Option<String>,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(default)]
+    upstream: Vec<String>,
+    #[serde(default)]
+    summary: String,
+    #[serde(default)]
+    details: String,
+    #[serde(default)]
+    affected: Vec<Affected>,
+}
+
+#[derive(Deserialize)]
+struct Affected {
+    package: Option<Package>,
+    #[serde(default)]
+    ranges: Vec<Range>,
+    #[serde(default)]
+    versions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    #[serde(default)]
+    ecosystem: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    purl: String,
+}
+
+#[derive(Deserialize)]
+struct Range {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    introduced: Option<String>,
+    fixed: Option<String>,
+    last_affected: Option<String>,
+}
+
+impl Advisory {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`AdvisoryError`]
+    pub fn read(bytes: &[u8]) -> Result<Self, AdvisoryError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(AdvisoryError::TooLarge(bytes.len()));
+        }
+        let document: Document = serde_json::from_slice(bytes)?;
+        if !is_name(&document.id) {
+            return Err(AdvisoryError::Name);
+        }
+        let mut advisory = Self {
+            aliases: document
+                .aliases
+                .into_iter()
+                // Of advisories of distributions: the vulnerabilities that they are about.
+                .chain(document.upstream)
+                .filter(|name| is_name(name) && *name != document.id)
+                .collect(),
+            id: document.id,
+            summary: sentence(&document.summary, &document.details),
+            modified: document.modified.chars().take(64).collect(),
+            withdrawn: document.withdrawn.is_some(),
+            subjects: Vec::new(),
+            unlisted: BTreeSet::new(),
+            commits: BTreeSet::new(),
+        };
+        for affected in document.affected {
+            advisory.add(affected);
+        }
+        if advisory.subjects.is_empty() && advisory.not_compared().is_empty() {
+            advisory.unlisted.insert("it names no package".to_owned());
+        }
+        Ok(advisory)
+    }
+
+    /// Every name that statements may use for it.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let names = self.aliases.iter().map(String::as_str);
+        names.chain([self.id.as_str()]).collect()
+    }
+
+    /// What it is about and cannot be compared: each with the reason. Commits do not matter where it, or another one about the same, names
+    /// packages by their versions.
+    pub fn not_compared(&self) -> BTreeSet<&str> {
+        let commits = self.commits.iter().filter(|_| self.subjects.is_empty());
+        let all = self.unlisted.iter().chain(commits);
+        all.map(String::as_str).collect()
+    }
+
+    /// Adds what another one says about the same.
+    pub fn join(&mut self, other: &Self) {
+        self.aliases.extend(other.aliases.iter().cloned());
+        self.aliases.insert(other.id.clone());
+        self.aliases.remove(&self.id);
+        if other.withdrawn {
+            return;
+        }
+        if self.withdrawn {
+            self.withdrawn = false;
+            self.subjects.clear();
+            self.unlisted.clear();
+            self.commits.clear();
+        }
+        self.subjects.extend(other.subjects.iter().cloned());
+        self.unlisted.extend(other.unlisted.iter().cloned());
+        self.commits.extend(other.commits.iter().cloned());
+    }
+
+    fn add(&mut self, affected: Affected) {
+        let Some(package) = affected.package else {
+            let why = "ranges of commits without a package are not compared";
+            self.commits.insert(why.to_owned());
+            return;
+        };
+        let Some((kind, distribution, name)) = package.subject() else {
+            self.unlisted.insert(format!(
+                "packages of `{}` are in no bill of materials here",
+                shown(&package.ecosystem)
+            ));
+            return;
+        };
+        let mut subject = Subject {
+            kind,
+            distribution,
+            name,
+            spans: Vec::new(),
+            versions: affected.versions.into_iter().collect(),
+        };
+        for range in affected.ranges {
+            match range.kind.as_str() {
+                "GIT" if subject.versions.is_empty() => {
+                    self.commits.insert(format!(
+                        "ranges of commits of `{}` are not compared",
+                        shown(&subject.name)
+                    ));
+                }
+                "GIT" => {}
+                _ => subject.spans.extend(spans(range.events)),
+            }
+        }
+        if !subject.spans.is_empty() || !subject.versions.is_empty() {
+            self.subjects.push(subject);
+        } else if kind == ComponentKind::Image {
+            // Without versions: every one.
+            subject.spans.push(Span {
+                from: "0".to_owned(),
+                ..Span::default()
+            });
+            self.subjects.push(subject);
+        } else if !self.commits.iter().any(|why| why.contains(&subject.name)) {
+            self.unlisted.insert(format!(
+                "it names no versions of `{}`",
+                shown(&subject.name)
+            ));
+        }
+    }
+}
+
+impl Package {
+    fn subject(&self) -> Option<(ComponentKind, Distribution, String)> {
+        let (ecosystem, release) = match self.ecosystem.split_once(':') {
+            Some((ecosystem, release)) => (ecosystem, release),
+            None => (self.ecosystem.as_str(), ""),
+        };
+        let id = ecosystem.to_ascii_lowercase();
+        let kind = match id.as_str() {
+            "debian" | "ubuntu" | "echo" => ComponentKind::Deb,
+            "alpine" | "wolfi" | "chainguard" | "minimos" => ComponentKind::Apk,
+            _ => {
+                let purl = Purl::parse(&self.purl)?;
+                let is_image = matches!(purl.kind.as_str(), "oci" | "docker");
+                let name = match (is_image, purl.qualifiers.get("repository_url")) {
+                    (false, _) => return None,
+                    (true, Some(url)) => url.clone(),
+                    (true, None) if purl.namespace.is_empty() => purl.name,
+                    (true, None) => format!("{}/{}", purl.namespace, purl.name),
+                };
+                return Some((ComponentKind::Image, Distribution::default(), name));
+            }
+        };
+        // `Ubuntu:Pro:22.04:LTS`, `Alpine:v3.19`
+        let release = release
+            .split(':')
+            .find(|part| part.contains(|c: char| c.is_ascii_digit()));
+        let release = release.unwrap_or_default().trim_start_matches('v');
+        let distribution = Distribution {
+            id,
+            release: release.to_owned(),
+        };
+        (!self.name.is_empty()).then(|| (kind, distribution, self.name.clone()))
+    }
+}
+
+impl Subject {
+    /// Whether this version of it is affected.
+    pub fn affects(&self, version: &str) -> bool {
+        let order = |a: &str, b: &str| match self.kind {
+            ComponentKind::Deb => version::deb(a, b),
+            ComponentKind::Apk => version::apk(a, b),
+            // Tags have no order.
+            ComponentKind::Image => a.cmp(b),
+        };
+        let is_in = |span: &Span| {
+            let is_after = span.from == "0" || order(version, &span.from) != Ordering::Less;
+            let is_fixed = span.fixed.as_deref();
+            let is_fixed = is_fixed.is_some_and(|fixed| order(version, fixed) != Ordering::Less);
+            let is_past = span.last.as_deref();
+            let is_past = is_past.is_some_and(|last| order(version, last) == Ordering::Greater);
+            is_after && !is_fixed && !is_past
+        };
+        self.versions.contains(version) || self.spans.iter().any(is_in)
+    }
+
+    /// In which version it is fixed, by the span that `version` lies in.
+    pub fn fixed_in(&self, version: &str) -> Option<&str> {
+        let order = |a: &str, b: &str| match self.kind {
+            ComponentKind::Deb => version::deb(a, b),
+            ComponentKind::Apk => version::apk(a, b),
+            ComponentKind::Image => a.cmp(b),
+        };
+        let fixes = self.spans.iter().filter_map(|span| span.fixed.as_deref());
+        let later = fixes.filter(|fixed| order(version, fixed) == Ordering::Less);
+        later.min_by(|a, b| order(a, b))
+    }
+}
+
+/// Events in the order in which they are written: each `introduced` begins a span.
+fn spans(events: Vec<Event>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for event in events {
+        if let Some(from) = event.introduced {
+            spans.push(Span {
+                from,
+                ..Span::default()
+            });
+        }
+        // One that ends before one begins: from the first version on.
+        if (event.fixed.is_some() || event.last_affected.is_some()) && spans.is_empty() {
+            spans.push(Span {
+                from: "0".to_owned(),
+                ..Span::default()
+            });
+        }
+        if let Some(open) = spans.last_mut() {
+            open.fixed = event.fixed.or(open.fixed.take());
+            open.last = event.last_affected.or(open.last.take());
+        }
+    }
+    spans
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn shown(text: &str) -> String {
+    let is_shown = |c: &char| !c.is_control();
+    text.chars().filter(is_shown).take(MAX_NAME_BYTES).collect()
+}
+
+/// The summary, or the first line of what follows it.
+fn sentence(summary: &str, details: &str) -> String {
+    let text = match summary.trim() {
+        "" => details.trim().lines().next().unwrap_or_default(),
+        summary => summary,
+    };
+    let text = text.chars().filter(|c| !c.is_control());
+    text.take(MAX_SUMMARY).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! What an advisory means for one bundle.
+//!
+//! What comes in: the advisory, the statements about exploitability, and the components of the bundle and of its images that may be
+//! meant. What goes out: a [`Finding`]: what is affected, what a statement clears and which, and what is not known. "Not
+//! affected" is only what has neither a hit nor anything unknown.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::advisory::Advisory;
+use crate::materials::{CarriedImage, Component, ComponentKind};
+use crate::vex::{Statement, Status};
+
+/// A component of a bundle, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// The component.
+    pub component: &'a Component,
+    /// The image that it is in; `None` for what the bundle carries itself.
+    pub image: Option<&'a CarriedImage>,
+}
+
+/// Something that an advisory is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hit {
+    /// The package or image, with its version.
+    pub component: String,
+    /// The source that it was built from, with its version, where that has another name.
+    pub source: Option<String>,
+    /// The image that it is in.
+    pub image: Option<String>,
+    /// The assignments that bring it, as far as that is known.
+    pub assignments: BTreeSet<String>,
+    /// The version that is not affected any more, of the source where there is one.
+    pub fixed_in: Option<String>,
+    /// What a statement says that clears nothing: `affected` or `under_investigation`.
+    pub stated: Option<String>,
+}
+
+/// A hit that a statement clears.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cleared {
+    /// What it is about.
+    pub hit: Hit,
+    /// `not_affected` or `fixed`.
+    pub status: String,
+    /// Why.
+    pub reason: String,
+    /// Who says so.
+    pub author: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// What an advisory means for a bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// What is affected.
+    pub hits: BTreeSet<Hit>,
+    /// What statements clear.
+    pub cleared: BTreeSet<Cleared>,
+    /// Why it is not known whether anything else is affected.
+    pub unknown: BTreeSet<String>,
+}
+
+/// Works it out.
+pub fn examine(
+    advisory: &Advisory,
+    statements: &[Statement],
+    found: &[Found<'_>],
+    unknown: &BTreeSet<String>,
+) -> Finding {
+    let names = advisory.names();
+    let is_of = |statement: &&Statement| {
+        let mut vulnerabilities = statement.vulnerabilities.iter();
+        vulnerabilities.any(|name| names.contains(name.as_str()))
+    };
+    let statements: Vec<&Statement> = statements.iter().filter(is_of).collect();
+    let mut finding = Finding::default();
+    if !advisory.withdrawn {
+        finding.unknown.extend(unknown.iter().cloned());
+        let not_compared = advisory.not_compared().into_iter();
+        finding.unknown.extend(not_compared.map(str::to_owned));
+    }
+    for one in found {
+        let (mut hit, is_compared) = match advised(advisory, one.component) {
+            Advised::NotAffected => continue,
+            Advised::Affected { fixed_in } => (hit(*one, fixed_in), true),
+            Advised::NothingSaid => (hit(*one, None), false),
+        };
+        let newest = statements
+            .iter()
+            .filter(|statement| is_about(statement, *one))
+            // Of the same time the one that clears nothing counts.
+            .max_by_key(|statement| (statement.at_ms, !statement.status.clears()));
+        match newest {
+            Some(statement) if statement.status.clears() => {
+                finding.cleared.insert(Cleared {
+                    hit,
+                    status: statement.status.as_str().to_owned(),
+                    reason: statement.reason.clone(),
+                    author: statement.author.clone(),
+                    at_ms: statement.at_ms,
+                });
+            }
+            None if !is_compared => {
+                finding.unknown.insert(nothing_said(&hit, one.component));
+            }
+            other => {
+                hit.stated = other.map(|statement| Status::as_str(statement.status).to_owned());
+                finding.hits.insert(hit);
+            }
+        }
+    }
+    finding
+}
+
+/// What an advisory says of a component.
+enum Advised {
+    Affected {
+        fixed_in: Option<String>,
+    },
+    NotAffected,
+    /// It is about a package of this name, and says nothing of this distribution or release.
+    NothingSaid,
+}
+
+fn advised(advisory: &Advisory, component: &Component) -> Advised {
+    let (name, version) = (component.advised_name(), component.advised_version());
+    let is_image = |kind| kind == ComponentKind::Image;
+    let named = advisory.subjects.iter().filter(|subject| {
+        subject.name == name && is_image(subject.kind) == is_image(component.kind)
+    });
+    let named: Vec<_> = named.collect();
+    if advisory.withdrawn || named.is_empty() {
+        return Advised::NotAffected;
+    }
+    let mut covering = named
+        .iter()
+        .filter(|subject| {
+            subject.kind == component.kind && subject.distribution.covers(&component.distribution)
+        })
+        .peekable();
+    if covering.peek().is_none() {
+        return Advised::NothingSaid;
+    }
+    match covering.find(|subject| subject.affects(version)) {
+        None => Advised::NotAffected,
+        Some(subject) => Advised::Affected {
+            fixed_in: subject.fixed_in(version).map(str::to_owned),
+        },
+    }
+}
+
+fn nothing_said(hit: &Hit, component: &Component) -> String {
+    let distribution = &component.distribution;
+    let of = match (distribution.id.as_str(), distribution.release.as_str()) {
+        ("", _) => "an unknown distribution".to_owned(),
+        (id, release) => format!("{id} {release}").trim_end().to_owned(),
+    };
+    let within = hit.image.as_ref();
+    let within = within.map_or(String::new(), |image| format!(" in image `{image}`"));
+    format!(
+        "`{}` of {of}{within}: the advisory says nothing of that release",
+        hit.component
+    )
+}
+
+fn hit(found: Found<'_>, fixed_in: Option<String>) -> Hit {
+    let component = found.component;
+    let mut assignments = component.assignments.clone();
+    if let Some(image) = found.image {
+        assignments.extend(image.assignments.iter().cloned());
+    }
+    let source = component.source.as_ref();
+    let source = source
+        .filter(|(name, version)| *name != component.name || *version != component.version)
+        .map(|(name, version)| format!("{name} {version}"));
+    Hit {
+        component: format!("{} {}", component.name, component.version),
+        source,
+        image: found.image.map(|image| image.name.clone()),
+        assignments,
+        fixed_in,
+        stated: None,
+    }
+}
+
+fn is_about(statement: &Statement, found: Found<'_>) -> bool {
+    let component = found.component;
+    let name = match component.purl.as_str() {
+        "" => component.name.as_str(),
+        purl => purl,
+    };
+    let image = found
+        .image
+        .map(|image| vec![image.name.clone(), image.purl.clone()]);
+    statement.is_about(name, &image.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! One bundle, one advisory, and statements that clear it or do not.
+
+use super::*;
+use crate::materials::{ComponentKind, Materials};
+use crate::release::Distribution;
+use crate::vex;
+
+const ADVISORY: &str = r#"{"id":"DSA-1","modified":"","aliases":["CVE-1"],"affected":[{"package":{"ecosystem":"Debian:12","name":"openssl"},
+    "ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
+
+fn component(release: &str, version: &str) -> Component {
+    Component {
+        kind: ComponentKind::Deb,
+        distribution: Distribution {
+            id: "debian".into(),
+            release: release.into(),
+        },
+        name: "libssl3".into(),
+        version: version.into(),
+        source: Some(("openssl".into(), version.into())),
+        purl: format!("pkg:deb/debian/libssl3@{version}?arch=amd64&distro=debian-{release}"),
+        assignments: BTreeSet::new(),
+    }
+}
+
+fn image() -> CarriedImage {
+    CarriedImage {
+        name: "registry.example/app:1".into(),
+        purl: "pkg:oci/app?repository_url=registry.example%2Fapp&tag=1".into(),
+        document: None,
+        assignments: ["shop".to_owned()].into(),
+    }
+}
+
+fn statement(at: &str, status: &str) -> Vec<Statement> {
+    let text = format!(
+        r#"{{"@context":"https://openvex.dev/ns/v0.2.0","author":"A","timestamp":"2026-11-0{at}T00:00:00Z","statements":[
+            {{"vulnerability":{{"name":"CVE-1"}},"products":[{{"@id":"pkg:oci/app","subcomponents":[{{"@id":"pkg:deb/debian/libssl3"}}]}}],
+              "status":"{status}","justification":"not reachable"}}]}}"#
+    );
+    vex::read(text.as_bytes()).unwrap()
+}
+
+fn examined(component: &Component, statements: &[Statement], unknown: &[&str]) -> Finding {
+    let advisory = Advisory::read(ADVISORY.as_bytes()).unwrap();
+    let image = image();
+    let found = Found {
+        component,
+        image: Some(&image),
+    };
+    let unknown = unknown.iter().map(|why| (*why).to_owned()).collect();
+    examine(&advisory, statements, &[found], &unknown)
+}
+
+#[test]
+fn a_package_is_affected_by_its_source_and_release() {
+    let finding = examined(&component("12", "3.0.9-1"), &[], &[]);
+    let hit = finding.hits.first().unwrap();
+    assert_eq!(hit.component, "libssl3 3.0.9-1");
+    assert_eq!(hit.image.as_deref(), Some("registry.example/app:1"));
+    assert_eq!(hit.fixed_in.as_deref(), Some("3.0.11-1"));
+    assert!(hit.assignments.contains("shop"));
+    let fixed = examined(&component("12", "3.0.11-1"), &[], &[]);
+    assert_eq!(fixed, Finding::default());
+    // Of another release, or distribution, the advisory says nothing.
+    let mut other = component("11", "3.0.9-1");
+    for _ in 0..2 {
+        let finding = examined(&other, &[], &[]);
+        assert!(finding.hits.is_empty(), "{finding:?}");
+        let why = finding.unknown.first().unwrap();
+        assert!(why.contains("says nothing of that release"), "{why}");
+        let cleared = examined(&other, &statement("1", "not_affected"), &[]);
+        assert!(cleared.unknown.is_empty() && cleared.cleared.len() == 1);
+        other.kind = ComponentKind::Apk;
+    }
+    // A release that is not known may be any.
+    assert_eq!(examined(&component("", "3.0.9-1"), &[], &[]).hits.len(), 1);
+}
+
+#[test]
+fn the_newest_statement_counts() {
+    let affected = component("12", "3.0.9-1");
+    let cleared = examined(&affected, &statement("1", "not_affected"), &[]);
+    assert!(cleared.hits.is_empty());
+    assert_eq!(cleared.cleared.first().unwrap().reason, "not reachable");
+    let both = [statement("2", "affected"), statement("1", "not_affected")].concat();
+    assert_eq!(examined(&affected, &both, &[]).hits.len(), 1);
+    let same = [
+        statement("1", "not_affected"),
+        statement("1", "under_investigation"),
+    ]
+    .concat();
+    let open = examined(&affected, &same, &[]);
+    assert_eq!(
+        open.hits.first().unwrap().stated.as_deref(),
+        Some("under_investigation")
+    );
+}
+
+#[test]
+fn what_is_not_known_stays_so_and_a_withdrawn_advisory_is_about_nothing() {
+    let good = component("12", "3.0.11-1");
+    assert_eq!(
+        examined(&good, &[], &["image `x` does not travel"])
+            .unknown
+            .len(),
+        1
+    );
+    let withdrawn = ADVISORY.replace(
+        r#""modified":"""#,
+        r#""modified":"","withdrawn":"2026-01-01T00:00:00Z""#,
+    );
+    let advisory = Advisory::read(withdrawn.as_bytes()).unwrap();
+    let old = component("12", "1");
+    let found = Found {
+        component: &old,
+        image: None,
+    };
+    let finding = examine(&advisory, &[], &[found], &["why".to_owned()].into());
+    assert_eq!(finding, Finding::default());
+}
+
+#[test]
+fn an_image_is_found_by_its_name() {
+    let text = r#"{"bomFormat":"CycloneDX","components":[{"type":"container","name":"registry.example/app","version":"1"}]}"#;
+    let materials = Materials::read(text.as_bytes()).unwrap();
+    let advisory = r#"{"id":"A-1","modified":"","affected":[{"package":{"purl":"pkg:oci/app?repository_url=registry.example%2Fapp"},"versions":["1"]}]}"#;
+    let advisory = Advisory::read(advisory.as_bytes()).unwrap();
+    let found = Found {
+        component: &materials.components[0],
+        image: None,
+    };
+    assert_eq!(
+        examine(&advisory, &[], &[found], &BTreeSet::new())
+            .hits
+            .len(),
+        1
+    );
+}

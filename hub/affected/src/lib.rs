@@ -1,0 +1,19 @@
+//! Which bundles an advisory is about.
+//!
+//! What comes in: an advisory (OSV), statements about exploitability (`OpenVEX`) and bills of materials (`CycloneDX`), as bytes
+//! that nobody has looked at. What goes out: per bundle what is affected, what a statement clears, and what
+//! cannot be known. It reads no store, clock or file.
+
+mod advisory;
+mod examine;
+mod materials;
+mod purl;
+mod release;
+mod version;
+pub mod vex;
+
+pub use advisory::{Advisory, AdvisoryError, Subject};
+pub use examine::{Cleared, Finding, Found, Hit, examine};
+pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
+pub use release::Distribution;
+pub use vex::Statement;

@@ -1,0 +1,291 @@
+//! Statements about exploitability, as `OpenVEX` 0.2 has them.
+//!
+//! What comes in: a document that nobody has looked at. What goes out: its statements. Who may make one is not decided here: whoever
+//! imports a document into the hub answers for it. A statement without a product clears nothing.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::purl::Purl;
+
+/// Largest document, in bytes.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Longest text that is kept, in characters.
+const MAX_TEXT: usize = 300;
+
+/// What a statement says of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It is affected.
+    Affected,
+    /// It has what fixes it.
+    Fixed,
+    /// It is not affected.
+    NotAffected,
+    /// Nobody knows yet.
+    UnderInvestigation,
+}
+
+impl Status {
+    /// Whether what it is about is not affected.
+    pub fn clears(self) -> bool {
+        matches!(self, Self::Fixed | Self::NotAffected)
+    }
+
+    /// Its word in a document.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Affected => "affected",
+            Self::Fixed => "fixed",
+            Self::NotAffected => "not_affected",
+            Self::UnderInvestigation => "under_investigation",
+        }
+    }
+}
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statement {
+    /// The names of the vulnerability.
+    pub vulnerabilities: BTreeSet<String>,
+    /// What it is about.
+    pub products: Vec<Product>,
+    /// What it says.
+    pub status: Status,
+    /// Why a product is not affected, as the document says it; may be empty.
+    pub reason: String,
+    /// Who says so.
+    pub author: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// A product, by names and package URLs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Product {
+    /// Its names.
+    pub names: BTreeSet<String>,
+    /// The components that the statement is about; all of them where there is none.
+    pub components: BTreeSet<String>,
+}
+
+/// Why a document cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VexError {
+    /// Not JSON of this form.
+    #[error("it is not a document in the form of OpenVEX: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Of another form.
+    #[error("its `@context` is not one of OpenVEX (`https://openvex.dev/ns/v0.2.0`)")]
+    Context,
+    /// A status that must have a reason, without one.
+    #[error(
+        "statement {number} says `not_affected` without a justification or an impact statement"
+    )]
+    Reason {
+        /// Which, from 1.
+        number: usize,
+    },
+    /// A date that is none.
+    #[error("the date `{text}` cannot be read")]
+    Date {
+        /// As it is written.
+        text: String,
+    },
+    /// Larger than any real one.
+    #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
+    TooLarge(usize),
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(rename = "@context")]
+    context: String,
+    #[serde(default)]
+    author: String,
+    timestamp: String,
+    last_updated: Option<String>,
+    #[serde(default)]
+    statements: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    vulnerability: Vulnerability,
+    #[serde(default)]
+    products: Vec<WrittenProduct>,
+    status: Status,
+    #[serde(default)]
+    justification: String,
+    #[serde(default)]
+    impact_statement: String,
+    timestamp: Option<String>,
+    last_updated: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Vulnerability {
+    Named {
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        aliases: Vec<String>,
+    },
+    /// Of version 0.0.1.
+    Name(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenProduct {
+    Described {
+        #[serde(rename = "@id", default)]
+        id: String,
+        #[serde(default)]
+        identifiers: std::collections::BTreeMap<String, String>,
+        #[serde(default)]
+        subcomponents: Vec<WrittenProduct>,
+    },
+    /// Of version 0.0.1.
+    Id(String),
+}
+
+/// Whether bytes look like such a document rather than an advisory.
+pub fn is_vex(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Context {
+        #[serde(rename = "@context")]
+        context: String,
+    }
+    let found = serde_json::from_slice::<Context>(bytes);
+    found.is_ok_and(|found| found.context.contains("openvex"))
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// [`VexError`]
+pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(VexError::TooLarge(bytes.len()));
+    }
+    let document: Document = serde_json::from_slice(bytes)?;
+    if !document.context.starts_with("https://openvex.dev/ns") {
+        return Err(VexError::Context);
+    }
+    let of_document = document
+        .last_updated
+        .as_ref()
+        .unwrap_or(&document.timestamp);
+    let of_document = date(of_document)?;
+    let mut statements = Vec::new();
+    for (at, written) in document.statements.into_iter().enumerate() {
+        let at_ms = match written.last_updated.as_ref().or(written.timestamp.as_ref()) {
+            Some(text) => date(text)?,
+            None => of_document,
+        };
+        let reason = [written.justification, written.impact_statement];
+        let reason = reason
+            .iter()
+            .map(|text| text.trim())
+            .filter(|text| !text.is_empty());
+        let reason = plain(&reason.collect::<Vec<_>>().join(": "));
+        if written.status == Status::NotAffected && reason.is_empty() {
+            return Err(VexError::Reason { number: at + 1 });
+        }
+        statements.push(Statement {
+            vulnerabilities: written.vulnerability.names(),
+            products: written
+                .products
+                .into_iter()
+                .map(WrittenProduct::product)
+                .collect(),
+            status: written.status,
+            reason,
+            author: plain(&document.author),
+            at_ms,
+        });
+    }
+    Ok(statements)
+}
+
+impl Vulnerability {
+    fn names(self) -> BTreeSet<String> {
+        let names = match self {
+            Self::Named { name, mut aliases } => {
+                aliases.push(name);
+                aliases
+            }
+            Self::Name(name) => vec![name],
+        };
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+}
+
+impl WrittenProduct {
+    fn names(&self) -> BTreeSet<String> {
+        let names: Vec<String> = match self {
+            Self::Described {
+                id, identifiers, ..
+            } => identifiers.values().chain([id]).cloned().collect(),
+            Self::Id(id) => vec![id.clone()],
+        };
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    fn product(self) -> Product {
+        let components = match &self {
+            Self::Described { subcomponents, .. } => {
+                subcomponents.iter().flat_map(Self::names).collect()
+            }
+            Self::Id(_) => BTreeSet::new(),
+        };
+        Product {
+            names: self.names(),
+            components,
+        }
+    }
+}
+
+impl Statement {
+    /// Whether it is about this package in this image. `image` is that image's names and package URLs, none for a package that is in no
+    /// image.
+    pub(crate) fn is_about(&self, component: &str, image: &[String]) -> bool {
+        self.products.iter().any(|product| {
+            let is_component = product.names.iter().any(|name| means(name, component));
+            let mut names = product.names.iter();
+            let is_image = names.any(|name| image.iter().any(|image| means(name, image)));
+            let within = product.components.is_empty()
+                || product.components.iter().any(|name| means(name, component));
+            is_component || (is_image && within)
+        })
+    }
+}
+
+/// Whether a name of a statement means what has this name or package URL.
+fn means(stated: &str, found: &str) -> bool {
+    match (Purl::parse(stated), Purl::parse(found)) {
+        (Some(stated), Some(found)) => stated.covers(&found),
+        _ => stated == found,
+    }
+}
+
+fn date(text: &str) -> Result<i64, VexError> {
+    let parsed: Result<Timestamp, _> = text.parse();
+    parsed
+        .map(Timestamp::as_millisecond)
+        .map_err(|_| VexError::Date { text: plain(text) })
+}
+
+fn plain(text: &str) -> String {
+    let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    text.take(MAX_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What bundles and their images hold: bills of materials, out of bundles and out of files.
+//!
+//! What comes in: a bundle whose index was verified, or a file that claims to be one of the bills that an index lists. What goes
+//! out: bills on record, by their digests. Of a bundle only what lies before its content is read. A bill that cannot be had (sealed, or
+//! behind what was sent) keeps nothing from being recorded: it is named, and may come later as a file.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+
+use outhaul_affected::Materials;
+use outhaul_bundle::index::{Blob, Content};
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::{BlobSink, BundleReader};
+use outhaul_bundle::{Digest, Index, decode};
+
+use crate::store::{Session, Store, StoreError};
+
+/// How the file name of a bill of materials ends.
+pub const ENDING: &str = ".cdx.json";
+/// Largest bill that is taken, in bytes.
+pub const MAX_BILL_BYTES: u64 = 64 * 1024 * 1024;
+/// Most bytes of the bills of one bundle.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The bills that an index lists: file names and digests.
+pub fn listed(index: &Index) -> Vec<(String, Digest)> {
+    let attestations = index.attestations.iter();
+    attestations
+        .filter(|file| file.path.as_str().ends_with(ENDING))
+        .map(|file| (file.path.to_string(), file.content))
+        .collect()
+}
+
+/// Notes the bills that a bundle lists, reads those that are not on record, and returns the file names of those that could not be
+/// had.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn take_from_bundle<R: Read>(
+    store: &mut Store,
+    reader: &mut BundleReader<R>,
+    index: &Index,
+    now_ms: i64,
+) -> Result<Vec<String>, StoreError> {
+    let listed = listed(index);
+    if listed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let role = index.stream.role.as_str();
+    let wanted = store.write(|session| {
+        session.list_materials(role, index.number, &listed)?;
+        missing(session, role, index.number)
+    })?;
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = read(reader, index, &wanted);
+    store.write(|session| {
+        for (digest, bytes) in &found {
+            // What is signed and is no bill stays missing: nothing can be known from it.
+            if let Ok(materials) = Materials::read(bytes) {
+                session.keep_materials(digest, &materials, now_ms)?;
+            }
+        }
+        let missing = missing(session, role, index.number)?;
+        Ok(missing.into_values().collect())
+    })
+}
+
+fn missing(
+    session: &Session<'_>,
+    role: &str,
+    number: u64,
+) -> Result<BTreeMap<Digest, String>, StoreError> {
+    let all = session.materials_of(role, number)?.into_iter();
+    let missing = all.filter(|(_, (_, is_there))| !is_there);
+    Ok(missing
+        .filter_map(|(path, (digest, _))| Some((digest.parse().ok()?, path)))
+        .collect())
+}
+
+/// What came of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bill {
+    /// It is on record now.
+    New,
+    /// It was before.
+    Known,
+    /// No bundle on record lists it.
+    NotListed,
+    /// A bundle lists it, and it cannot be read: why.
+    Unreadable(String),
+}
+
+/// Takes a bill that came as a file.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn take_file(store: &mut Store, bytes: &[u8], now_ms: i64) -> Result<Bill, StoreError> {
+    let digest = Digest::of(bytes);
+    store.write(|session| {
+        Ok(match session.is_listed(&digest)? {
+            (false, _) => Bill::NotListed,
+            (true, true) => Bill::Known,
+            (true, false) => match Materials::read(bytes) {
+                Ok(materials) => {
+                    session.keep_materials(&digest, &materials, now_ms)?;
+                    Bill::New
+                }
+                Err(error) => Bill::Unreadable(error.to_string()),
+            },
+        })
+    })
+}
+
+/// Reads what is wanted out of a bundle, up to its content.
+fn read<R: Read>(
+    reader: &mut BundleReader<R>,
+    index: &Index,
+    wanted: &BTreeMap<Digest, String>,
+) -> BTreeMap<Digest, Vec<u8>> {
+    let attestations = index.attestations.iter();
+    let mut sink = Bills {
+        attestations: attestations.map(|file| file.content).collect(),
+        wanted,
+        open: None,
+        bytes: 0,
+        found: Rc::default(),
+    };
+    // Of a part or a copy that leaves something out, what it has is read.
+    if reader.read_volume(index).is_ok() {
+        // It ends where the content begins, or where what was sent does: what was found before is whole.
+        let _ = reader.read_blobs(index, &mut sink);
+    }
+    sink.found.take()
+}
+
+/// Keeps the contents that are wanted; refuses to go on at the first blob that holds anything else than attestations.
+struct Bills<'a> {
+    attestations: BTreeSet<Digest>,
+    wanted: &'a BTreeMap<Digest, String>,
+    open: Option<Vec<u8>>,
+    bytes: u64,
+    found: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
+}
+
+impl BlobSink for Bills<'_> {
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        let mut contents = blob.contents.iter();
+        if !contents.all(|content| self.attestations.contains(&content.digest)) {
+            return Err(io::Error::other("here the content begins"));
+        }
+        let mut contents = blob.contents.iter();
+        let is_wanted = contents.any(|content| self.wanted.contains_key(&content.digest));
+        let plain: u64 = blob.contents.iter().map(|content| content.size).sum();
+        let is_small = blob.size.max(plain) <= MAX_BILL_BYTES && self.bytes + plain <= MAX_BYTES;
+        if !is_wanted || blob.sealed.is_some() || !is_small {
+            self.open = None;
+            return Ok(None);
+        }
+        self.bytes += plain;
+        Ok(Some(Box::new(self.open.insert(Vec::new()))))
+    }
+
+    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        let Some(bytes) = self.open.take() else {
+            return Ok(());
+        };
+        let mut each = |content: &Content| {
+            let keeping = Keeping {
+                digest: content.digest,
+                found: Rc::clone(&self.found),
+            };
+            let is_wanted = self.wanted.contains_key(&content.digest);
+            Ok(is_wanted.then(|| Box::new(keeping) as Box<dyn Write>))
+        };
+        decode::decode(blob, &*bytes, &Limits::default(), &mut each).map_err(|error| {
+            for content in &blob.contents {
+                self.found.borrow_mut().remove(&content.digest);
+            }
+            io::Error::other(error.to_string())
+        })
+    }
+
+    fn discard(&mut self, _: &Blob) {
+        self.open = None;
+    }
+}
+
+struct Keeping {
+    digest: Digest,
+    found: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
+}
+
+impl Write for Keeping {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut found = self.found.borrow_mut();
+        found
+            .entry(self.digest)
+            .or_default()
+            .extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

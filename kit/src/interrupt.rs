@@ -1,26 +1,35 @@
 //! Ctrl-C: a program ends at once and leaves nothing behind that it had only begun.
 //!
 //! What comes in: the names of temporary files and folders, and when something is being finished that must
-//! not be parted. What goes out: a process that waits for what is being finished, removes what is temporary
-//! and ends with exit code 130 (or 143 for SIGTERM). Whoever notices the signal calls [`end`]; without that
+//! not be parted; and programs that were started. What goes out: a process that waits for what is being finished, ends those
+//! programs with all that they started, removes what is temporary and ends with exit code 130 (or 143 for SIGTERM). Whoever notices the signal calls [`end`]; without that
 //! nothing here does anything. It knows no signal itself.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+
+/// How long programs have to remove what they began.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 /// How often a folder is removed into which another thread still writes.
 const TRIES: usize = 1000;
 
 #[derive(Debug)]
 struct State {
     temporary: BTreeSet<PathBuf>,
+    started: BTreeSet<i32>,
     finishing: usize,
     ending: bool,
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
     temporary: BTreeSet::new(),
+    started: BTreeSet::new(),
     finishing: 0,
     ending: false,
 });
@@ -54,6 +63,29 @@ pub fn temporary(path: &Path) -> Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         state().temporary.remove(&self.0);
+    }
+}
+
+/// A program that ends when the process is interrupted, with all that it started, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Started(Option<i32>);
+
+/// The child leads a group of its own (`CommandExt::process_group(0)`). This is dropped before its status is taken by
+/// anybody else, so that its number is nobody else's.
+pub fn started(child: &Child) -> Started {
+    let group = i32::try_from(child.id()).ok();
+    if let Some(group) = group {
+        running().started.insert(group);
+    }
+    Started(group)
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            state().started.remove(&group);
+        }
     }
 }
 
@@ -104,10 +136,35 @@ pub fn end(code: i32) -> ! {
     while state.finishing > 0 {
         state = CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
+    end_programs(&state.started);
     for path in &state.temporary {
         remove(path);
     }
     std::process::exit(code)
+}
+
+/// Asks them to end, so that they remove what they began themselves, and then ends what is left.
+fn end_programs(groups: &BTreeSet<i32>) {
+    let groups: Vec<Pid> = groups
+        .iter()
+        .filter_map(|group| Pid::from_raw(*group))
+        .collect();
+    let send = |group: &Pid, signal| {
+        let _ = kill_process_group(*group, signal);
+    };
+    for group in &groups {
+        send(group, Signal::TERM);
+    }
+    let until = Instant::now() + ENDS_WITHIN;
+    for group in &groups {
+        // Once the status is taken the group is only who is left of it.
+        while Instant::now() < until
+            && matches!(waitpid(Some(*group), WaitOptions::NOHANG), Ok(None))
+        {
+            std::thread::sleep(LOOK);
+        }
+        send(group, Signal::KILL);
+    }
 }
 
 fn remove(path: &Path) {

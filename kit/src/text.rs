@@ -10,20 +10,18 @@ use std::path::Path;
 
 /// The text with everything in it that a terminal or log would follow instead of show, escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c.is_control() || is_invisible(c))
+    escaped(text, is_hidden)
 }
 
 /// Like [`printable`], for text of our own of several lines that may quote foreign text: line ends stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| {
-        (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c)
-    })
+    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
 /// A JSON document with the same meaning, in which nothing controls a terminal: JSON itself escapes only
 /// what is below the space.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let acted_on = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_invisible(c);
+    let acted_on = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.chars().any(acted_on) {
         return Cow::Borrowed(text);
     }
@@ -78,9 +76,13 @@ fn escaped(text: &str, acted_on: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Marks of writing direction, line and paragraph separators, and the byte order mark.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// Whether a character is acted on instead of shown, by a terminal or a page: control characters, what turns the direction of a
+/// text, and what has no width.
+pub fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
 #[cfg(test)]

@@ -298,7 +298,7 @@ fn shares(
     // Of equals the newest first: it is the last that came.
     weighed.reverse();
     weighed.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let causes = weighed
+    let causes: Vec<Cause> = weighed
         .into_iter()
         .map(|(weight, is_supported, mut cause)| {
             let is_certain = matches!(cause.kind, CauseKind::Drift | CauseKind::Rollback);
@@ -320,8 +320,14 @@ fn shares(
             let percent = (100.0 * bound * weight / all).round() as u8;
             cause.confidence = percent;
             cause
-        });
-    causes.filter(|cause| cause.confidence > 0).collect()
+        })
+        .collect();
+    // Among very many commits none may have a whole percent: then they are all that can be named.
+    let is_told = |cause: &Cause| cause.confidence > 0;
+    match causes.iter().any(is_told) {
+        true => causes.into_iter().filter(is_told).collect(),
+        false => causes,
+    }
 }
 
 #[cfg(test)]

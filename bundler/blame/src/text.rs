@@ -8,10 +8,13 @@ use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
 
 use crate::{Blame, Cause, CommitCause};
 use outhaul_kit::format_count::format_count;
+use outhaul_kit::text::is_hidden;
 use outhaul_plane::diff::ValueChange;
 
 /// Values shown of one commit.
 const VALUES_SHOWN: usize = 8;
+/// Characters shown of a subject.
+const SUBJECT_SHOWN: usize = 100;
 /// Causes shown; all of them are in the JSON.
 const CAUSES_SHOWN: usize = 10;
 
@@ -25,7 +28,10 @@ fn line(text: &str) -> String {
 /// Every fault of a site, with its causes.
 pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
     let mut out = String::new();
-    let place = format!("{} ({}/{})", told.site, told.environment, told.cluster_type);
+    let place = line(&format!(
+        "{} ({}/{})",
+        told.site, told.environment, told.cluster_type
+    ));
     if answers.is_empty() {
         let _ = match told.reports_read {
             0 => writeln!(out, "{place}: it never reported, so nothing can be said"),
@@ -82,7 +88,11 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             );
         }
         if !blame.assignments.is_empty() {
-            let _ = writeln!(out, "  looked at:      {}", blame.assignments.join(", "));
+            let _ = writeln!(
+                out,
+                "  looked at:      {}",
+                line(&blame.assignments.join(", "))
+            );
         }
         out.push('\n');
         for cause in blame.causes.iter().take(CAUSES_SHOWN) {
@@ -100,10 +110,10 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             out.push_str("  no cause can be named\n");
         }
         if let Some(why) = &blame.incomplete {
-            let _ = writeln!(out, "  the commits were not all looked at: {why}");
+            let _ = writeln!(out, "  the commits were not all looked at: {}", line(why));
         }
         for note in &blame.notes {
-            let _ = writeln!(out, "  note: {note}");
+            let _ = writeln!(out, "  note: {}", line(note));
         }
         out.push('\n');
     }
@@ -145,8 +155,9 @@ fn between(fault: &SiteFault, blame: &Blame) -> String {
         .iter()
         .map(|(source, count)| {
             format!(
-                "{} of `{source}`",
-                format_count(*count, "commit", "commits")
+                "{} of `{}`",
+                format_count(*count, "commit", "commits"),
+                line(source)
             )
         })
         .collect();
@@ -166,32 +177,41 @@ fn between(fault: &SiteFault, blame: &Blame) -> String {
 }
 
 fn cause(out: &mut String, cause: &Cause) {
-    let _ = writeln!(out, "{:>4} %  {}", cause.confidence, line(&cause.text));
+    let share = match cause.confidence {
+        0 => "<1".to_owned(),
+        share => share.to_string(),
+    };
+    let _ = writeln!(out, "{share:>4} %  {}", line(&cause.text));
     if let Some(commit) = &cause.commit {
         let branch = commit
             .branch
             .as_ref()
-            .map(|branch| format!(", branch `{branch}`"))
+            .map(|branch| format!(", branch `{}`", line(branch)))
             .unwrap_or_default();
         let _ = writeln!(
             out,
             "        {}, {}, {}{branch}",
             line(&commit.author),
-            commit.at,
-            commit.repo
+            line(&commit.at),
+            line(&commit.repo)
         );
         if commit.is_merge {
             out.push_str("        a merge, which stands for the whole branch that it brought in\n");
         }
         for name in &commit.removed {
-            let _ = writeln!(out, "        {name} does not come to this site any more");
+            let _ = writeln!(
+                out,
+                "        {} does not come to this site any more",
+                line(name)
+            );
         }
         for policy in &commit.policies {
             let at = policy.at.as_deref().map(place).unwrap_or_default();
             let _ = writeln!(
                 out,
-                "        policy {} decides it otherwise  ({at})",
-                policy.policy
+                "        policy {} decides it otherwise  ({})",
+                line(&policy.policy),
+                line(at)
             );
         }
         for template in &commit.templates {
@@ -200,13 +220,13 @@ fn cause(out: &mut String, cause: &Cause) {
                 let _ = writeln!(
                     out,
                     "        template {}  ({})",
-                    side.template,
-                    place(&side.at)
+                    line(&side.template),
+                    line(place(&side.at))
                 );
             }
         }
         for value in commit.values.iter().take(VALUES_SHOWN) {
-            let _ = writeln!(out, "        {}", self::value(value));
+            let _ = writeln!(out, "        {}", line(&self::value(value)));
         }
         if commit.values.len() > VALUES_SHOWN {
             let _ = writeln!(
@@ -227,11 +247,11 @@ fn cause(out: &mut String, cause: &Cause) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let _ = writeln!(out, "        changes {}{more}", shown.join(", "));
+            let _ = writeln!(out, "        changes {}{more}", line(&shown.join(", ")));
         }
     }
     for why in &cause.why {
-        let _ = writeln!(out, "        {why}");
+        let _ = writeln!(out, "        {}", line(why));
     }
 }
 
@@ -269,14 +289,24 @@ pub fn undo_message(told: &SiteFaults, fault: &SiteFault, commit: &CommitCause) 
     });
     format!(
         "Undo \"{}\"\n\nThis takes commit {} back where it changes {}.\n{} was {well}not well with bundle {} (report {}).\nThe site says: {}\n",
-        commit.subject,
+        subject(&commit.subject),
         commit.id,
-        commit.assignments.join(", "),
-        told.site,
+        line(&commit.assignments.join(", ")),
+        line(&told.site),
         fault.bad.bundle,
         fault.bad.report,
         line(&fault.bad.message)
     )
+}
+
+/// A subject as part of another one: short, and without what acts on a terminal or turns the direction of a text.
+fn subject(text: &str) -> String {
+    let is_shown = |letter: &char| !is_hidden(*letter);
+    let shown: String = line(text).chars().filter(is_shown).collect();
+    match shown.char_indices().nth(SUBJECT_SHOWN) {
+        Some((at, _)) => format!("{}…", &shown[..at]),
+        None => shown,
+    }
 }
 
 #[cfg(test)]

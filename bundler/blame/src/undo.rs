@@ -98,6 +98,14 @@ pub enum UndoError {
         /// The commit.
         commit: String,
     },
+    /// It changes what is not a file: half of it would not be taken back.
+    #[error("commit {commit} changes links or submodules: {}\nhelp: take it back by hand: `git revert {commit}`", paths.join(", "))]
+    NotFiles {
+        /// The commit.
+        commit: String,
+        /// What it changes that is not a file.
+        paths: Vec<String>,
+    },
     /// A repository cannot be read.
     #[error("cannot read the commit to take back")]
     Source(#[from] SourceError),
@@ -153,6 +161,15 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
         contents(&at(&blamed.id)?, &paths)?,
         contents(&store.at(&tip)?, &paths)?,
     );
+    let is_file = |path: &&String| before.contains_key(*path) || after.contains_key(*path);
+    let others = paths.iter().filter(|path| !is_file(path));
+    let others: Vec<String> = others.map(|path| format!("`{path}`")).collect();
+    if !others.is_empty() {
+        return Err(UndoError::NotFiles {
+            commit: blamed.id.clone(),
+            paths: others,
+        });
+    }
     let mut edits: BTreeMap<String, Option<Content>> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for path in &paths {

@@ -92,7 +92,9 @@ fn commits(
     for (state, look) in [(&before, good), (&after, bad)] {
         let why = match &state.platform {
             Err(why) => Some(why.clone()),
-            Ok(platform) => read_otherwise(platform, &look.snapshot),
+            Ok(platform) => {
+                read_otherwise(platform, &look.snapshot).or_else(|| lost(platform, &look.snapshot))
+            }
         };
         if let Some(why) = why {
             let bundle = look.bundle;
@@ -131,6 +133,18 @@ fn commits(
         }
         commits.reverse();
         found.commits.push((moved.title(), commits.len()));
+        if commits.is_empty() {
+            // Set back to an older commit, or to one of another history: what that changed is no commit of its own.
+            let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+            found.incomplete.get_or_insert(format!(
+                "`{}` went from {} to {}, to which no commit leads: it was set back, or its branch was rewritten; what lies \
+                 between is not compared",
+                moved.title(),
+                short(&moved.from),
+                short(&moved.to)
+            ));
+            continue;
+        }
         // Alone on top of what was well; where that shows nothing, last on top of all the others.
         let mut steps = Steps::new(
             &mut states,
@@ -158,6 +172,20 @@ fn commits(
         }
     }
     Ok(())
+}
+
+/// Why the platform is less than what a report names: a team's repository that was read then cannot be read now, and nothing of it would
+/// be compared.
+fn lost(platform: &Platform, reported: &Snapshot) -> Option<String> {
+    let lost = &platform.control_plane.lost;
+    let named = sources(reported).find(|source| lost.contains_key(&source.name))?;
+    let findings = platform.control_plane.lost_findings();
+    let why = findings.iter().next();
+    let why = why.map_or_else(String::new, |finding| format!(": {}", finding.message));
+    Some(format!(
+        "`{}` ({}) cannot be read{why}",
+        named.name, named.repo
+    ))
 }
 
 /// Why the platform is not what a report names: a plain folder is read as it is, whatever commit is asked for.

@@ -6,11 +6,13 @@
 //! the environment of that one process, never in its arguments, and never to another server.
 
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outhaul_kit::interrupt;
 use zeroize::Zeroizing;
 
 use crate::source::git;
@@ -98,8 +100,11 @@ impl Git {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // A group of its own, with what it starts: hooks of a local repository, and transports.
+            .process_group(0)
             .spawn()
             .map_err(|error| failed(format!("cannot start the `git` program: {error}")))?;
+        let started = interrupt::started(&child);
         if let Some(stdin) = child.stdin.take() {
             let mut stdin = std::io::BufWriter::new(stdin);
             // A git that ends early closes its input; its own message says why.
@@ -108,6 +113,7 @@ impl Git {
         let output = child
             .wait_with_output()
             .map_err(|error| failed(error.to_string()))?;
+        drop(started);
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(failed(

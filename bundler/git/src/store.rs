@@ -21,7 +21,8 @@ const SCRATCH: &str = "refs/outhaul/publish";
 pub enum StoreError {
     /// The branch's name would not survive git.
     #[error(
-        "`{branch}` cannot be the name of a branch\nhelp: give a name without spaces, `..` or `~`"
+        "`{branch}` cannot be the name of a branch\nhelp: give a name without spaces, `..` or `~`, and none that git uses \
+         itself (`HEAD`, `@`, `refs/…`)"
     )]
     BadBranch {
         /// The name.
@@ -94,8 +95,15 @@ impl BranchStore {
     /// [`StoreError::BadBranch`] when it does not.
     pub fn check_branch(&self, branch: &str) -> Result<(), StoreError> {
         let name = format!("refs/heads/{branch}");
-        let is_good =
-            !branch.starts_with('-') && self.git.text(&["check-ref-format", &name]).is_ok();
+        // Names that git itself means something else by: `HEAD`, `FETCH_HEAD`, `@`, a whole ref, an id of a commit.
+        let is_other = branch == "@"
+            || branch.starts_with("refs/")
+            || branch == "HEAD"
+            || branch.ends_with("_HEAD")
+            || (branch.len() >= 40 && branch.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let is_good = !is_other
+            && !branch.starts_with('-')
+            && self.git.text(&["check-ref-format", &name]).is_ok();
         is_good.then_some(()).ok_or_else(|| StoreError::BadBranch {
             branch: branch.to_owned(),
         })

@@ -8,13 +8,13 @@
 use std::borrow::Cow;
 
 use outhaul_kit::console;
+use outhaul_kit::text::is_hidden;
 
 use crate::address::without_password;
 
 /// Whether a character would steer a terminal, or turn the order of what people read.
 fn steers(character: char) -> bool {
-    (character.is_control() && !matches!(character, '\n' | '\t'))
-        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    is_hidden(character) && !matches!(character, '\n' | '\t')
 }
 
 /// `text` for people.

@@ -106,7 +106,7 @@ impl RemoteResponse {
         HttpError::Status {
             url: without_password(url),
             status: self.status,
-            text: line.chars().take(200).collect(),
+            text: line.chars().take(1000).collect(),
         }
     }
 }

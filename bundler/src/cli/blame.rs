@@ -13,6 +13,7 @@ use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
 use outhaul_blame::{Blame, BlameRequest, CommitCause, text};
 use outhaul_git::store::StoreError;
 use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_kit::durable;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::format_count;
 use outhaul_load::LoadRequest;
@@ -243,6 +244,7 @@ impl Args {
             let code = match &error {
                 UndoError::BranchExists { .. }
                 | UndoError::Conflict { .. }
+                | UndoError::NotFiles { .. }
                 | UndoError::Gone { .. } => failure::REFUSED,
                 UndoError::NoBranch { .. } | UndoError::Store(StoreError::BadBranch { .. }) => {
                     failure::USAGE
@@ -302,21 +304,15 @@ fn say_next(answers: &[(&SiteFault, Blame)]) {
 /// What a hub printed, with or without the envelope of its output.
 fn read(path: &Path) -> Result<SiteFaults, Failure> {
     let shown = path.display();
-    let size = fs::metadata(path).map_err(|error| {
-        Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")).help(WRITE_IT)
-    })?;
-    if size.len() > MAX_FAULTS {
-        return Err(Failure::say(
-            failure::USAGE,
-            format!(
-                "`{shown}` has {} bytes, the limit is {MAX_FAULTS}",
-                size.len()
-            ),
-        ));
+    // Only a file: a device has no end, and a pipe may have no other end.
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    if !is_file && path.exists() {
+        return Err(
+            Failure::say(failure::USAGE, format!("`{shown}` is not a file")).help(WRITE_IT),
+        );
     }
-    let bytes = fs::read(path).map_err(|error| {
-        Failure::say(failure::USAGE, format!("cannot read `{shown}`: {error}")).help(WRITE_IT)
-    })?;
+    let bytes =
+        durable::read(path, MAX_FAULTS).map_err(|error| Failure::file(&error).help(WRITE_IT))?;
     let parsed: Result<Value, _> = serde_json::from_slice(&bytes);
     let faults = parsed.and_then(|mut value| {
         let inner = value.get_mut("result").map(Value::take);

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::system::{SystemFixture, copy};
 
+mod hostile;
 mod outside;
 mod seeded;
 
@@ -407,7 +408,7 @@ fn mistyped_words_are_named_and_change_nothing() {
         ),
         (
             "edge-1 control-plane --faults nothing".to_owned(),
-            2,
+            3,
             "help: write it with",
         ),
         (

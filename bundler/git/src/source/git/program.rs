@@ -5,12 +5,16 @@
 //! then. What it prints is not looked at here.
 
 use std::io::Read;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use outhaul_kit::console::progress::{Meter, Unit};
+use outhaul_kit::group;
+use outhaul_kit::interrupt::{self, Started};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::super::SourceError;
@@ -107,10 +111,33 @@ pub fn plain() -> Command {
     command
 }
 
+/// A git that runs: it ends when this process is interrupted.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    _started: Started,
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
 /// Starts it with a limit on its memory, which what it starts has too.
-pub(super) fn start(command: &mut Command) -> Result<Child, SourceError> {
+pub(super) fn start(command: &mut Command) -> Result<Running, SourceError> {
     let child = command
         .stdout(Stdio::piped())
+        // A group of its own, so that what it starts can be stopped with it.
+        .process_group(0)
         .spawn()
         .map_err(|error| SourceError::Git {
             message: format!("cannot start the `git` program: {error}"),
@@ -122,7 +149,10 @@ pub(super) fn start(command: &mut Command) -> Result<Child, SourceError> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     // It may have ended already.
     let _ = pid.map(|pid| prlimit(Some(pid), Resource::As, limit));
-    Ok(child)
+    Ok(Running {
+        _started: interrupt::started(&child),
+        child,
+    })
 }
 
 /// Runs `command` without input. `what` is what a bound's message calls it.
@@ -192,9 +222,9 @@ pub(super) fn run(
     })
 }
 
-/// Ends it.
-pub(super) fn stop(child: &mut Child) {
-    let _ = child.kill();
+/// Ends it, with all that it started.
+pub(super) fn stop(child: &mut Running) {
+    group::kill(child);
     let _ = child.wait();
 }
 

@@ -195,7 +195,7 @@ pub(crate) fn rehearse(
 ) -> Result<PlannedOrder, AgentError> {
     let change = match order.what {
         Instruction::Rekey => OrderEffect::with_message(
-            "it makes itself new keys, one to sign with and one for what is sealed for it; the                  request for both is sent with the next reports"
+            "it makes itself new keys, one to sign with and one for what is sealed for it; the request for both is sent with the next reports"
                 .to_owned(),
         ),
         _ => carry_out(agent, order, offer)?,

@@ -31,7 +31,13 @@ mod containerd;
 
 /// Serves the active generation's images as an OCI registry, and its repositories over git, read only.
 #[derive(Debug, Parser)]
-#[command(name = "outhaul-mirror", version, about, propagate_version = true)]
+#[command(
+    name = "outhaul-mirror",
+    version,
+    about,
+    propagate_version = true,
+    after_help = console::GLOSSARY
+)]
 struct Cli {
     /// The agent's state folder
     #[arg(

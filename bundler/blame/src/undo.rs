@@ -161,15 +161,7 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
         contents(&at(&blamed.id)?, &paths)?,
         contents(&store.at(&tip)?, &paths)?,
     );
-    let is_file = |path: &&String| before.contains_key(*path) || after.contains_key(*path);
-    let others = paths.iter().filter(|path| !is_file(path));
-    let others: Vec<String> = others.map(|path| format!("`{path}`")).collect();
-    if !others.is_empty() {
-        return Err(UndoError::NotFiles {
-            commit: blamed.id.clone(),
-            paths: others,
-        });
-    }
+    only_files(&blamed.id, &paths, [&before, &after])?;
     let mut edits: BTreeMap<String, Option<Content>> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for path in &paths {
@@ -233,6 +225,24 @@ pub fn undo(request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
         paths: edits.into_keys().collect(),
         left: left.into_iter().collect(),
     })
+}
+
+/// Refuses what changes links or submodules: their contents are none.
+fn only_files<'p>(
+    commit: &str,
+    paths: impl IntoIterator<Item = &'p String>,
+    sides: [&BTreeMap<String, Content>; 2],
+) -> Result<(), UndoError> {
+    let is_file = |path: &&String| sides.iter().any(|side| side.contains_key(*path));
+    let others = paths.into_iter().filter(|path| !is_file(path));
+    let paths: Vec<String> = others.map(|path| format!("`{path}`")).collect();
+    match paths.is_empty() {
+        true => Ok(()),
+        false => Err(UndoError::NotFiles {
+            commit: commit.to_owned(),
+            paths,
+        }),
+    }
 }
 
 /// What an undo changes when it is merged, for every assignment and site, all else being as it is in `now`.

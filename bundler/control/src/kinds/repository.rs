@@ -166,7 +166,8 @@ fn place(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<RepositoryPath>
     })
 }
 
-/// Whether `text` is the full id of a commit.
+/// Whether `text` is the full id of a commit, as git writes it: the pattern of the schema.
 fn is_commit_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    matches!(text.len(), 40 | 64) && text.bytes().all(is_digit)
 }

@@ -22,12 +22,29 @@ use outhaul_files::deb;
 /// Largest manifest that is searched for images, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
+/// Kinds of Flux, Argo CD, Fleet and k3s that name a chart, a repository or an artifact.
+const FETCHING: [&str; 10] = [
+    "Application",
+    "ApplicationSet",
+    "Bucket",
+    "GitRepo",
+    "GitRepository",
+    "HelmChart",
+    "HelmOp",
+    "HelmRelease",
+    "HelmRepository",
+    "OCIRepository",
+];
+
 /// What was found in one content, whatever its names.
 enum Inside {
     Nothing,
     Package(deb::Package),
     Unreadable(String),
-    Images(Vec<AttestedImage>),
+    /// An archive, an image of a disk: it may hold packages.
+    NotOpened,
+    /// What a manifest asks for, and whether it has its reconciler fetch more.
+    Manifest(Vec<AttestedImage>, bool),
 }
 
 /// The document's bytes.
@@ -71,7 +88,15 @@ pub fn sbom(
                 Inside::Nothing => {}
                 Inside::Package(package) => packages.push(package_component(package, &path, file)),
                 Inside::Unreadable(why) => properties.push(property("outhaul:unreadable", why)),
-                Inside::Images(found) => {
+                Inside::NotOpened => {
+                    properties.push(property("outhaul:not-opened", "it may hold packages"));
+                }
+                Inside::Manifest(found, fetches) => {
+                    // Where the site serves what is needed, the images of all of it are known.
+                    if *fetches && index.served.is_empty() {
+                        let why = "its reconciler fetches what does not travel";
+                        properties.push(property("outhaul:fetched", why));
+                    }
                     for image in found {
                         images.entry(image.clone()).or_default().insert(name);
                     }
@@ -165,6 +190,11 @@ fn kind(path: &str) -> &'static str {
     let ending = path.rsplit('.').next().unwrap_or_default();
     match ending.to_ascii_lowercase().as_str() {
         "deb" => "deb",
+        "tar" | "tgz" | "txz" | "tbz2" | "zip" | "rpm" | "apk" | "img" | "iso" | "qcow2"
+        | "raw" | "vmdk" | "squashfs" | "snap" | "whl" | "jar" | "war" | "crate" | "gem" => {
+            "archive"
+        }
+        "gz" | "xz" | "zst" | "bz2" if path.contains(".tar.") => "archive",
         "yaml" | "yml" | "json" => "manifest",
         _ => "",
     }
@@ -193,15 +223,24 @@ fn look(
                 .take(MAX_MANIFEST_BYTES)
                 .read_to_end(&mut bytes)
                 .map_err(AttestError::at(path))?;
-            Inside::Images(
-                image::images(&String::from_utf8_lossy(&bytes))
-                    .into_iter()
-                    .collect(),
-            )
+            let text = String::from_utf8_lossy(&bytes);
+            let images = image::images(&text).into_iter().collect();
+            Inside::Manifest(images, fetches(&text))
         }
         "manifest" => Inside::Unreadable("too large to be searched for images".to_owned()),
+        "archive" => Inside::NotOpened,
         _ => Inside::Nothing,
     })
+}
+
+/// Whether a manifest has a reconciler fetch more than it says itself.
+fn fetches(manifest: &str) -> bool {
+    let kinds = manifest
+        .lines()
+        .filter_map(|line| line.strip_prefix("kind:"));
+    kinds
+        .map(|kind| kind.trim().trim_matches(['"', '\'']))
+        .any(|kind| FETCHING.contains(&kind))
 }
 
 fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
@@ -214,6 +253,7 @@ fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
         "properties": [
             property("outhaul:path", path),
             property("outhaul:architecture", &package.architecture),
+            property("outhaul:source", &format!("{} {}", package.source.0, package.source.1)),
         ],
     });
     if let Some(purl) = package.purl() {
@@ -324,5 +364,22 @@ mod tests {
             error.to_string().contains("hello-world-test/files/a.yaml"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_is_not_looked_into_is_named() {
+        let chart = b"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n";
+        let document = made(&[
+            ("a.tar.gz", b"x"),
+            ("b.json.gz", b"x"),
+            ("c.yaml", chart),
+            ("d.jar", b"x"),
+        ]);
+        let text = document.to_string();
+        assert_eq!(text.matches("outhaul:not-opened").count(), 2, "{text}");
+        assert_eq!(text.matches("outhaul:fetched").count(), 1, "{text}");
+        let control = "Package: libssl3\nSource: openssl\nVersion: 3.0\nArchitecture: amd64\n";
+        let document = made(&[("a.deb", &deb::fake::deb(control))]);
+        assert!(document.to_string().contains("openssl 3.0"), "{document}");
     }
 }

@@ -190,6 +190,7 @@ mod tests {
             name: name.into(),
             version: version.into(),
             architecture: "all".into(),
+            source: (name.into(), version.into()),
             vendor: None,
         };
         Listed {

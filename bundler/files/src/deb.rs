@@ -31,6 +31,8 @@ pub struct Package {
     pub version: String,
     /// `amd64`, `arm64`, `all` …
     pub architecture: String,
+    /// Name and version of the source that it was built from: advisories are about that.
+    pub source: (String, String),
     /// `debian`, `ubuntu` or whose it says it is; `None` when it cannot be known.
     pub vendor: Option<String>,
 }
@@ -188,12 +190,34 @@ fn package(control: &str) -> Result<Package, DebError> {
         None if maintainer.contains("debian.org>") => Some("debian".to_owned()),
         None => None,
     };
+    let source = source(
+        fields.get("source").copied().unwrap_or_default(),
+        (&name, &version),
+    );
     Ok(Package {
         name,
         version,
         architecture,
+        source,
         vendor,
     })
+}
+
+/// The field `Source`: a name, and a version where that differs; without the field the package's own.
+fn source(field: &str, (name, version): (&str, &str)) -> (String, String) {
+    let own = || (name.to_owned(), version.to_owned());
+    let is_plain = |text: &str, allowed: &[u8]| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || allowed.contains(&b);
+        (1..=MAX_FIELD_BYTES).contains(&text.len()) && text.bytes().all(fits)
+    };
+    let (source, built) = match field.split_once('(') {
+        Some((source, built)) => (source.trim(), built.trim().trim_end_matches(')').trim()),
+        None => (field.trim(), version),
+    };
+    match is_plain(source, b"+-.") && is_plain(built, b"+-.:~") {
+        true => (source.to_owned(), built.to_owned()),
+        false => own(),
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +240,20 @@ mod tests {
         assert_eq!(package.version, "1:2.3+dfsg-1~bpo12");
         let purl = "pkg:deb/debian/label-printer@1%3A2.3%2Bdfsg-1~bpo12?arch=arm64";
         assert_eq!(package.purl().unwrap(), purl);
+    }
+
+    #[test]
+    fn the_source_is_the_one_that_it_names_or_the_package_itself() {
+        let own = read(&*deb(CONTROL)).unwrap();
+        assert_eq!(own.source, (own.name, own.version));
+        for (field, name, version) in [
+            ("Source: openssl\n", "openssl", "1:2.3+dfsg-1~bpo12"),
+            ("Source: gcc-12 (12.2.0-14)\n", "gcc-12", "12.2.0-14"),
+            ("Source: a b\n", "label-printer", "1:2.3+dfsg-1~bpo12"),
+        ] {
+            let package = read(&*deb(&format!("{field}{CONTROL}"))).unwrap();
+            assert_eq!(package.source, (name.to_owned(), version.to_owned()));
+        }
     }
 
     #[test]

@@ -179,9 +179,16 @@ impl Materials {
 
     fn add(&mut self, written: Written) {
         if written.kind == "file" {
-            let unread = written.values("outhaul:unreadable");
-            let unread = unread.map(|why| format!("`{}` could not be read: {why}", written.name));
-            self.unknown.extend(unread);
+            let all = [
+                ("outhaul:unreadable", "could not be read"),
+                ("outhaul:not-opened", "is not looked into"),
+                ("outhaul:fetched", "is not all there is"),
+            ];
+            for (name, what) in all {
+                let found = written.values(name);
+                let found = found.map(|why| format!("`{}` {what}: {why}", written.name));
+                self.unknown.extend(found);
+            }
             return;
         }
         let purl = Purl::parse(&written.purl);

@@ -184,6 +184,18 @@ fn read(file: &Path) -> Result<Result<Document, String>, HubError> {
     };
     if vex::is_vex(body.as_bytes()) {
         let statements = vex::read(body.as_bytes()).map_err(|error| error.to_string());
+        // The newest counts: one of tomorrow would count against all that follow.
+        let limit_ms = time::now_ms() + time::DAY_MS;
+        let statements = statements.and_then(|statements| {
+            let mut later = statements.iter().filter(|one| one.at_ms > limit_ms);
+            match later.next() {
+                None => Ok(statements),
+                Some(one) => Err(format!(
+                    "a statement is of {}, which is in the future",
+                    time::rfc3339(one.at_ms)
+                )),
+            }
+        });
         return Ok(statements.map(|statements| Document::Statements(statements, body)));
     }
     let advisory = Advisory::read(body.as_bytes()).map_err(|error| error.to_string());

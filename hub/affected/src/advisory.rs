@@ -142,6 +142,8 @@ impl Advisory {
         if bytes.len() > MAX_BYTES {
             return Err(AdvisoryError::TooLarge(bytes.len()));
         }
+        // Some editors write a mark before the text.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let document: Document = serde_json::from_slice(bytes)?;
         if !is_name(&document.id) {
             return Err(AdvisoryError::Name);
@@ -213,7 +215,10 @@ impl Advisory {
         let Some((kind, distribution, name)) = package.subject() else {
             self.unlisted.insert(format!(
                 "packages of `{}` are in no bill of materials here",
-                shown(&package.ecosystem)
+                shown(match package.ecosystem.as_str() {
+                    "" => &package.purl,
+                    ecosystem => ecosystem,
+                })
             ));
             return;
         };
@@ -285,7 +290,9 @@ impl Package {
             id,
             release: release.to_owned(),
         };
-        (!self.name.is_empty()).then(|| (kind, distribution, self.name.clone()))
+        // Distributions write names of packages in small letters.
+        let name = self.name.to_ascii_lowercase();
+        (!name.is_empty()).then_some((kind, distribution, name))
     }
 }
 

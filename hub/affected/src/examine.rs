@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::advisory::Advisory;
+use crate::advisory::{Advisory, Subject};
 use crate::materials::{CarriedImage, Component, ComponentKind};
 use crate::vex::{Statement, Status};
 
@@ -127,27 +127,33 @@ enum Advised {
 }
 
 fn advised(advisory: &Advisory, component: &Component) -> Advised {
-    let (name, version) = (component.advised_name(), component.advised_version());
     let is_image = |kind| kind == ComponentKind::Image;
-    let named = advisory.subjects.iter().filter(|subject| {
-        subject.name == name && is_image(subject.kind) == is_image(component.kind)
+    // By its source, as distributions publish; and by its own name, should somebody else write one.
+    let version_of = |subject: &Subject| match subject.name.as_str() {
+        name if name == component.advised_name() => Some(component.advised_version()),
+        name if name == component.name => Some(component.version.as_str()),
+        _ => None,
+    };
+    let named = advisory.subjects.iter().filter_map(|subject| {
+        let version = version_of(subject)?;
+        (is_image(subject.kind) == is_image(component.kind)).then_some((subject, version))
     });
-    let named: Vec<_> = named.collect();
+    let named: Vec<(&Subject, &str)> = named.collect();
     if advisory.withdrawn || named.is_empty() {
         return Advised::NotAffected;
     }
     let mut covering = named
         .iter()
-        .filter(|subject| {
+        .filter(|(subject, _)| {
             subject.kind == component.kind && subject.distribution.covers(&component.distribution)
         })
         .peekable();
     if covering.peek().is_none() {
         return Advised::NothingSaid;
     }
-    match covering.find(|subject| subject.affects(version)) {
+    match covering.find(|(subject, version)| subject.affects(version)) {
         None => Advised::NotAffected,
-        Some(subject) => Advised::Affected {
+        Some((subject, version)) => Advised::Affected {
             fixed_in: subject.fixed_in(version).map(str::to_owned),
         },
     }

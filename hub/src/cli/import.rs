@@ -211,6 +211,7 @@ fn text(done: &Imported) {
              machine shows, then `outhaul-hub site add REQUEST --fingerprint HEX --replace`, and import again",
         );
     }
+    let bills = done.materials + done.known_materials;
     let others = done.bundles.len() + done.requests.len() + done.acks.len();
     if done.refused.iter().any(|refused| refused.known) {
         print::talk(
@@ -218,11 +219,13 @@ fn text(done: &Imported) {
         );
     }
     if done.refused.iter().any(|refused| !refused.known) {
-        print::talk(if others == 0 && done.reports + done.duplicates == 0 {
-            "help: all of it was refused; nothing was changed"
-        } else {
-            "help: what was refused changed nothing; everything else was taken in"
-        });
+        print::talk(
+            if others == 0 && done.reports + done.duplicates + bills == 0 {
+                "help: all of it was refused; nothing was changed"
+            } else {
+                "help: what was refused changed nothing; everything else was taken in"
+            },
+        );
     }
     if let Some(problem) = &done.acks_problem {
         print::talk(&format!(

@@ -121,7 +121,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Every component of a kind that advisories call `name`, with the digest of the bill that lists it.
+    /// Every component of a kind that is called `name`, or that was built from a source of that name, with the digest of the bill that
+    /// lists it.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -132,7 +133,7 @@ impl Session<'_> {
     ) -> Result<Vec<(String, Component)>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT materials, distribution, release, name, version, source_name, source_version, purl, assignments
-               FROM components WHERE kind = $1 AND advised_name = $2 ORDER BY materials, ordinal",
+               FROM components WHERE kind = $1 AND (advised_name = $2 OR name = $2) ORDER BY materials, ordinal",
         )?;
         let rows = query.query_map(params![kind.as_str(), name], |row| component(row, kind))?;
         let rows: Vec<(String, Component, String)> = rows.collect::<Result<_, _>>()?;

@@ -73,6 +73,16 @@ fn a_package_is_affected_by_its_source_and_release() {
         assert!(cleared.unknown.is_empty() && cleared.cleared.len() == 1);
         other.kind = ComponentKind::Apk;
     }
+    // Somebody else may write the package's own name.
+    let own = ADVISORY.replace("openssl", "LibSSL3");
+    let advisory = Advisory::read(own.as_bytes()).unwrap();
+    let old = component("12", "3.0.9-1");
+    let found = Found {
+        component: &old,
+        image: None,
+    };
+    let finding = examine(&advisory, &[], &[found], &BTreeSet::new());
+    assert_eq!(finding.hits.len(), 1);
     // A release that is not known may be any.
     assert_eq!(examined(&component("", "3.0.9-1"), &[], &[]).hits.len(), 1);
 }

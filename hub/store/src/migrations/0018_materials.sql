@@ -29,7 +29,8 @@ CREATE TABLE components (
     assignments    TEXT NOT NULL,
     PRIMARY KEY (materials, ordinal)
 );
-CREATE INDEX components_by_name ON components (kind, advised_name);
+CREATE INDEX components_by_advised_name ON components (kind, advised_name);
+CREATE INDEX components_by_name ON components (kind, name);
 CREATE TABLE advisories (
     id          TEXT PRIMARY KEY,
     body        TEXT NOT NULL,

@@ -267,8 +267,17 @@ fn a_cut_while_flux_starts_goes_on_when_it_runs() {
     // Somebody scales what came first: it is seen, as of any other assignment.
     let none = json!({"spec": {"replicas": 0}});
     empty.server.patch(DEPLOYMENT, "somebody", &none).unwrap();
-    empty.site.run(&["run", "--once"]);
-    let status = empty.site.status();
+    // Flux may be at work on the team's part while it is looked at.
+    let until = Instant::now() + PATIENCE;
+    let status = loop {
+        empty.site.run(&["run", "--once"]);
+        let status = empty.site.status();
+        let all = status["assignments"].as_array().unwrap();
+        let is_at_work = all.iter().any(|one| one["status"] == "in_progress");
+        if !is_at_work || Instant::now() > until {
+            break status;
+        }
+    };
     let of = |name: &str| {
         let all = status["assignments"].as_array().unwrap();
         let found = all.iter().find(|one| one["name"] == name).unwrap();

@@ -22,6 +22,14 @@ use outhaul_files::deb;
 /// Largest manifest that is searched for images, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 
+/// Why a manifest may need more than was found in it.
+#[derive(Clone, Copy)]
+struct Missing {
+    why: &'static str,
+    /// Whether that is so where the site serves what its manifests need, too.
+    is_never_served: bool,
+}
+
 /// Kinds of Flux, Argo CD, Fleet and k3s that name a chart, a repository or an artifact.
 const FETCHING: [&str; 10] = [
     "Application",
@@ -44,7 +52,7 @@ enum Inside {
     /// An archive, an image of a disk: it may hold packages.
     NotOpened,
     /// What a manifest asks for, and whether it has its reconciler fetch more.
-    Manifest(Vec<AttestedImage>, bool),
+    Manifest(Vec<AttestedImage>, Option<Missing>),
 }
 
 /// The document's bytes.
@@ -91,11 +99,11 @@ pub fn sbom(
                 Inside::NotOpened => {
                     properties.push(property("outhaul:not-opened", "it may hold packages"));
                 }
-                Inside::Manifest(found, fetches) => {
-                    // Where the site serves what is needed, the images of all of it are known.
-                    if *fetches && index.served.is_empty() {
-                        let why = "its reconciler fetches what does not travel";
-                        properties.push(property("outhaul:fetched", why));
+                Inside::Manifest(found, missing) => {
+                    // Where the site serves what is needed, the images of charts and repositories are known.
+                    let is_served = !index.served.is_empty();
+                    if let Some(missing) = missing.filter(|one| !is_served || one.is_never_served) {
+                        properties.push(property("outhaul:fetched", missing.why));
                     }
                     for image in found {
                         images.entry(image.clone()).or_default().insert(name);
@@ -225,7 +233,7 @@ fn look(
                 .map_err(AttestError::at(path))?;
             let text = String::from_utf8_lossy(&bytes);
             let images = image::images(&text).into_iter().collect();
-            Inside::Manifest(images, fetches(&text))
+            Inside::Manifest(images, missing(&text))
         }
         "manifest" => Inside::Unreadable("too large to be searched for images".to_owned()),
         "archive" => Inside::NotOpened,
@@ -233,14 +241,51 @@ fn look(
     })
 }
 
-/// Whether a manifest has a reconciler fetch more than it says itself.
-fn fetches(manifest: &str) -> bool {
-    let kinds = manifest
+/// Why a manifest may need more images than were found in it; by its text, whatever its style is.
+fn missing(manifest: &str) -> Option<Missing> {
+    let of = |why, is_never_served| {
+        Some(Missing {
+            why,
+            is_never_served,
+        })
+    };
+    let is_kept = |c: &char| !c.is_whitespace() && !matches!(c, '"' | '\'');
+    let dense: String = manifest.chars().filter(is_kept).collect();
+    let is_kind = |kind: &&str| {
+        let text = format!("kind:{kind}");
+        // What follows is the next key: of a longer kind it would go on with a capital.
+        dense.match_indices(&text).any(|(at, found)| {
+            let next = dense[at + found.len()..].chars().next();
+            next.is_none_or(|c| !c.is_ascii_uppercase())
+        })
+    };
+    if FETCHING.iter().any(is_kind) {
+        return of("its reconciler fetches what does not travel", false);
+    }
+    let is_remote =
+        dense.contains("kind:Kustomization") && (dense.contains("://") || dense.contains("?ref="));
+    if is_remote {
+        return of("it builds on files that are elsewhere", true);
+    }
+    let lower = dense.to_ascii_lowercase();
+    let named = lower.matches("image:").count();
+    let found = manifest
         .lines()
-        .filter_map(|line| line.strip_prefix("kind:"));
-    kinds
-        .map(|kind| kind.trim().trim_matches(['"', '\'']))
-        .any(|kind| FETCHING.contains(&kind))
+        .map(|line| image::images(line).len())
+        .sum::<usize>();
+    let is_split = lower.contains("repository:") && lower.contains("tag:");
+    // `proxyImage:` and the like mean something to a controller of their own alone.
+    // With the space between words, which separates a key from what is before it.
+    let words = manifest.to_ascii_lowercase();
+    let keys = ["image:", "image\":", "image':"];
+    let is_own = keys.iter().any(|key| {
+        let mut all = words.match_indices(key);
+        all.any(|(at, _)| words[..at].ends_with(|c: char| c.is_ascii_alphabetic()))
+    });
+    match is_own || named > found || is_split {
+        true => of("it may name images that were not found", is_own),
+        false => None,
+    }
 }
 
 fn package_component(package: &deb::Package, path: &str, file: &File) -> Value {
@@ -374,10 +419,18 @@ mod tests {
             ("b.json.gz", b"x"),
             ("c.yaml", chart),
             ("d.jar", b"x"),
+            ("e.yaml", b"containers: [{name: b, image: X}]\n"),
+            ("f.json", b"{\"spec\": {\"image\": \"X\"}}"),
+            ("g.yaml", b"image: nginx:1\nproxyImage: x\n"),
+            (
+                "h.yaml",
+                b"kind: Kustomization\nresources: [https://example.org/x?ref=1]\n",
+            ),
+            ("i.yaml", b"image: nginx:1\nkind: Pod\n"),
         ]);
         let text = document.to_string();
         assert_eq!(text.matches("outhaul:not-opened").count(), 2, "{text}");
-        assert_eq!(text.matches("outhaul:fetched").count(), 1, "{text}");
+        assert_eq!(text.matches("outhaul:fetched").count(), 5, "{text}");
         let control = "Package: libssl3\nSource: openssl\nVersion: 3.0\nArchitecture: amd64\n";
         let document = made(&[("a.deb", &deb::fake::deb(control))]);
         assert!(document.to_string().contains("openssl 3.0"), "{document}");

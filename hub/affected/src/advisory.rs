@@ -28,6 +28,8 @@ pub struct Advisory {
     pub id: String,
     /// The names that it has elsewhere, sorted.
     pub aliases: BTreeSet<String>,
+    /// The vulnerabilities that it is about, where it is one of a distribution about several.
+    pub upstream: BTreeSet<String>,
     /// What it is about, in a sentence; may be empty.
     pub summary: String,
     /// When it was changed last, as it is written.
@@ -149,17 +151,15 @@ impl Advisory {
             return Err(AdvisoryError::Name);
         }
         let mut advisory = Self {
-            aliases: document
-                .aliases
-                .into_iter()
-                // Of advisories of distributions: the vulnerabilities that they are about.
-                .chain(document.upstream)
-                .filter(|name| is_name(name) && *name != document.id)
-                .collect(),
+            aliases: others(document.aliases, &document.id),
+            upstream: others(document.upstream, &document.id),
             id: document.id,
             summary: sentence(&document.summary, &document.details),
             modified: document.modified.chars().take(64).collect(),
-            withdrawn: document.withdrawn.is_some(),
+            // A date, and nothing else, takes it back.
+            withdrawn: document
+                .withdrawn
+                .is_some_and(|at| at.parse::<jiff::Timestamp>().is_ok()),
             subjects: Vec::new(),
             unlisted: BTreeSet::new(),
             commits: BTreeSet::new(),
@@ -173,9 +173,32 @@ impl Advisory {
         Ok(advisory)
     }
 
-    /// Every name that statements may use for it.
+    /// When it was changed last, in milliseconds since 1970; `None` when that cannot be read.
+    pub fn modified_ms(&self) -> Option<i64> {
+        let modified: Result<jiff::Timestamp, _> = self.modified.parse();
+        modified.ok().map(jiff::Timestamp::as_millisecond)
+    }
+
+    /// The vulnerabilities of which all must be cleared, each with the names that statements may use for it, when it is asked for by
+    /// `asked`: that one alone, where it is about several and one of them is asked for.
+    pub(crate) fn vulnerabilities<'a>(&'a self, asked: &'a str) -> Vec<BTreeSet<&'a str>> {
+        if self.upstream.contains(asked) {
+            return vec![BTreeSet::from([asked])];
+        }
+        if self.upstream.is_empty() {
+            let mut names = self.names();
+            names.insert(asked);
+            return vec![names];
+        }
+        let each = self.upstream.iter();
+        each.map(|one| BTreeSet::from([asked, one.as_str()]))
+            .collect()
+    }
+
+    /// Every name by which it is asked for, and that statements may use.
     pub fn names(&self) -> BTreeSet<&str> {
-        let names = self.aliases.iter().map(String::as_str);
+        let names = self.aliases.iter().chain(&self.upstream);
+        let names = names.map(String::as_str);
         names.chain([self.id.as_str()]).collect()
     }
 
@@ -190,6 +213,7 @@ impl Advisory {
     /// Adds what another one says about the same.
     pub fn join(&mut self, other: &Self) {
         self.aliases.extend(other.aliases.iter().cloned());
+        self.upstream.extend(other.upstream.iter().cloned());
         self.aliases.insert(other.id.clone());
         self.aliases.remove(&self.id);
         if other.withdrawn {
@@ -231,14 +255,21 @@ impl Advisory {
         };
         for range in affected.ranges {
             match range.kind.as_str() {
-                "GIT" if subject.versions.is_empty() => {
+                "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(range.events)),
+                "GIT" if !subject.versions.is_empty() => {}
+                "GIT" => {
                     self.commits.insert(format!(
                         "ranges of commits of `{}` are not compared",
                         shown(&subject.name)
                     ));
                 }
-                "GIT" => {}
-                _ => subject.spans.extend(spans(range.events)),
+                other => {
+                    self.unlisted.insert(format!(
+                        "ranges of type `{}` of `{}` are not compared",
+                        shown(other),
+                        shown(&subject.name)
+                    ));
+                }
             }
         }
         if !subject.spans.is_empty() || !subject.versions.is_empty() {
@@ -282,13 +313,16 @@ impl Package {
             }
         };
         // `Ubuntu:Pro:22.04:LTS`, `Alpine:v3.19`
-        let release = release
+        let numbered = release
             .split(':')
             .find(|part| part.contains(|c: char| c.is_ascii_digit()));
-        let release = release.unwrap_or_default().trim_start_matches('v');
         let distribution = Distribution {
             id,
-            release: release.to_owned(),
+            // One by another name (`bullseye`) is a release, too: none that a package is known to be of.
+            release: match numbered {
+                Some(numbered) => numbered.trim_start_matches('v').to_owned(),
+                None => release.to_ascii_lowercase(),
+            },
         };
         // Distributions write names of packages in small letters.
         let name = self.name.to_ascii_lowercase();
@@ -313,7 +347,8 @@ impl Subject {
             let is_past = is_past.is_some_and(|last| order(version, last) == Ordering::Greater);
             is_after && !is_fixed && !is_past
         };
-        self.versions.contains(version) || self.spans.iter().any(is_in)
+        let mut versions = self.versions.iter();
+        versions.any(|one| order(one, version) == Ordering::Equal) || self.spans.iter().any(is_in)
     }
 
     /// In which version it is fixed, by the span that `version` lies in.
@@ -333,6 +368,15 @@ impl Subject {
 fn spans(events: Vec<Event>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for event in events {
+        // What is no version bounds nothing.
+        let event = Event {
+            introduced: event.introduced.map(|from| match is_version(&from) {
+                true => from,
+                false => "0".to_owned(),
+            }),
+            fixed: event.fixed.filter(|text| is_version(text)),
+            last_affected: event.last_affected.filter(|text| is_version(text)),
+        };
         if let Some(from) = event.introduced {
             spans.push(Span {
                 from,
@@ -352,6 +396,18 @@ fn spans(events: Vec<Event>) -> Vec<Span> {
         }
     }
     spans
+}
+
+/// Versions of dpkg and apk, and tags that are compared, begin with a digit; tags may have a `v` before it.
+fn is_version(text: &str) -> bool {
+    text.trim_start_matches('v')
+        .starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The names among `all` that are usable, and not its own.
+fn others(all: Vec<String>, own: &str) -> BTreeSet<String> {
+    let all = all.into_iter();
+    all.filter(|name| is_name(name) && name != own).collect()
 }
 
 fn is_name(text: &str) -> bool {

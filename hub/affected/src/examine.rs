@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advisory::{Advisory, Subject};
 use crate::materials::{CarriedImage, Component, ComponentKind};
-use crate::vex::{Statement, Status};
+use crate::vex::Statement;
 
 /// A component of a bundle, and where it is.
 #[derive(Debug, Clone, Copy)]
@@ -64,19 +64,14 @@ pub struct Finding {
     pub unknown: BTreeSet<String>,
 }
 
-/// Works it out.
+/// Works it out, for a question by the name `asked`: the advisory's own, or one that it has elsewhere.
 pub fn examine(
-    advisory: &Advisory,
+    (advisory, asked): (&Advisory, &str),
     statements: &[Statement],
     found: &[Found<'_>],
     unknown: &BTreeSet<String>,
 ) -> Finding {
-    let names = advisory.names();
-    let is_of = |statement: &&Statement| {
-        let mut vulnerabilities = statement.vulnerabilities.iter();
-        vulnerabilities.any(|name| names.contains(name.as_str()))
-    };
-    let statements: Vec<&Statement> = statements.iter().filter(is_of).collect();
+    let vulnerabilities = advisory.vulnerabilities(asked);
     let mut finding = Finding::default();
     if !advisory.withdrawn {
         finding.unknown.extend(unknown.iter().cloned());
@@ -89,13 +84,15 @@ pub fn examine(
             Advised::Affected { fixed_in } => (hit(*one, fixed_in), true),
             Advised::NothingSaid => (hit(*one, None), false),
         };
-        let newest = statements
+        // Of each vulnerability the newest statement; all of them must clear it.
+        let newest: Vec<Option<&Statement>> = vulnerabilities
             .iter()
-            .filter(|statement| is_about(statement, *one))
-            // Of the same time the one that clears nothing counts.
-            .max_by_key(|statement| (statement.at_ms, !statement.status.clears()));
-        match newest {
-            Some(statement) if statement.status.clears() => {
+            .map(|names| newest(statements, names, *one))
+            .collect();
+        let clears = |one: Option<&Statement>| one.is_some_and(|one| one.status.clears());
+        let open = newest.iter().copied().find(|one| !clears(*one));
+        match (open, newest.first().copied().flatten()) {
+            (None, Some(statement)) => {
                 finding.cleared.insert(Cleared {
                     hit,
                     status: statement.status.as_str().to_owned(),
@@ -104,16 +101,31 @@ pub fn examine(
                     at_ms: statement.at_ms,
                 });
             }
-            None if !is_compared => {
+            (None | Some(None), _) if !is_compared => {
                 finding.unknown.insert(nothing_said(&hit, one.component));
             }
-            other => {
-                hit.stated = other.map(|statement| Status::as_str(statement.status).to_owned());
+            (open, _) => {
+                let stated = open.flatten();
+                hit.stated = stated.map(|one| one.status.as_str().to_owned());
                 finding.hits.insert(hit);
             }
         }
     }
     finding
+}
+
+/// The newest statement about one vulnerability of a component; of the same time the one that clears nothing.
+fn newest<'s>(
+    statements: &'s [Statement],
+    names: &BTreeSet<&str>,
+    found: Found<'_>,
+) -> Option<&'s Statement> {
+    let is_of = |statement: &&Statement| {
+        let mut all = statement.vulnerabilities.iter();
+        all.any(|name| names.contains(name.as_str())) && is_about(statement, found)
+    };
+    let about = statements.iter().filter(is_of);
+    about.max_by_key(|statement| (statement.at_ms, !statement.status.clears()))
 }
 
 /// What an advisory says of a component.
@@ -151,7 +163,8 @@ fn advised(advisory: &Advisory, component: &Component) -> Advised {
     if covering.peek().is_none() {
         return Advised::NothingSaid;
     }
-    match covering.find(|(subject, version)| subject.affects(version)) {
+    let own = component.version.as_str();
+    match covering.find(|(subject, version)| subject.affects(version) || subject.affects(own)) {
         None => Advised::NotAffected,
         Some((subject, version)) => Advised::Affected {
             fixed_in: subject.fixed_in(version).map(str::to_owned),

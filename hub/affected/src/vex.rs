@@ -118,6 +118,9 @@ struct Written {
     vulnerability: Vulnerability,
     #[serde(default)]
     products: Vec<WrittenProduct>,
+    /// Of version 0.0.1: of all products.
+    #[serde(default)]
+    subcomponents: Vec<WrittenProduct>,
     status: Status,
     #[serde(default)]
     justification: String,
@@ -141,13 +144,18 @@ enum Vulnerability {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum WrittenProduct {
     Described {
         #[serde(rename = "@id", default)]
         id: String,
         #[serde(default)]
         identifiers: std::collections::BTreeMap<String, String>,
+        // Not compared.
+        #[serde(rename = "hashes", default)]
+        _hashes: serde_json::Value,
+        #[serde(rename = "supplier", default)]
+        _supplier: serde_json::Value,
         #[serde(default)]
         subcomponents: Vec<WrittenProduct>,
     },
@@ -200,11 +208,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
         }
         statements.push(Statement {
             vulnerabilities: written.vulnerability.names(),
-            products: written
-                .products
-                .into_iter()
-                .map(WrittenProduct::product)
-                .collect(),
+            products: products(written.products, &written.subcomponents),
             status: written.status,
             reason,
             author: plain(&document.author),
@@ -212,6 +216,11 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
         });
     }
     Ok(statements)
+}
+
+fn products(written: Vec<WrittenProduct>, all: &[WrittenProduct]) -> Vec<Product> {
+    let written = written.into_iter();
+    written.map(|product| product.product(all)).collect()
 }
 
 impl Vulnerability {
@@ -238,13 +247,18 @@ impl WrittenProduct {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
-    fn product(self) -> Product {
-        let components = match &self {
-            Self::Described { subcomponents, .. } => {
-                subcomponents.iter().flat_map(Self::names).collect()
-            }
-            Self::Id(_) => BTreeSet::new(),
+    /// `all`: the subcomponents of every product of its statement.
+    fn product(self, all: &[Self]) -> Product {
+        let own = match &self {
+            Self::Described { subcomponents, .. } => subcomponents.as_slice(),
+            Self::Id(_) => &[],
         };
+        let mut components: BTreeSet<String> =
+            own.iter().chain(all).flat_map(Self::names).collect();
+        // Subcomponents without a name that can be compared mean none, and not all.
+        if own.len() + all.len() > 0 && components.is_empty() {
+            components.insert(String::new());
+        }
         Product {
             names: self.names(),
             components,
@@ -257,12 +271,13 @@ impl Statement {
     /// image.
     pub(crate) fn is_about(&self, component: &str, image: &[String]) -> bool {
         self.products.iter().any(|product| {
-            let is_component = product.names.iter().any(|name| means(name, component));
+            let mut own = product.names.iter();
+            let is_component = own.any(|name| means(name, component));
             let mut names = product.names.iter();
             let is_image = names.any(|name| image.iter().any(|image| means(name, image)));
             let within = product.components.is_empty()
                 || product.components.iter().any(|name| means(name, component));
-            is_component || (is_image && within)
+            (is_component || is_image) && within
         })
     }
 }

@@ -167,7 +167,7 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
             for one in &done {
                 let what = match one.new {
                     true => "imported",
-                    false => "known, unchanged",
+                    false => "not imported: it is on record, as it is or as it was changed later",
                 };
                 print::data(&format!("{} {}: {what}", one.kind, one.name));
             }

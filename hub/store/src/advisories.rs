@@ -25,7 +25,7 @@ pub struct Imported {
 }
 
 impl Session<'_> {
-    /// Keeps an advisory; whether it is new or another than before.
+    /// Keeps an advisory; whether it is new or another than before. One that was changed earlier than the one on record is not kept.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -38,7 +38,11 @@ impl Session<'_> {
     ) -> Result<bool, StoreError> {
         let id = advisory.id.as_str();
         let before = self.advisory_body(id)?;
-        if before.as_deref() == Some(body) {
+        let known = before
+            .as_ref()
+            .and_then(|text| Advisory::read(text.as_bytes()).ok());
+        let is_older = known.is_some_and(|known| advisory.modified_ms() < known.modified_ms());
+        if before.as_deref() == Some(body) || is_older {
             return Ok(false);
         }
         self.forget_advisory(id)?;

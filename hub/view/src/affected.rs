@@ -20,6 +20,8 @@ use outhaul_store::{BillSummary, Imported, RunningBundle, Session, SiteBundle, S
 
 /// Reasons of one bundle that are told.
 const UNKNOWN_TOLD: usize = 20;
+/// Most advisories that count together.
+const MOST_TOGETHER: usize = 100;
 /// File name of a bundle's own bill of materials.
 const OWN: &str = "sbom.cdx.json";
 
@@ -53,7 +55,7 @@ pub fn of_advisory(
     asked: &SitesAsked,
     now_ms: i64,
 ) -> Result<Option<AffectedSites>, StoreError> {
-    let named = session.advisories_named(name)?;
+    let named = all_named(session, name)?;
     // Several distributions publish the same vulnerability: all of them count together.
     let read: Vec<Advisory> = named.iter().filter_map(read).collect();
     let Some(first) = named.first() else {
@@ -72,7 +74,7 @@ pub fn of_advisory(
             None => site_without_bundle(&site),
             Some(running) => {
                 if !bundles.contains_key(running) {
-                    let worked = reading.bundle(session, &advisory, running)?;
+                    let worked = reading.bundle(session, (&advisory, name), running)?;
                     bundles.insert(running.clone(), worked);
                 }
                 match bundles.get_mut(running) {
@@ -119,6 +121,30 @@ fn read(imported: &Imported) -> Option<Advisory> {
     Advisory::read(imported.body.as_bytes()).ok()
 }
 
+/// Those that have the name, and those that are about the same by their names: a distribution's names another's, which names the
+/// vulnerability.
+fn all_named(session: &Session<'_>, name: &str) -> Result<Vec<Imported>, StoreError> {
+    let mut found: Vec<Imported> = Vec::new();
+    let mut asked: BTreeSet<String> = BTreeSet::new();
+    let mut left = vec![name.to_owned()];
+    while let Some(next) = left.pop() {
+        if found.len() >= MOST_TOGETHER || !asked.insert(next.clone()) {
+            continue;
+        }
+        for one in session.advisories_named(&next)? {
+            if found.iter().any(|known| known.name == one.name) {
+                continue;
+            }
+            if let Some(advisory) = read(&one) {
+                left.extend(advisory.aliases);
+                left.push(advisory.id);
+            }
+            found.push(one);
+        }
+    }
+    Ok(found)
+}
+
 /// Advisories that share a name, as one.
 fn together(read: &[Advisory]) -> Option<Advisory> {
     let (first, others) = read.split_first()?;
@@ -132,7 +158,10 @@ fn together(read: &[Advisory]) -> Option<Advisory> {
 fn row(imported: &Imported, advisory: Option<&Advisory>) -> AdvisoryRow {
     AdvisoryRow {
         id: imported.name.clone(),
-        aliases: advisory.map_or_else(Vec::new, |one| one.aliases.iter().cloned().collect()),
+        aliases: advisory.map_or_else(Vec::new, |one| {
+            let all: BTreeSet<&String> = one.aliases.iter().chain(&one.upstream).collect();
+            all.into_iter().cloned().collect()
+        }),
         summary: advisory.map_or_else(
             || "this hub cannot read it".to_owned(),
             |one| one.summary.clone(),
@@ -183,7 +212,7 @@ impl Reading {
     fn bundle(
         &self,
         session: &Session<'_>,
-        advisory: &Advisory,
+        asked: (&Advisory, &str),
         running: &RunningBundle,
     ) -> Result<Worked, StoreError> {
         let (role, number) = (running.role.as_str(), running.number);
@@ -245,7 +274,7 @@ impl Reading {
             let image = images.get(path.as_str()).copied();
             found.extend(components.map(|component| Found { component, image }));
         }
-        let finding = examine(advisory, &self.statements, &found, &unknown);
+        let finding = examine(asked, &self.statements, &found, &unknown);
         let mut restricted = BTreeMap::new();
         for hit in &finding.hits {
             for assignment in &hit.assignments {

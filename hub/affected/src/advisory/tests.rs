@@ -121,3 +121,29 @@ fn advisories_about_the_same_are_joined_and_one_that_was_withdrawn_adds_nothing(
     withdrawn.join(&read(commits));
     assert!(!withdrawn.withdrawn && withdrawn.subjects.is_empty());
 }
+
+#[test]
+fn what_is_no_version_bounds_nothing_and_what_is_no_release_is_no_other() {
+    let of = |events: &str| {
+        read(&format!(
+            r#"{{"package":{{"ecosystem":"Debian:12","name":"x"}},"ranges":[{{"type":"ECOSYSTEM","events":[{events}]}}]}}"#
+        ))
+    };
+    for events in [
+        r#"{"introduced":"n/a"}"#,
+        r#"{"introduced":"0"},{"fixed":""}"#,
+        r#"{"introduced":"0"},{"last_affected":"unknown"}"#,
+    ] {
+        assert!(of(events).subjects[0].affects("1.0"), "{events}");
+    }
+    let odd = read(
+        r#"{"package":{"ecosystem":"Debian:12","name":"x"},"ranges":[{"type":"WEIRD","events":[{"introduced":"0"}]}]}"#,
+    );
+    assert!(odd.subjects.is_empty() && !odd.not_compared().is_empty());
+    let named = read(r#"{"package":{"ecosystem":"Debian:bullseye","name":"x"},"versions":["1"]}"#);
+    assert_eq!(named.subjects[0].distribution.release, "bullseye");
+    let epoch = read(r#"{"package":{"ecosystem":"Debian:12","name":"x"},"versions":["0:1.0"]}"#);
+    assert!(epoch.subjects[0].affects("1.0"));
+    let kept = Advisory::read(br#"{"id":"A","modified":"","withdrawn":"no"}"#).unwrap();
+    assert!(!kept.withdrawn);
+}

@@ -49,7 +49,7 @@ fn examined(component: &Component, statements: &[Statement], unknown: &[&str]) -
         image: Some(&image),
     };
     let unknown = unknown.iter().map(|why| (*why).to_owned()).collect();
-    examine(&advisory, statements, &[found], &unknown)
+    examine((&advisory, &advisory.id), statements, &[found], &unknown)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_package_is_affected_by_its_source_and_release() {
         component: &old,
         image: None,
     };
-    let finding = examine(&advisory, &[], &[found], &BTreeSet::new());
+    let finding = examine((&advisory, &advisory.id), &[], &[found], &BTreeSet::new());
     assert_eq!(finding.hits.len(), 1);
     // A release that is not known may be any.
     assert_eq!(examined(&component("", "3.0.9-1"), &[], &[]).hits.len(), 1);
@@ -126,7 +126,12 @@ fn what_is_not_known_stays_so_and_a_withdrawn_advisory_is_about_nothing() {
         component: &old,
         image: None,
     };
-    let finding = examine(&advisory, &[], &[found], &["why".to_owned()].into());
+    let finding = examine(
+        (&advisory, &advisory.id),
+        &[],
+        &[found],
+        &["why".to_owned()].into(),
+    );
     assert_eq!(finding, Finding::default());
 }
 
@@ -141,9 +146,33 @@ fn an_image_is_found_by_its_name() {
         image: None,
     };
     assert_eq!(
-        examine(&advisory, &[], &[found], &BTreeSet::new())
+        examine((&advisory, &advisory.id), &[], &[found], &BTreeSet::new())
             .hits
             .len(),
         1
     );
+}
+
+#[test]
+fn a_statement_about_one_of_two_vulnerabilities_clears_that_one_alone() {
+    let two = ADVISORY.replace(r#""aliases":["CVE-1"]"#, r#""upstream":["CVE-1","CVE-2"]"#);
+    let advisory = Advisory::read(two.as_bytes()).unwrap();
+    let old = component("12", "3.0.9-1");
+    let image = image();
+    let found = [Found {
+        component: &old,
+        image: Some(&image),
+    }];
+    let about_one = statement("1", "not_affected");
+    let asked = |name: &str, statements: &[Statement]| {
+        examine((&advisory, name), statements, &found, &BTreeSet::new())
+            .hits
+            .len()
+    };
+    assert_eq!(asked("CVE-1", &about_one), 0);
+    assert_eq!(asked("CVE-2", &about_one), 1);
+    assert_eq!(asked("DSA-1", &about_one), 1);
+    let mut about_two = about_one.clone();
+    about_two[0].vulnerabilities = ["CVE-2".to_owned()].into();
+    assert_eq!(asked("DSA-1", &[about_one, about_two].concat()), 0);
 }

@@ -65,3 +65,31 @@ fn what_is_no_document_is_refused() {
         assert!(error.contains(problem), "{text}: {error}");
     }
 }
+
+#[test]
+fn subcomponents_without_a_name_or_of_the_whole_statement_do_not_widen_it() {
+    let image = ["pkg:oci/app".to_owned()];
+    let openssl = "pkg:deb/debian/openssl@3.0";
+    for (products, more) in [
+        (r#"{"@id":"pkg:oci/app","subcomponents":[{}]}"#, ""),
+        (r#"{"@id":"pkg:oci/app","subcomponents":[{"@id":""}]}"#, ""),
+        (
+            r#"{"@id":"pkg:oci/app"}"#,
+            r#""subcomponents":[{"@id":"pkg:deb/debian/curl"}],"#,
+        ),
+        (
+            r#"{"@id":"pkg:deb/debian/openssl","subcomponents":[{"@id":"pkg:deb/debian/curl"}]}"#,
+            "",
+        ),
+    ] {
+        let text = document(&format!(
+            r#"{{"vulnerability":{{"name":"CVE-1"}},{more}"products":[{products}],"status":"fixed"}}"#
+        ));
+        let statement = &read(text.as_bytes()).unwrap()[0];
+        assert!(!statement.is_about(openssl, &image), "{products}");
+    }
+    let misspelt = document(
+        r#"{"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/app","subcomponent":[]}],"status":"fixed"}"#,
+    );
+    assert!(read(misspelt.as_bytes()).is_err());
+}

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use outhaul_kit::console;
+use outhaul_kit::failure::Classified as _;
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,7 +71,7 @@ impl CommandResult {
     pub fn fail(&mut self, error: &AgentError) {
         self.messages.extend(error.lines());
         if self.exit == 0 {
-            self.exit = error.exit_code();
+            self.exit = error.class().code();
         }
     }
 }

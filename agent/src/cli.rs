@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use outhaul_kit::console::{self, Exit};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use outhaul_kit::console::{self, Exit, Output};
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::text::printable_lines;
 use serde::Serialize;
 
@@ -66,12 +67,6 @@ struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Enrol(enrol::Args),
@@ -106,12 +101,9 @@ struct Context {
 impl Context {
     /// Prints a result: `text` for people, `value` for scripts.
     fn print(&self, text: &str, value: &impl Serialize) {
-        match self.output {
-            Output::Text if text.is_empty() => {}
-            Output::Text => console::data(&printable_lines(text)),
-            // What is ours to print is text and numbers: it is JSON whatever it holds.
-            Output::Json => console::result(serde_json::to_value(value).unwrap_or_default()),
-        }
+        // What is ours to print is text and numbers: it is JSON whatever it holds.
+        let value = || serde_json::to_value(value).unwrap_or_default();
+        self.output.print(text, value);
     }
 
     /// Prints an answer: messages on stderr, the result on stdout.
@@ -197,8 +189,9 @@ pub fn main() -> ExitCode {
         });
     let code = result.unwrap_or_else(|error| {
         let lines = error.lines().join("\n");
-        console::fail(error.exit_code(), &printable_lines(&lines));
-        error.exit_code()
+        let code = error.class().code();
+        console::fail(code, &printable_lines(&lines));
+        code
     });
     // A command that was stopped by a signal says so, unless it came to its end all the same.
     let code = match interrupted::code() {

@@ -167,13 +167,15 @@ fn system(doing: &str, error: &std::io::Error) -> AgentError {
 
 #[cfg(test)]
 mod tests {
+    use outhaul_kit::failure::{Classified as _, FailureClass};
+
     use super::*;
 
     #[test]
     fn a_panic_of_the_worker_is_an_internal_error_and_not_a_stop() {
         let worker = thread::spawn(|| panic!("overflow when adding to {}", "an instant"));
         let error = broken(&*worker.join().unwrap_err());
-        assert_eq!(error.exit_code(), 5);
+        assert_eq!(error.class(), FailureClass::Internal);
         let reported = error.lines().join("\n");
         assert!(
             reported.contains("overflow when adding to an instant"),

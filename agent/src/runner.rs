@@ -150,7 +150,9 @@ pub fn transition_with(
         let (after, actions) = machine::step(before.clone(), transition.event);
         more(db, author)?;
         // A site that a person tidied by hand between two events stays as it is.
-        if after != before || !actions.is_empty() || note_is_new(db, &after, transition)? {
+        let decided = transition.decision.is_some();
+        if after != before || !actions.is_empty() || decided || note_is_new(db, &after, transition)?
+        {
             stored::save(db, author, (&before, &after), &actions, transition)?;
         }
         Ok::<_, StateError>((before, after))
@@ -305,6 +307,8 @@ fn instant(before: &Site, after: &Site) -> Option<&'static str> {
         (_, Work::Reverting { .. }) => "reverting-committed",
         (_, Work::Repairing) => "repairing-committed",
         (Work::Repairing, Work::Idle) => "repaired-committed",
+        (_, Work::Correcting) => "correcting-committed",
+        (Work::Correcting, Work::Idle) => "corrected-committed",
         (Work::Soaking(number), Work::Idle) if newest(after) == Some(number) => "active-committed",
         (Work::Reverting { .. }, Work::Idle) => "reverted-committed",
         _ => return None,

@@ -204,7 +204,7 @@ pub fn trial(state: &Path) -> Result<(), AgentError> {
         let index = runner::index_of(&agent, active.number)?;
         agent.reconcilers(&index)?.ready()?;
     }
-    observe::observe(&mut agent)?;
+    observe::compare(&mut agent)?;
     let agent_version = version();
     crate::report::queue(&mut agent, ReportEvent::Started { agent_version })?;
     Ok(())

@@ -15,6 +15,10 @@ use crate::index::{Blob, Content, Encoding};
 use crate::limits::Limits;
 use crate::seal::{NoKeys, Unseal, UnsealError};
 
+mod in_memory;
+
+pub use in_memory::InMemory;
+
 /// Bytes held at once, on each side of the decoder.
 const BUFFER_BYTES: usize = 64 * 1024;
 

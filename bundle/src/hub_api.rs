@@ -7,6 +7,7 @@
 
 use std::ops::RangeInclusive;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 mod affected;
@@ -14,6 +15,7 @@ mod alerts;
 mod faults;
 mod received;
 mod rules;
+mod values;
 
 pub use affected::{
     AdvisoryRow, AffectedBundle, AffectedComponent, AffectedSite, AffectedSites, AffectedVerdict,
@@ -28,6 +30,7 @@ pub use rules::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
     RuleVerdict, SOAK_HOURS, time_ms,
 };
+pub use values::SiteValueRow;
 
 /// Where the answers are, below the hub's address.
 pub mod path {
@@ -115,18 +118,16 @@ impl GateQuery {
     }
 }
 
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 /// Text as a value in a query.
 pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Open or closed.

@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use outhaul_kit::{console, signals};
 
 use outhaul_control::{Diagnostic, Diagnostics};
@@ -43,7 +43,7 @@ mod sources;
 mod verify;
 
 pub use failure::Failure;
-pub use outhaul_kit::console::Exit;
+pub use outhaul_kit::console::{Exit, Output};
 
 /// Workload management for clusters and hosts that no network reaches.
 #[derive(Debug, Parser)]
@@ -108,16 +108,6 @@ pub enum Command {
     Slip(slip::Args),
     /// Check that a bundle is whole and trusted, and that its commits render to it
     Verify(verify::Args),
-}
-
-/// How data is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
-    /// One JSON document.
-    Json,
-    /// For people.
-    #[default]
-    Text,
 }
 
 /// The command line, for what is generated from it.

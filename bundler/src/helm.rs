@@ -5,26 +5,22 @@
 //! looks something up in one finds nothing. It changes nothing.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use outhaul_kit::group;
+use outhaul_kit::program::{self, Limits, ProgramFault};
 use outhaul_needs::Release;
 
 /// The command, where another one than that in `PATH` is meant.
 const COMMAND: &str = "OUTHAUL_HELM";
-/// How long it may take.
-const LIMIT: Duration = Duration::from_secs(60);
-/// How often it is looked at.
-const PAUSE: Duration = Duration::from_millis(10);
-/// The most that it may print.
-const MAX_OUTPUT: u64 = 32 << 20;
-/// What is kept of what it prints on standard error.
-const MAX_STDERR: u64 = 64 << 10;
+/// What it may take: time, and what it prints.
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(60),
+    output: 32 << 20,
+    asks: false,
+};
 
 /// What the chart in `archive` makes.
 ///
@@ -54,72 +50,22 @@ pub(crate) fn template(archive: &Path, release: &Release) -> Result<Vec<u8>, Str
         name => name,
     };
     // After `--` nothing is an option, whatever a release is called.
-    command.arg("--").arg(name).arg(archive);
-    let child = command
+    command
+        .arg("--")
+        .arg(name)
+        .arg(archive)
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .env("HOME", folder.path())
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(File::create(file("out")).map_err(failed)?)
-        .stderr(File::create(file("err")).map_err(failed)?)
-        // A group of its own, so that what it starts can be stopped with it.
-        .process_group(0)
-        .spawn();
-    let mut child = child.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
+        .current_dir(folder.path());
+    program::run(&mut command, b"", &LIMITS).map_err(|fault| match fault {
+        ProgramFault::Start(error) if error.kind() == std::io::ErrorKind::NotFound => {
             format!("`helm` was not found; install it, or name it in ${COMMAND}")
         }
-        _ => format!("`helm` cannot be started: {error}"),
-    })?;
-    let outcome = ended(&mut child, &file("out"));
-    if outcome.is_err() {
-        group::kill(&child);
-        // It is gone either way.
-        drop(child.kill());
-        drop(child.wait());
-    }
-    if outcome? {
-        return bounded(&file("out"), MAX_OUTPUT);
-    }
-    let printed = bounded(&file("err"), MAX_STDERR)?;
-    let printed = String::from_utf8_lossy(&printed);
-    let line = printed.lines().rfind(|line| !line.trim().is_empty());
-    let line = line.unwrap_or_default().chars();
-    let line: String = line.filter(|c| !c.is_control()).take(300).collect();
-    Err(format!("`helm template` failed: {line}"))
-}
-
-/// Whether it ended well, within its limits.
-fn ended(child: &mut Child, out: &Path) -> Result<bool, String> {
-    let until = Instant::now() + LIMIT;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status.success()),
-            Ok(None) => {}
-            Err(error) => return Err(format!("`helm template` cannot be waited for: {error}")),
+        ProgramFault::Failed { stderr, .. } => {
+            let line = program::last_line(&stderr).unwrap_or_default();
+            format!("`helm template` failed: {line}")
         }
-        if out.metadata().is_ok_and(|found| found.len() > MAX_OUTPUT) {
-            return Err(too_much(MAX_OUTPUT));
-        }
-        if Instant::now() >= until {
-            let limit = LIMIT.as_secs();
-            return Err(format!("`helm template` did not end within {limit} s"));
-        }
-        thread::sleep(PAUSE);
-    }
-}
-
-fn bounded(path: &Path, max: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(max + 1).read_to_end(&mut bytes));
-    read.map_err(|error| format!("what `helm template` printed cannot be read: {error}"))?;
-    match bytes.len() as u64 > max {
-        true => Err(too_much(max)),
-        false => Ok(bytes),
-    }
-}
-
-fn too_much(max: u64) -> String {
-    format!("`helm template` prints more than {max} bytes")
+        other => format!("`helm template` failed: {}", other.sentence()),
+    })
 }

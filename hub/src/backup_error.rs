@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 
 /// Why a file is not a backup, or is not restored.
@@ -56,20 +57,18 @@ pub enum BackupError {
     },
 }
 
-impl BackupError {
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
+impl Classified for BackupError {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::NotOne { .. } => 2,
-            Self::Damaged { .. } | Self::OtherDigest { .. } => 4,
-            Self::Clock { .. } => 3,
-            Self::KeyThere { .. } => 1,
+            Self::NotOne { .. } => FailureClass::Usage,
+            Self::Damaged { .. } | Self::OtherDigest { .. } => FailureClass::Trust,
+            Self::Clock { .. } => FailureClass::Environment,
+            Self::KeyThere { .. } => FailureClass::Refused,
         }
     }
 
-    /// What to do.
-    pub fn help(&self) -> &'static str {
-        match self {
+    fn help(&self) -> Option<String> {
+        let text = match self {
             Self::NotOne { .. } => "`outhaul-hub backup --to FILE` writes one",
             Self::Damaged { .. } => "take another copy of the backup, or an older one",
             Self::OtherDigest { .. } => {
@@ -80,6 +79,7 @@ impl BackupError {
                 "see which of the two is the hub's (`outhaul-hub key` on the old machine, the kits of the sites); move the \
                  wrong one away, and repeat the command"
             }
-        }
+        };
+        Some(text.to_owned())
     }
 }

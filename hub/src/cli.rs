@@ -34,13 +34,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use outhaul_kit::console::{self, Exit};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::signals;
-use outhaul_kit::text::chain;
-
-use crate::error::HubError;
-use crate::visible;
 
 /// Outhaul's hub: takes signed reports in, shows desired and actual state, and decides promotion gates.
 #[derive(Debug, Parser)]
@@ -79,15 +75,6 @@ pub(crate) struct Common {
     /// Form of the data on stdout
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
     output: Output,
-}
-
-/// Form of the data on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// JSON, for programs
-    Json,
-    /// Text, for people
-    Text,
 }
 
 #[derive(Debug, Subcommand)]
@@ -175,15 +162,5 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Move(args) => moving::run(&common, &args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };
-    console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
-}
-
-fn report(error: &HubError) -> u8 {
-    let mut text = format!("error: {}", chain(error));
-    // Some causes bring their own way out.
-    if let (Some(help), false) = (error.help(), text.contains("\nhelp: ")) {
-        text.push_str(&format!("\nhelp: {help}"));
-    }
-    console::fail(error.exit_code(), &visible::lines(&text));
-    error.exit_code()
+    console::finish(done.map_or_else(|error| console::failed(&error), Exit::from))
 }

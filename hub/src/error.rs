@@ -6,6 +6,7 @@
 
 use std::io;
 
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
@@ -55,8 +56,8 @@ pub enum HubError {
     Paths {
         /// One line per path.
         lines: String,
-        /// The exit code.
-        code: u8,
+        /// The kind of the worst of them.
+        class: FailureClass,
     },
     /// Reports could not be read or kept.
     #[error(transparent)]
@@ -95,26 +96,6 @@ pub enum HubError {
 }
 
 impl HubError {
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Refused { .. } => 1,
-            Self::Paths { code, .. } => *code,
-            Self::Backup(error) => error.exit_code(),
-            Self::Usage { .. } | Self::Tls { .. } => 2,
-            Self::Bundle { source, .. } if !source.is_environment() => 4,
-            Self::Enrol { source, .. } => match source.as_ref() {
-                EnrolError::Malformed { .. } => 2,
-                EnrolError::Store(error) => store_code(error),
-                _ => 4,
-            },
-            Self::State(error) => state_code(error),
-            Self::Store(error) | Self::Ingest(IngestError::Store(error)) => store_code(error),
-            Self::Page(_) => 5,
-            Self::Bundle { .. } | Self::File(_) | Self::Ingest(_) | Self::Serve { .. } => 3,
-        }
-    }
-
     /// Whether the store cannot be written: a full disk, a file system that is read-only or fails.
     pub fn is_unwritable(&self) -> bool {
         match self {
@@ -134,12 +115,34 @@ impl HubError {
             _ => false,
         }
     }
+}
 
-    /// What to do next.
-    pub fn help(&self) -> Option<String> {
+impl Classified for HubError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Refused { .. } => FailureClass::Refused,
+            Self::Paths { class, .. } => *class,
+            Self::Backup(error) => error.class(),
+            Self::Usage { .. } | Self::Tls { .. } => FailureClass::Usage,
+            Self::Bundle { source, .. } if !source.is_environment() => FailureClass::Trust,
+            Self::Enrol { source, .. } => match source.as_ref() {
+                EnrolError::Malformed { .. } => FailureClass::Usage,
+                EnrolError::Store(error) => store_class(error),
+                _ => FailureClass::Trust,
+            },
+            Self::State(error) => state_class(error),
+            Self::Store(error) | Self::Ingest(IngestError::Store(error)) => store_class(error),
+            Self::Page(_) => FailureClass::Internal,
+            Self::Bundle { .. } | Self::File(_) | Self::Ingest(_) | Self::Serve { .. } => {
+                FailureClass::Environment
+            }
+        }
+    }
+
+    fn help(&self) -> Option<String> {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
-            Self::Backup(error) => error.help(),
+            Self::Backup(error) => return error.help(),
             Self::Paths { .. } => {
                 "correct or leave out the paths that cannot be read, and repeat the command"
             }
@@ -213,48 +216,47 @@ impl HubError {
     }
 }
 
-fn state_code(error: &StateError) -> u8 {
+fn state_class(error: &StateError) -> FailureClass {
     match error {
-        StateError::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
-        | StateError::Clock { .. }
+        StateError::Key(error) => error.class(),
+        StateError::Clock { .. }
         | StateError::File(_)
         | StateError::Lock { .. }
         | StateError::Replaced { .. }
-        | StateError::Locked { .. } => 3,
-        StateError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
-        | StateError::Joins { .. }
+        | StateError::Locked { .. } => FailureClass::Environment,
+        StateError::Joins { .. }
         | StateError::Lost { .. }
         | StateError::OtherDatabase { .. }
         | StateError::OtherFleet { .. }
         | StateError::NotFirstRoot { .. }
-        | StateError::Unfinished { .. } => 2,
-        StateError::Key(_) | StateError::OtherKey { .. } | StateError::Root(_) => 4,
-        StateError::KeyNotOpen | StateError::Name { .. } => 5,
-        StateError::Store(error) => store_code(error),
+        | StateError::Unfinished { .. } => FailureClass::Usage,
+        StateError::OtherKey { .. } | StateError::Root(_) => FailureClass::Trust,
+        StateError::KeyNotOpen | StateError::Name { .. } => FailureClass::Internal,
+        StateError::Store(error) => store_class(error),
     }
 }
 
-fn store_code(error: &StoreError) -> u8 {
+fn store_class(error: &StoreError) -> FailureClass {
     match error {
         StoreError::Exists { .. }
         | StoreError::Missing { .. }
         | StoreError::Newer { .. }
-        | StoreError::NotEmpty { .. } => 2,
-        StoreError::Server { source, .. } => server_code(source),
-        _ if error.trouble() == Some(Trouble::Denied) => 2,
-        StoreError::Unsound { .. } => 4,
-        StoreError::Corrupt { .. } => 5,
+        | StoreError::NotEmpty { .. } => FailureClass::Usage,
+        StoreError::Server { source, .. } => server_class(source),
+        _ if error.trouble() == Some(Trouble::Denied) => FailureClass::Usage,
+        StoreError::Unsound { .. } => FailureClass::Trust,
+        StoreError::Corrupt { .. } => FailureClass::Internal,
         // Of a full disk, a server that went away, and whatever else a newer store may say.
-        _ => 3,
+        _ => FailureClass::Environment,
     }
 }
 
 /// An address or a password is configuration; the rest is what is around.
-fn server_code(error: &ServerError) -> u8 {
+fn server_class(error: &ServerError) -> FailureClass {
     match error {
-        ServerError::Address(_) => 2,
-        ServerError::Failed(error) if error.trouble() == Trouble::Denied => 2,
-        _ => 3,
+        ServerError::Address(_) => FailureClass::Usage,
+        ServerError::Failed(error) if error.trouble() == Trouble::Denied => FailureClass::Usage,
+        _ => FailureClass::Environment,
     }
 }
 

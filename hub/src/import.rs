@@ -12,6 +12,7 @@ use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{self, FileError};
+use outhaul_kit::failure::FailureClass;
 use outhaul_kit::media::{self, Bounds, FileOrFolder, Media};
 use outhaul_kit::text;
 use serde::Serialize;
@@ -170,14 +171,14 @@ pub fn import(
 /// Looks at every path before anything is taken in: a name that was mistyped must not leave half of them imported.
 fn refuse_unusable(paths: &[PathBuf]) -> Result<(), HubError> {
     let looked = |path: &PathBuf| match FileOrFolder::open(path) {
-        Err(error) => Err((error.to_string(), 3)),
+        Err(error) => Err((error.to_string(), FailureClass::Environment)),
         Ok(FileOrFolder::Folder(_)) => Ok("a folder, can be read"),
         Ok(FileOrFolder::File(_)) if Sort::of(path).is_some() => Ok("a file, can be read"),
-        Ok(FileOrFolder::File(_)) => Err((NO_SORT.to_owned(), 2)),
+        Ok(FileOrFolder::File(_)) => Err((NO_SORT.to_owned(), FailureClass::Usage)),
     };
     let found: Vec<_> = paths.iter().map(|path| (path, looked(path))).collect();
-    let code = found.iter().filter_map(|(_, one)| one.as_ref().err());
-    let Some(code) = code.map(|(_, code)| *code).max() else {
+    let unusable = found.iter().filter_map(|(_, one)| one.as_ref().err());
+    let Some(class) = unusable.map(|(_, class)| *class).max() else {
         return Ok(());
     };
     // With one path its own error has more to help with.
@@ -193,7 +194,7 @@ fn refuse_unusable(paths: &[PathBuf]) -> Result<(), HubError> {
     });
     Err(HubError::Paths {
         lines: lines.collect(),
-        code,
+        class,
     })
 }
 

@@ -4,16 +4,15 @@
 //! out: bills on record, by their digests. Of a bundle only what lies before its content is read. A bill that cannot be had (sealed, or
 //! behind what was sent) keeps nothing from being recorded: it is named, and may come later as a file.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::rc::Rc;
 
 use outhaul_affected::Materials;
+use outhaul_bundle::decode::{self, InMemory};
 use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
-use outhaul_bundle::{Digest, Index, decode};
+use outhaul_bundle::{Digest, Index};
 
 use crate::store::{Session, Store, StoreError};
 
@@ -127,7 +126,7 @@ fn read<R: Read>(
         wanted,
         open: None,
         bytes: 0,
-        found: Rc::default(),
+        found: InMemory::default(),
     };
     // Of a part or a copy that leaves something out, what it has is read.
     if reader.read_volume(index).is_ok() {
@@ -143,7 +142,7 @@ struct Bills<'a> {
     wanted: &'a BTreeMap<Digest, String>,
     open: Option<Vec<u8>>,
     bytes: u64,
-    found: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
+    found: InMemory<Digest>,
 }
 
 impl BlobSink for Bills<'_> {
@@ -169,16 +168,12 @@ impl BlobSink for Bills<'_> {
             return Ok(());
         };
         let mut each = |content: &Content| {
-            let keeping = Keeping {
-                digest: content.digest,
-                found: Rc::clone(&self.found),
-            };
             let is_wanted = self.wanted.contains_key(&content.digest);
-            Ok(is_wanted.then(|| Box::new(keeping) as Box<dyn Write>))
+            Ok(is_wanted.then(|| self.found.writer(content.digest)))
         };
         decode::decode(blob, &*bytes, &Limits::default(), &mut each).map_err(|error| {
             for content in &blob.contents {
-                self.found.borrow_mut().remove(&content.digest);
+                self.found.remove(&content.digest);
             }
             io::Error::other(error.to_string())
         })
@@ -186,25 +181,5 @@ impl BlobSink for Bills<'_> {
 
     fn discard(&mut self, _: &Blob) {
         self.open = None;
-    }
-}
-
-struct Keeping {
-    digest: Digest,
-    found: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
-}
-
-impl Write for Keeping {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut found = self.found.borrow_mut();
-        found
-            .entry(self.digest)
-            .or_default()
-            .extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -16,11 +16,13 @@ use serde_json::Value;
 mod command;
 mod envelope;
 pub mod options;
+mod output;
 pub mod paint;
 pub mod progress;
 
 pub use envelope::{API_VERSION, Envelope, ErrorObject};
 pub use options::Options;
+pub use output::{Output, failed};
 
 /// What `--help` of every program ends with.
 pub const GLOSSARY: &str = "Terms: docs/glossary.md";

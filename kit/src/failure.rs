@@ -5,8 +5,10 @@
 
 use std::error::Error;
 
+use crate::text::chain;
+
 /// The kind of a failure. As a number it is the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FailureClass {
     /// Findings, or a rule that does not allow it.
@@ -36,5 +38,14 @@ pub trait Classified: Error {
     /// What to do next, where the message does not say so.
     fn help(&self) -> Option<String> {
         None
+    }
+}
+
+/// An error with its causes, and below it what to do next. Some causes bring that themselves.
+pub fn message(error: &(impl Classified + 'static)) -> String {
+    let text = format!("error: {}", chain(error));
+    match error.help().filter(|help| !help.is_empty()) {
+        Some(help) if !text.contains("\nhelp:") => format!("{text}\nhelp: {help}"),
+        _ => text,
     }
 }

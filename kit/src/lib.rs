@@ -17,6 +17,8 @@ pub mod heartbeat;
 pub mod interrupt;
 pub mod lock;
 pub mod media;
+pub mod percent;
+pub mod program;
 #[cfg(feature = "service")]
 pub mod service;
 #[cfg(feature = "signals")]

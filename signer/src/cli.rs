@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use jiff::Timestamp;
-use outhaul_kit::console::{self, Exit};
+use outhaul_kit::console::{self, Exit, Output};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::signals;
-use outhaul_kit::text::{chain, printable_lines};
+use outhaul_kit::text::printable_lines;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::review::ReviewError;
 use outhaul_signer::{Fleet, FleetError, KeyError, Secret, TrustError};
@@ -59,12 +60,6 @@ pub(crate) struct Common {
     now: Option<Timestamp>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Json,
-    Text,
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     Completions(completions::Args),
@@ -82,14 +77,21 @@ enum Command {
 }
 
 /// What ended a command before it was done.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    Fleet(FleetError),
-    File(FileError),
-    Key(KeyError),
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error("{0}")]
     Refused(String),
-    Review(ReviewError),
-    Trust(TrustError),
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error("{0}")]
     Usage(String),
 }
 
@@ -131,10 +133,7 @@ impl Common {
 
     /// Prints `text`, or `json` when that was asked for.
     fn print(&self, text: &str, json: &serde_json::Value) {
-        match self.output {
-            Output::Json => console::result(json.clone()),
-            Output::Text => console::data(&printable_lines(text)),
-        }
+        self.output.print(text, || json.clone());
     }
 }
 
@@ -173,11 +172,7 @@ fn run(cli: Cli) -> ExitCode {
     console::finish(match result {
         Ok(CommandOutcome::Done) => Exit::SUCCESS,
         Ok(CommandOutcome::Waiting) => Exit::from(1),
-        Err(failure) => {
-            let text = format!("error: {}", failure.message());
-            console::fail(failure.exit_code(), &printable_lines(&text));
-            Exit::from(failure.exit_code())
-        }
+        Err(failure) => console::failed(&failure),
     })
 }
 
@@ -186,15 +181,24 @@ fn say(text: &str) {
     console::message(&printable_lines(text));
 }
 
-impl Failure {
-    fn message(&self) -> String {
-        let text = self.sentence();
-        match self.file_error() {
-            Some(error) if !text.contains("\nhelp:") => format!("{text}\nhelp: {}", error.help()),
-            _ => text,
+impl Classified for Failure {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Refused(_) => FailureClass::Refused,
+            Self::Usage(_) => FailureClass::Usage,
+            Self::File(_) => FailureClass::Environment,
+            Self::Trust(_) | Self::Review(_) => FailureClass::Trust,
+            Self::Fleet(error) => error.class(),
+            Self::Key(error) => error.class(),
         }
     }
 
+    fn help(&self) -> Option<String> {
+        self.file_error().map(FileError::help)
+    }
+}
+
+impl Failure {
     /// The file that could not be read or written, whoever needed it.
     fn file_error(&self) -> Option<&FileError> {
         match self {
@@ -205,78 +209,5 @@ impl Failure {
             }
             _ => None,
         }
-    }
-
-    fn sentence(&self) -> String {
-        match self {
-            Self::Fleet(error) => chain(error),
-            Self::File(error) => chain(error),
-            Self::Key(error) => chain(error),
-            Self::Refused(text) | Self::Usage(text) => text.clone(),
-            Self::Review(error) => chain(error),
-            Self::Trust(error) => chain(error),
-        }
-    }
-
-    /// The table of exit codes.
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Refused(_) | Self::Fleet(FleetError::CountersignatureNeeded { .. }) => 1,
-            Self::Usage(_)
-            | Self::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. })
-            | Self::Fleet(
-                FleetError::Exists { .. }
-                | FleetError::NotAFleet { .. }
-                | FleetError::Option { .. }
-                | FleetError::Key(KeyError::NoPassphrase { .. } | KeyError::WeakPassphrase { .. }),
-            ) => 2,
-            Self::File(_)
-            | Self::Key(KeyError::File(_) | KeyError::NoRandomness { .. })
-            | Self::Fleet(
-                FleetError::Damaged { .. }
-                | FleetError::Forgotten { .. }
-                | FleetError::File(_)
-                | FleetError::Key(KeyError::File(_)),
-            ) => 3,
-            Self::Trust(_)
-            | Self::Review(_)
-            | Self::Key(_)
-            | Self::Fleet(
-                FleetError::Key(_)
-                | FleetError::MissingKeys { .. }
-                | FleetError::WouldBeRefused { .. },
-            ) => 4,
-            Self::Fleet(_) => 5,
-        }
-    }
-}
-
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Self {
-        Self::Fleet(error)
-    }
-}
-
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<KeyError> for Failure {
-    fn from(error: KeyError) -> Self {
-        Self::Key(error)
-    }
-}
-
-impl From<ReviewError> for Failure {
-    fn from(error: ReviewError) -> Self {
-        Self::Review(error)
-    }
-}
-
-impl From<TrustError> for Failure {
-    fn from(error: TrustError) -> Self {
-        Self::Trust(error)
     }
 }

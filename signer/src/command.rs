@@ -3,17 +3,23 @@
 //! What comes in: the program and the public half of its key. What goes out: signatures, each checked
 //! against that public half before it is used. The program reads the bytes to sign on stdin and writes
 //! the 64 bytes of an Ed25519 signature, raw or in hexadecimal, on stdout. It gets no shell, no
-//! argument and no secret.
+//! argument and no secret, and ten minutes, in which it may ask a person.
 
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
+
+use outhaul_kit::program::{self, Limits};
 
 use crate::key::{KeyError, PublicKey};
 use crate::metadata::Signs;
 
-/// Most bytes that are read of a program's answer: 64 in hexadecimal and a line end.
-const MAX_ANSWER_BYTES: u64 = 256;
+/// What a program may take. It may ask for a PIN or a touch; its answer is 64 bytes in hexadecimal and a line end.
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(600),
+    output: 256,
+    asks: true,
+};
 
 /// A key that a program holds.
 #[derive(Debug, Clone)]
@@ -30,25 +36,6 @@ impl CommandKey {
             public,
         }
     }
-
-    fn ask(&self, bytes: &[u8]) -> std::io::Result<(bool, Vec<u8>)> {
-        let mut child = Command::new(&self.program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            match stdin.write_all(bytes) {
-                // A program that ends early states why by its exit code.
-                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error),
-                _ => {}
-            }
-        }
-        let mut answer = Vec::new();
-        if let Some(stdout) = child.stdout.take() {
-            stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
-        }
-        Ok((child.wait()?.success(), answer))
-    }
 }
 
 impl Signs for CommandKey {
@@ -61,10 +48,8 @@ impl Signs for CommandKey {
             program: self.program.clone(),
             reason,
         };
-        let (ended_well, answer) = self.ask(bytes).map_err(|error| failed(error.to_string()))?;
-        if !ended_well {
-            return Err(failed("it ended with an error".to_owned()));
-        }
+        let answer = program::run(&mut Command::new(&self.program), bytes, &LIMITS)
+            .map_err(|fault| failed(fault.sentence()))?;
         let mut raw = [0u8; 64];
         if answer.len() == raw.len() {
             raw.copy_from_slice(&answer);

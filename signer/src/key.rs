@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::pkcs8::{KeypairBytes, spki};
 use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
+use outhaul_kit::failure::{Classified, FailureClass};
 use pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, LineEnding};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -101,6 +102,21 @@ pub enum KeyError {
         /// The key's id, shortened.
         key: String,
     },
+}
+
+impl Classified for KeyError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::File(_) | Self::NoRandomness { .. } | Self::Program { .. } => {
+                FailureClass::Environment
+            }
+            Self::NoPassphrase { .. } | Self::WeakPassphrase { .. } => FailureClass::Usage,
+            Self::NotAKey { .. }
+            | Self::Exposed { .. }
+            | Self::WrongPassphrase { .. }
+            | Self::BadSignature { .. } => FailureClass::Trust,
+        }
+    }
 }
 
 /// A private Ed25519 key. Wiped when dropped.

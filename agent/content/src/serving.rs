@@ -189,7 +189,7 @@ pub fn publish(state_folder: &StateFolder, site: &Site) -> Result<(), FileError>
     match site.work {
         Work::Applying(_) | Work::Reverting { .. } => Ok(()),
         Work::Soaking(number) => switch_to(state_folder, Some(number)),
-        Work::Idle | Work::Repairing => {
+        Work::Idle | Work::Repairing | Work::Correcting => {
             switch_to(state_folder, site.active.map(|active| active.number))
         }
     }

@@ -10,6 +10,7 @@ use outhaul_site::backup::BackupError;
 
 use outhaul_content::content_error::GenerationError;
 use outhaul_kit::durable::FileError;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
@@ -151,6 +152,30 @@ impl From<LockError> for AgentError {
     }
 }
 
+impl Classified for AgentError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Refused { rule, .. } if is_of_findings(rule) => FailureClass::Refused,
+            Self::Refused { .. } => FailureClass::Trust,
+            Self::Nothing { .. } | Self::Failed { .. } => FailureClass::Refused,
+            Self::Config(ConfigError::File(_)) => FailureClass::Environment,
+            Self::Config(_)
+            | Self::Usage { .. }
+            | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => {
+                FailureClass::Usage
+            }
+            Self::State(error) => error.class(),
+            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
+            | Self::Broken { .. } => FailureClass::Internal,
+            _ => FailureClass::Environment,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(self.help()).filter(|help| !help.is_empty())
+    }
+}
+
 impl AgentError {
     /// A refusal.
     pub fn refused(source_name: &str, rule: &str, message: impl Into<String>) -> Self {
@@ -208,23 +233,6 @@ impl AgentError {
             Self::Apply(ApplyError::Ledger(_) | ApplyError::Stopped) => false,
             Self::Apply(_) | Self::File(_) => true,
             _ => false,
-        }
-    }
-
-    /// The exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Refused { rule, .. } if is_of_findings(rule) => 1,
-            Self::Refused { .. } => 4,
-            Self::Nothing { .. } | Self::Failed { .. } => 1,
-            Self::Config(ConfigError::File(_)) => 3,
-            Self::Config(_)
-            | Self::Usage { .. }
-            | Self::Apply(ApplyError::Unknown { .. } | ApplyError::Mismatch { .. }) => 2,
-            Self::State(error) => error.exit_code(),
-            Self::Generation(GenerationError::Changed { .. } | GenerationError::Index { .. })
-            | Self::Broken { .. } => 5,
-            _ => 3,
         }
     }
 

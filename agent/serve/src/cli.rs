@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use outhaul_kit::console::{self, Exit};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::durable;
-use outhaul_kit::text::{printable, printable_lines};
+use outhaul_kit::text::printable;
 use outhaul_listen::StartError;
 use serde_json::json;
 
@@ -55,15 +55,6 @@ struct Cli {
     messages: console::Options,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Form of the data on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// JSON, for programs
-    Json,
-    /// Text, for people
-    Text,
 }
 
 #[derive(Debug, Subcommand)]
@@ -151,7 +142,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Command::Check(_) | Command::Disable(_) => check(&cli),
         }),
     };
-    console::finish(Exit::from(done.unwrap_or_else(|error| report(&error))))
+    console::finish(done.map_or_else(|error| console::failed(&error), Exit::from))
 }
 
 /// A folder that is not there is a mistyped one: nothing would ever be served from it.
@@ -165,18 +156,6 @@ fn state_folder(state: &Path) -> Result<(), ServeError> {
                     .to_owned(),
         }),
     }
-}
-
-fn report(error: &ServeError) -> u8 {
-    let mut text = format!("error: {error}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
-    text.push_str(&format!("\nhelp: {}", error.help()));
-    console::fail(error.exit_code(), &printable_lines(&text));
-    error.exit_code()
 }
 
 fn check(cli: &Cli) -> Result<u8, ServeError> {

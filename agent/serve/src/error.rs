@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use outhaul_kit::durable::FileError;
+use outhaul_kit::failure::{Classified, FailureClass};
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
@@ -63,22 +64,20 @@ pub enum ServeError {
     },
 }
 
-impl ServeError {
-    /// The exit code.
-    pub fn exit_code(&self) -> u8 {
+impl Classified for ServeError {
+    fn class(&self) -> FailureClass {
         match self {
             Self::Usage { .. }
             | Self::Catalog { .. }
             | Self::Hosts { .. }
-            | Self::Record { .. } => 2,
-            Self::File(_) | Self::Start { .. } => 3,
-            Self::Tls { .. } => 4,
+            | Self::Record { .. } => FailureClass::Usage,
+            Self::File(_) | Self::Start { .. } => FailureClass::Environment,
+            Self::Tls { .. } => FailureClass::Trust,
         }
     }
 
-    /// What to do.
-    pub fn help(&self) -> String {
-        match self {
+    fn help(&self) -> Option<String> {
+        Some(match self {
             Self::Usage { help, .. } => help.clone(),
             Self::File(error) => error.help(),
             Self::Catalog { .. } => {
@@ -100,6 +99,6 @@ impl ServeError {
                 "is another program listening there? `--listen` takes another address and port"
                     .to_owned()
             }
-        }
+        })
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_kit::media::Media;
+use outhaul_kit::text::chain;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -150,13 +151,6 @@ pub fn load(
     }
     problems.extend(load.attach(nameless, &named, repositories));
     problems
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 fn shown(entry: &Descriptor) -> String {

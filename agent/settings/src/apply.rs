@@ -195,15 +195,9 @@ pub fn for_assignment(
     }
 }
 
-/// The reconciler that made an item of the inventory, whatever the site is set to now.
-///
-/// # Errors
-/// [`ApplyError::Unknown`] for one that this agent does not have.
-pub fn reconciler_of(
-    kind: &str,
-    config: &AgentConfig,
-    state_folder: &StateFolder,
-) -> Result<Box<dyn Reconciler>, ApplyError> {
+/// The settings by which an item of the inventory is taken back by the reconciler `kind` that made it, whatever
+/// the site is set to now.
+pub fn for_items_of(kind: &str, config: &AgentConfig) -> AgentConfig {
     let own = [
         folder::KIND,
         ansible::KIND,
@@ -217,9 +211,8 @@ pub fn reconciler_of(
         named @ ReconcilerChoice::Named(_) if !own.contains(&kind) => named.clone(),
         _ => ReconcilerChoice::Auto,
     };
-    let config = AgentConfig {
+    AgentConfig {
         reconciler: choice,
         ..config.clone()
-    };
-    reconciler(kind, &config, state_folder)
+    }
 }

@@ -31,10 +31,12 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
             active.number
         ),
         (None, _) => "no bundle is active".to_owned(),
-        (Some(active), Work::Idle) if active.broken => {
+        (Some(active), Work::Idle | Work::Correcting) if active.broken => {
             format!("bundle {} is only partly applied", active.number)
         }
-        (Some(active), Work::Idle) => format!("bundle {} is active", active.number),
+        (Some(active), Work::Idle | Work::Correcting) => {
+            format!("bundle {} is active", active.number)
+        }
         (Some(active), _) => format!(
             "bundle {} is the last one that ran, and may be partly overwritten",
             active.number
@@ -75,6 +77,12 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
         return None;
     }
     match site.worked_on() {
+        Some(number) if site.work == Work::Correcting && !note.contains(CANNOT_GO_ON) => {
+            Some(format!(
+                "what differs from bundle {number} on this host is being put back: the service goes on with it, or \
+                 run `outhaul-agent apply`"
+            ))
+        }
         Some(number) if !note.is_empty() => Some(format!(
             "the work on bundle {number} is unfinished ({note}): fix that, then run \
              `outhaul-agent apply`; a newer bundle can be imported at any time"

@@ -28,13 +28,15 @@ pub const INSTANTS: [&str; 15] = [
 #[cfg(any(debug_assertions, test))]
 pub const PATCH_INSTANTS: [&str; 1] = ["blob-made"];
 
-/// Instants that only a failed or reverted bundle passes.
+/// Instants that only a failed or reverted bundle passes, or a host that differs from its bundle.
 #[cfg(any(debug_assertions, test))]
-pub const REVERT_INSTANTS: [&str; 4] = [
+pub const REVERT_INSTANTS: [&str; 6] = [
     "reverting-committed",
     "reverted-committed",
     "repairing-committed",
     "repaired-committed",
+    "correcting-committed",
+    "corrected-committed",
 ];
 
 /// Instants that only a freshness slip passes.

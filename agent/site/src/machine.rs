@@ -15,12 +15,14 @@
 //! | applied, healthy | applying, soaking | soaking; active, and the one before is kept |
 //! | healthy so far | soaking | reported once; its health is looked at again |
 //! | broken | applying, soaking | reverting to the active bundle, or failed when there is none |
-//! | rollback | idle, repairing | reverting from the active bundle to an earlier one; what waits needs approval |
+//! | rollback | idle, correcting, repairing | reverting from the active bundle to an earlier one; what waits needs approval |
 //! | rollback | applying, soaking | reverting from the candidate to the active bundle; likewise |
 //! | returned | reverting | the older bundle is active and runs |
 //! | return broken | reverting from a candidate | the active bundle is broken |
 //! | return broken | reverting from the active bundle | repairing: the active bundle is applied again |
-//! | repair due | idle with an active bundle | repairing |
+//! | repair due | idle or correcting, with an active bundle | repairing |
+//! | drift found | idle, the active bundle; no hold | correcting; reported |
+//! | observed, corrected | idle; correcting | reported |
 //! | pinned, unpinned | always | what a person keeps for an assignment stays on disk, or need not; perhaps repairing |
 //! | kept at most | idle | so many earlier bundles stay on disk |
 //! | repaired, repair broken | repairing | it runs; it is broken |
@@ -100,6 +102,8 @@ pub enum Work {
     },
     /// The active bundle is applied again.
     Repairing,
+    /// What differs of the active bundle on the host is put back.
+    Correcting,
 }
 
 /// What is to be done next; `None`: the site is at rest.
@@ -112,6 +116,7 @@ pub fn owed(site: &Site) -> Option<Task> {
         (Work::Soaking(number), _) => Some(Task::Watch(number)),
         (Work::Reverting { from, to, .. }, _) => Some(Task::Revert { from, to }),
         (Work::Repairing, Some(active)) => Some(Task::Repair(active.number)),
+        (Work::Correcting, Some(active)) => Some(Task::Correct(active.number)),
         _ => site.waiting.map(|waiting| Task::AskGate(waiting.number)),
     }
 }
@@ -147,7 +152,7 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         }
         Event::FolderLost(number) => site.folder_lost(number, &mut actions),
         Event::RollbackOrdered(to) => {
-            if let Some((from, to)) = site.rollback_target(to) {
+            if let Some((from, to)) = site.rollback_target(Some(to)) {
                 let decided = true;
                 site.work = Work::Reverting { from, to, decided };
                 if let Some(waiting) = &mut site.waiting {
@@ -157,8 +162,9 @@ pub fn step(mut site: Site, event: Event) -> (Site, Vec<Action>) {
         }
         Event::Returned(number) => site.returned(number, &mut actions),
         Event::ReturnBroken(number) => site.return_broken(number, &mut actions),
-        Event::RepairDue if site.work == Work::Idle && site.active.is_some() => {
-            site.work = Work::Repairing;
+        Event::RepairDue => site.repair_if(true),
+        Event::Observed(_) | Event::DriftFound(_) | Event::Corrected(_) => {
+            site.looked_at(event, &mut actions);
         }
         Event::Pinned { number, repair } if site.keeps(number) => {
             site.pins.insert(number);
@@ -201,7 +207,7 @@ impl Site {
             Work::Applying(number)
             | Work::Soaking(number)
             | Work::Reverting { from: number, .. } => Some(number),
-            Work::Repairing => self.active.map(|active| active.number),
+            Work::Repairing | Work::Correcting => self.active.map(|active| active.number),
         }
     }
 
@@ -213,7 +219,7 @@ impl Site {
             Work::Applying(number) | Work::Soaking(number) => {
                 Some(active).filter(fits).map(|to| (number, to))
             }
-            Work::Idle | Work::Repairing => {
+            Work::Idle | Work::Correcting | Work::Repairing => {
                 let to = self.earlier.iter().copied().find(|to| fits(to))?;
                 Some((active, to))
             }
@@ -231,8 +237,10 @@ impl Site {
         });
     }
 
+    /// Applying all of the active bundle again puts back what differs of it, too.
     fn repair_if(&mut self, wanted: bool) {
-        if wanted && self.work == Work::Idle && self.active.is_some() {
+        let is_free = matches!(self.work, Work::Idle | Work::Correcting);
+        if wanted && is_free && self.active.is_some() {
             self.work = Work::Repairing;
         }
     }
@@ -438,6 +446,23 @@ impl Site {
         });
         actions.push(Action::End(from, State::Failed));
         actions.push(Action::Report(to, State::Failed));
+    }
+
+    /// The host was compared with the active bundle: what was found is reported, whatever follows from it.
+    fn looked_at(&mut self, event: Event, actions: &mut Vec<Action>) {
+        let (number, needed, next) = match event {
+            Event::DriftFound(number) if !self.hold => (number, Work::Idle, Work::Correcting),
+            Event::Corrected(number) => (number, Work::Correcting, Work::Idle),
+            Event::Observed(number) | Event::DriftFound(number) => (number, Work::Idle, Work::Idle),
+            _ => return,
+        };
+        if self.is_active(number) && self.work == needed {
+            self.work = next;
+            actions.extend(
+                self.state_of(number)
+                    .map(|state| Action::ReportAgain(number, state)),
+            );
+        }
     }
 
     fn repaired(&mut self, worked: bool, actions: &mut Vec<Action>) {

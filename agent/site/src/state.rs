@@ -85,6 +85,8 @@ pub mod key {
     pub const HELD: &str = "held-assignments";
     /// Number of the generation that a person had applied again: what others changed in it is taken back.
     pub const TAKES_BACK: &str = "takes-back";
+    /// Number of the active generation while what differs of it on the host is put back.
+    pub const CORRECTING: &str = "correcting";
     /// Number of the active generation while going back to it or repairing it has failed.
     pub const BROKEN: &str = "broken";
     /// Number of the waiting generation that only a person lets through, after a rollback.

@@ -1,18 +1,18 @@
 //! The machine's site in the database: the rows that it is read from and written to.
 //!
 //! What comes in: an open transaction. What goes out: a [`Site`], or its rows with the journal and the
-//! reports of a change. It decides nothing: which site follows which is the machine's business. Rows of
+//! reports of a change, and what a person decided in it. Nothing else writes these rows. It decides nothing: which site follows which is the machine's business. Rows of
 //! earlier agents that contradict themselves (a failed active bundle, an order that stands) read as a
 //! site that can go on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, Transaction};
 
 use crate::machine::{Action, Active, Event, MAX_EARLIER, Site, State, WaitingBundle, Work};
 use crate::state::events::generation_event;
 use crate::state::generations::{self, Generation};
-use crate::state::holds;
+use crate::state::holds::{self, AssignmentHold};
 use crate::state::outbox::{self, Author};
 use crate::state::{self, Hold, StateError, key};
 use outhaul_bundle::report::{AssignmentResult, ReportEvent, RevertedFrom};
@@ -30,6 +30,23 @@ pub struct Transition {
     pub note: String,
     /// Each assignment's result, where there are any.
     pub results: Vec<AssignmentResult>,
+    /// What a person decided, where the event is a decision.
+    pub decision: Option<Decision>,
+}
+
+/// What is kept of a person's decision beside the machine's site: who, why, until when.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// Whatever is new is held back.
+    Hold(Hold),
+    /// It is not any more.
+    Release,
+    /// Who wants an earlier bundle.
+    Rollback(String),
+    /// The bundle that is to run is applied again, and what others changed in it is taken back.
+    ApplyAgain(u64),
+    /// Every assignment that is held, by name.
+    Assignments(BTreeMap<String, AssignmentHold>),
 }
 
 impl From<Event> for Transition {
@@ -45,6 +62,15 @@ impl Transition {
             event,
             note: note.into(),
             results: Vec::new(),
+            decision: None,
+        }
+    }
+
+    /// An event that a person decided.
+    pub fn decided(event: Event, note: impl Into<String>, decision: Decision) -> Self {
+        Self {
+            decision: Some(decision),
+            ..Self::new(event, note)
         }
     }
 
@@ -82,6 +108,7 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
         .or_else(|| earlier.first().copied());
     let other = |state: State| newest(&|row| row.state == state && !is_active(row));
     let decided = state::meta::<String>(db, key::ROLLBACK)?.is_some();
+    let correcting: Option<u64> = state::meta(db, key::CORRECTING)?;
     let work = match (active.map(|row| row.state), target) {
         (Some(State::Applying), _) => Work::Repairing,
         (Some(State::Reverting), Some(to)) => Work::Reverting {
@@ -98,6 +125,7 @@ pub fn load(db: &Connection) -> Result<Site, StateError> {
             _ => match (other(State::Applying), other(State::Soaking)) {
                 (Some(row), _) => Work::Applying(row.number),
                 (None, Some(row)) => Work::Soaking(row.number),
+                (None, None) if pointer.is_some() && correcting == pointer => Work::Correcting,
                 (None, None) => Work::Idle,
             },
         },
@@ -166,13 +194,15 @@ pub fn save(
         new.whole &= after.keeps(row.number);
         if noted.contains(&Some(row.number)) {
             new.note.clone_from(&transition.note);
+        } else if transition.event == Event::Corrected(row.number) {
+            why(&row.note).clone_into(&mut new.note);
         } else if new.state == State::Superseded && row.state.unfinished() {
             "a newer bundle came before it ran".clone_into(&mut new.note);
         } else if new.state == State::Superseded && row.state != new.state {
             new.note.clear();
         }
         if row.whole && !new.whole {
-            for pass in ["apply", "revert", "repair"] {
+            for pass in PASSES {
                 generations::forget_results(db, &format!("{pass} {}", row.number))?;
             }
         }
@@ -193,8 +223,10 @@ pub fn save(
     let needs = after.waiting.filter(|waiting| waiting.needs_approval);
     let needs = needs.map(|waiting| waiting.number);
     state::set_meta(db, key::NEEDS_APPROVAL, needs.as_ref())?;
-    if after.work == Work::Idle {
-        state::set_meta::<u64>(db, key::TAKES_BACK, None)?;
+    let correcting = active.filter(|_| after.work == Work::Correcting);
+    state::set_meta(db, key::CORRECTING, correcting.map(|a| a.number).as_ref())?;
+    if let Event::Observed(_) | Event::DriftFound(_) | Event::Corrected(_) = transition.event {
+        state::set_meta(db, key::OBSERVED, Some(&at_ms))?;
     }
     let soaking = match after.work {
         Work::Soaking(number) => Some(number),
@@ -209,11 +241,34 @@ pub fn save(
         _ => None,
     };
     state::set_meta(db, key::ROLLBACK_TO, target.as_ref())?;
+    keep(db, after, transition.decision.as_ref())
+}
+
+/// Writes what is kept of a decision, and clears what no longer stands.
+fn keep(db: &Transaction<'_>, after: &Site, decision: Option<&Decision>) -> Result<(), StateError> {
+    match decision {
+        Some(Decision::Hold(hold)) => state::set_meta(db, key::HOLD, Some(hold))?,
+        Some(Decision::Rollback(who)) => state::set_meta(db, key::ROLLBACK, Some(who))?,
+        Some(Decision::ApplyAgain(number)) => {
+            state::set_meta(db, key::TAKES_BACK, Some(number))?;
+        }
+        Some(Decision::Assignments(all)) => holds::store(db, all)?,
+        Some(Decision::Release) | None => {}
+    }
+    if !after.hold {
+        state::set_meta::<Hold>(db, key::HOLD, None)?;
+    }
     if !matches!(after.work, Work::Reverting { decided: true, .. }) {
         state::set_meta::<String>(db, key::ROLLBACK, None)?;
     }
+    if after.work == Work::Idle {
+        state::set_meta::<u64>(db, key::TAKES_BACK, None)?;
+    }
     Ok(())
 }
+
+/// The words that names of passes begin with.
+const PASSES: [&str; 4] = ["apply", "revert", "repair", "correct"];
 
 /// The name under which the results of the work under way are recorded.
 pub fn pass(site: &Site) -> Option<String> {
@@ -222,6 +277,7 @@ pub fn pass(site: &Site) -> Option<String> {
         Work::Applying(number) | Work::Soaking(number) => Some(format!("apply {number}")),
         Work::Reverting { from, .. } => Some(format!("revert {from}")),
         Work::Repairing => Some(format!("repair {}", site.active?.number)),
+        Work::Correcting => Some(format!("correct {}", site.active?.number)),
     }
 }
 
@@ -252,6 +308,9 @@ fn noted(before: &Site, after: &Site, event: Event) -> [Option<u64>; 2] {
         Event::Held
         | Event::Released
         | Event::KeptAtMost(_)
+        | Event::Observed(_)
+        | Event::DriftFound(_)
+        | Event::Corrected(_)
         | Event::Pinned { .. }
         | Event::Unpinned { .. } => [None, None],
     }

@@ -15,6 +15,7 @@ use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Blob, Stream};
 use outhaul_bundle::{BlobSink as _, Digest, Index, Instruction};
 use outhaul_kit::media::{Bounds, Media, Unexpected};
+use outhaul_kit::text::chain;
 use outhaul_signer::seal::Identity;
 use outhaul_signer::trust::{self, SourceError, TrustError};
 use outhaul_signer::{Acceptance, MetadataSource};
@@ -443,11 +444,5 @@ pub(super) fn row(index: &Index, digest: Digest, signers: BTreeSet<String>) -> G
 
 /// What the verifier said, with its causes.
 fn refusal(error: &TrustError) -> RequestFailure {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    refused(error.rule(), message)
+    refused(error.rule(), chain(error))
 }

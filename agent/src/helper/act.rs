@@ -143,7 +143,8 @@ impl Helper {
         }
         let mut steps = Vec::new();
         for (kind, items) in kinds {
-            let reconciler = apply::reconciler_of(&kind, &self.config, &self.state_folder)?;
+            let settings = apply::for_items_of(&kind, &self.config);
+            let reconciler = apply::reconciler(&kind, &settings, &self.state_folder)?;
             steps.extend(reconciler.remove(
                 index.number,
                 name,

@@ -7,6 +7,7 @@
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_kit::text::chain;
 use outhaul_signer::TrustError;
 use rusqlite::Connection;
 
@@ -269,12 +270,7 @@ pub(crate) fn of_unpacking(name: &str, error: GenerationError) -> AgentError {
 
 /// What the verifier said: a refusal, or a source that failed.
 pub(super) fn refusal(name: &str, error: &TrustError) -> AgentError {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
+    let message = chain(error);
     if error.is_transient() {
         AgentError::Unreadable {
             source_name: name.to_owned(),

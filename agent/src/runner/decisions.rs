@@ -14,7 +14,8 @@ use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
 use crate::runner::{self, approval};
-use crate::state::{self, Hold, generations, key, outbox, returns};
+use crate::state::{Hold, generations, outbox, returns};
+use outhaul_site::stored::Decision;
 
 pub mod assignments;
 pub mod deadline;
@@ -132,9 +133,9 @@ pub fn order_rollback(
         "" => format!("rolled back by {who}"),
         why => format!("rolled back by {who}: {why}"),
     };
-    let ordered = Transition::new(Event::RollbackOrdered(Some(to)), note);
+    let decision_of = Decision::Rollback(who.to_owned());
+    let ordered = Transition::decided(Event::RollbackOrdered(to), note, decision_of);
     runner::transition_with(agent, &ordered, |db, author| {
-        state::set_meta(db, key::ROLLBACK, Some(&who))?;
         let reported = because(decision("rollback", who, Some(from)), why);
         outbox::queue(db, author, reported).map(|_| ())
     })?;
@@ -199,14 +200,14 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
             ),
         });
     }
-    let due = Transition::new(Event::RepairDue, format!("applied again by {who}"));
     // What others changed is taken back in the bundle that is to run.
     let to_run = match site.work {
         Work::Reverting { to, .. } => to,
         _ => number,
     };
+    let note = format!("applied again by {who}");
+    let due = Transition::decided(Event::RepairDue, note, Decision::ApplyAgain(to_run));
     runner::transition_with(agent, &due, |db, author| {
-        state::set_meta(db, key::TAKES_BACK, Some(&to_run))?;
         outbox::queue(db, author, decision("apply", who, Some(to_run))).map(|_| ())
     })?;
     Ok(match site.work {
@@ -259,12 +260,12 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
 /// # Errors
 /// [`AgentError`] of the store.
 pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, AgentError> {
-    let (event, what) = match hold {
-        Some(_) => (Event::Held, "hold"),
-        None => (Event::Released, "release"),
+    let (event, what, kept) = match hold {
+        Some(hold) => (Event::Held, "hold", Decision::Hold(hold.clone())),
+        None => (Event::Released, "release", Decision::Release),
     };
-    let site = runner::transition_with(agent, &event.into(), |db, author| {
-        state::set_meta(db, key::HOLD, hold)?;
+    let decided = Transition::decided(event, "", kept);
+    let site = runner::transition_with(agent, &decided, |db, author| {
         let until = hold.and_then(|hold| hold.until.as_ref());
         let until = until.map_or_else(String::new, |until| format!("; until {}", until.at));
         let why = hold.map_or_else(String::new, |hold| format!("{}{until}", hold.why));

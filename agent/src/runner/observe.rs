@@ -1,26 +1,28 @@
 //! Looking for drift on a schedule, and correcting it where the stream says so.
 //!
-//! What comes in: the active generation. What goes out: a queued observation with each assignment's
-//! verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself a finding.
+//! What comes in: the active generation. What goes out: the machine's step for what was found, with a queued
+//! observation of each assignment's verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself
+//! a finding.
 
+use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, ReportEvent};
-use outhaul_reconcilers::{Desired, outcome, shortened};
-
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_reconcilers::{ApplyError, Desired, outcome, shortened};
 use rusqlite::Connection;
 
+use super::pass::apply_one;
+use super::{Transition, held};
 use crate::agent::Agent;
+use crate::content_error::GenerationError;
 use crate::error::AgentError;
 use crate::generation;
-use crate::intact::{self, Damage};
+use crate::intact::{self, Damage, Look};
 use crate::machine::{Event, Work};
-use crate::reconcilers::BundleReconcilers;
-use crate::runner::{self, held};
-use crate::state::events::generation_event;
-use crate::state::{self, Hold, generations, key, outbox};
+use crate::runner;
+use crate::state::{self, generations, key};
 
-/// Compares the active generation with this host and queues what was found. `None`: nothing is
-/// active, or something is being changed.
+/// Compares the active generation with this host, queues what was found, and puts back what differs where the
+/// stream says so. `None`: nothing is active, or something else is being changed.
 ///
 /// # Errors
 /// [`AgentError`] of the store; what a reconciler cannot do is reported as a failed result.
@@ -29,85 +31,157 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
     let Some(active) = site.active else {
         return Ok(None);
     };
-    // What is being changed is neither compared nor put back; what came of it was reported.
-    if site.work != Work::Idle {
-        return Ok(None);
-    }
     // What the agent itself left broken is tried again, whatever the stream says of drift.
-    if active.broken && !site.hold {
+    if site.work == Work::Idle && active.broken && !site.hold {
         runner::transition(agent, &Event::RepairDue.into())?;
         runner::drive(agent)?;
         return Ok(state::meta(agent.store.read(), key::RESULTS)?);
     }
+    let results = compare(agent)?;
+    let site = runner::site_now(agent.store.read())?;
+    if site.work != Work::Correcting {
+        return Ok(results);
+    }
+    runner::drive(agent)?;
+    Ok(state::meta(agent.store.read(), key::RESULTS)?)
+}
+
+/// Compares the active generation with this host and queues what was found; nothing is put back. `None`: nothing is
+/// active, or something is being changed.
+///
+/// # Errors
+/// As [`observe`].
+pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    // What is being changed is not compared; what came of it was reported.
+    let Some(active) = site.active.filter(|_| site.work == Work::Idle) else {
+        return Ok(None);
+    };
     let active = active.number;
     let index = match runner::index_of(agent, active) {
         Err(AgentError::Generation(error)) => {
-            let results = without_folder(agent.store.read(), active, &error.to_string())?;
-            record_found(
-                agent,
-                active,
-                &results,
-                &format!("{error}; import it again"),
-            )?;
+            let lost = without_folder(agent.store.read(), active, &error)?;
+            let results = lost.results.clone();
+            runner::transition(agent, &lost.event(Event::Observed(active)))?;
             return Ok(Some(results));
         }
         other => other?,
     };
-    let look_at = intact::due(agent, active)?;
-    let damaged = intact::damages(&agent.state_folder, &index, look_at);
-    let mended = match intact::mend_found(agent, &index, look_at, &damaged) {
+    let mut found = find(agent, &index, intact::due(agent, active)?)?;
+    let results = found.results.clone();
+    let mut event = Event::Observed(active);
+    if found.drifted {
+        let message = match index.reconciler.drift == DriftPolicy::Correct && !site.hold {
+            true => {
+                event = Event::DriftFound(active);
+                "drift was found and is being corrected"
+            }
+            false => "drift was found",
+        };
+        found.say_first(message);
+    }
+    runner::transition(agent, &found.event(event))?;
+    Ok(Some(results))
+}
+
+/// Puts back what differs of the active generation: the assignments that drifted, and no other.
+///
+/// # Errors
+/// As [`observe`], and [`AgentError::Stopped`].
+pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, AgentError> {
+    let event = Event::Corrected(active);
+    let index = match runner::index_of(agent, active) {
+        Err(AgentError::Generation(error)) => {
+            return Ok(without_folder(agent.store.read(), active, &error)?.event(event));
+        }
+        other => other?,
+    };
+    let desired = held::free(agent, &index)?;
+    let pass = format!("correct {active}");
+    let done = generations::results(agent.store.read(), &pass)?;
+    let mut failures = Vec::new();
+    for result in look(agent, &desired, &index)? {
+        let known = done.iter().any(|done| done.name == result.name);
+        let one = desired
+            .iter()
+            .find(|one| one.assignment.name == result.name);
+        let Some(one) = one.filter(|_| is_drifted(&result) && !known) else {
+            continue;
+        };
+        let reconcilers = agent.reconcilers(&index)?;
+        let reconciler = reconcilers.for_assignment(&one.assignment);
+        let failed = match apply_one(agent, &pass, reconciler, one) {
+            Ok(result) if result.status == ComplianceStatus::Failed => Some(result.message),
+            Ok(_) => None,
+            Err(AgentError::Apply(ApplyError::Stopped)) => return Err(AgentError::Stopped),
+            // The host is as it was: the next look finds it again.
+            Err(error @ (AgentError::Apply(_) | AgentError::Generation(_))) => {
+                Some(error.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        failures
+            .extend(failed.map(|why| format!("`{}` could not be put back: {why}", result.name)));
+    }
+    wait_for(agent, &index, &desired)?;
+    let mut found = find(agent, &index, Look::Changed)?;
+    found.say_first(match found.drifted {
+        true => "drift is still there after correcting it",
+        false => "drift was corrected",
+    });
+    found.notes.extend(failures);
+    Ok(found.event(event))
+}
+
+/// What a comparison came to.
+struct Found {
+    results: Vec<AssignmentResult>,
+    /// Whether an assignment that nobody holds differs.
+    drifted: bool,
+    notes: Vec<String>,
+}
+
+impl Found {
+    fn say_first(&mut self, note: &str) {
+        self.notes.insert(0, note.to_owned());
+    }
+
+    fn event(self, event: Event) -> Transition {
+        Transition::with(event, self.notes.join("; "), self.results)
+    }
+}
+
+/// Compares this host with a generation whose files are put back first, where they can be.
+fn find(agent: &mut Agent, index: &Index, look_at: Look) -> Result<Found, AgentError> {
+    let damaged = intact::damages(&agent.state_folder, index, look_at);
+    let mended = match intact::mend_found(agent, index, look_at, &damaged) {
         Err(AgentError::Generation(error)) => Err(error.to_string()),
         other => Ok(other?),
     };
-    let reconcilers = agent.reconcilers(&index)?;
-    let desired = held::free(agent, &index)?;
-    let mut results = look(agent, &reconcilers, &desired)?;
-    let drifted = |r: &AssignmentResult| r.status == ComplianceStatus::Drifted;
-    let held = state::meta::<Hold>(agent.store.read(), key::HOLD)?.is_some();
-    let mut message = "";
-    if results.iter().any(drifted) {
-        message = "drift was found";
-        if index.reconciler.drift == DriftPolicy::Correct && !held {
-            record_found(
-                agent,
-                active,
-                &results,
-                "drift was found and is being corrected",
-            )?;
-            for desired in desired.iter().filter(|desired| {
-                results
-                    .iter()
-                    .any(|r| drifted(r) && r.name == desired.assignment.name)
-            }) {
-                let name = desired.assignment.name.as_str();
-                let reconciler = reconcilers.for_assignment(&desired.assignment);
-                let recorded = agent.recorded(reconciler.kind(), name)?;
-                reconciler.apply(desired, &recorded, &mut agent.store, &agent.heartbeat)?;
-            }
-            wait_for(agent, &reconcilers, &desired)?;
-            results = look(agent, &reconcilers, &desired)?;
-            message = if results.iter().any(drifted) {
-                "drift is still there after correcting it"
-            } else {
-                "drift was corrected"
-            };
-        }
-    }
-    results.extend(held::results(agent, &index)?);
-    let message = match mended {
-        Ok(mended) if message.is_empty() => mended,
-        Ok(mended) if mended.is_empty() => message.to_owned(),
-        Ok(mended) => format!("{message}; {mended}"),
+    let desired = held::free(agent, index)?;
+    let mut results = look(agent, &desired, index)?;
+    let drifted = results.iter().any(is_drifted);
+    results.extend(held::results(agent, index)?);
+    let mut notes = Vec::new();
+    match mended {
+        Ok(mended) => notes.extend(Some(mended).filter(|mended| !mended.is_empty())),
         Err(lost) => {
             // Which assignment needs what is served is not known here.
             if damaged.iter().any(Damage::is_served) {
                 fail_all(&mut results, &lost);
             }
-            format!("{lost}; import bundle {active} again")
+            notes.push(format!("{lost}; import bundle {} again", index.number));
         }
-    };
-    record_found(agent, active, &results, &message)?;
-    Ok(Some(results))
+    }
+    Ok(Found {
+        results,
+        drifted,
+        notes,
+    })
+}
+
+fn is_drifted(result: &AssignmentResult) -> bool {
+    result.status == ComplianceStatus::Drifted
 }
 
 fn fail_all(results: &mut [AssignmentResult], problem: &str) {
@@ -122,19 +196,20 @@ fn fail_all(results: &mut [AssignmentResult], problem: &str) {
 fn without_folder(
     db: &Connection,
     active: u64,
-    problem: &str,
-) -> Result<Vec<AssignmentResult>, AgentError> {
+    lost: &GenerationError,
+) -> Result<Found, AgentError> {
     let mut results = generations::results(db, &format!("apply {active}"))?;
-    fail_all(&mut results, problem);
-    Ok(results)
+    fail_all(&mut results, &lost.to_string());
+    Ok(Found {
+        results,
+        drifted: false,
+        notes: vec![format!("{lost}; import it again")],
+    })
 }
 
 /// Waits for those who make real what was put back; how it went is looked at afterwards.
-fn wait_for(
-    agent: &Agent,
-    reconcilers: &BundleReconcilers,
-    desired: &[Desired],
-) -> Result<(), AgentError> {
+fn wait_for(agent: &Agent, index: &Index, desired: &[Desired]) -> Result<(), AgentError> {
+    let reconcilers = agent.reconcilers(index)?;
     for desired in desired {
         let reconciler = reconcilers.for_assignment(&desired.assignment);
         if !reconciler.health_waits() {
@@ -149,10 +224,11 @@ fn wait_for(
 }
 
 fn look(
-    agent: &mut Agent,
-    reconcilers: &BundleReconcilers,
+    agent: &Agent,
     desired: &[Desired],
+    index: &Index,
 ) -> Result<Vec<AssignmentResult>, AgentError> {
+    let reconcilers = agent.reconcilers(index)?;
     let mut results = Vec::new();
     for desired in desired {
         agent.heartbeat.beat();
@@ -167,21 +243,4 @@ fn look(
         });
     }
     Ok(results)
-}
-
-fn record_found(
-    agent: &mut Agent,
-    active: u64,
-    results: &[AssignmentResult],
-    message: &str,
-) -> Result<(), AgentError> {
-    agent.commit(|db, author| {
-        if let Some(generation) = generations::one(db, active)? {
-            let event = generation_event(&generation, results, message);
-            outbox::queue(db, author, ReportEvent::Observation(event))?;
-        }
-        state::set_meta(db, key::RESULTS, Some(&results))?;
-        state::set_meta(db, key::OBSERVED, Some(&author.reading.wall_ms()))?;
-        Ok::<_, AgentError>(())
-    })
 }

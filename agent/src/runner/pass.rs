@@ -189,7 +189,10 @@ fn remove_surplus(agent: &mut Agent, index: &Index) -> Result<String, AgentError
     }
     let mut reported = Vec::new();
     for ((_, assignment, kind), items) in surplus {
-        let reconciler = apply::reconciler_of(&kind, &agent.config, &agent.state_folder)?;
+        let settings = apply::for_items_of(&kind, &agent.config);
+        let reconciler = agent
+            .facilities
+            .reconciler(&kind, &settings, &agent.state_folder)?;
         let steps = reconciler.remove(
             instead,
             &assignment,

@@ -8,7 +8,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Reconciler, outcome};
 
 use super::pass;
-use super::{Transition, approval, held, index_of, note_of, soak, tidy};
+use super::{Transition, approval, held, index_of, note_of, observe, soak, tidy};
 use crate::agent::Agent;
 use crate::content_error::GenerationError;
 use crate::error::AgentError;
@@ -35,6 +35,7 @@ pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, Agent
         Task::Watch(number) => watch(agent, number)?,
         Task::Revert { from, to } => revert(agent, from, to)?,
         Task::Repair(number) => repair(agent, number)?,
+        Task::Correct(number) => observe::correct(agent, number)?,
     })
 }
 

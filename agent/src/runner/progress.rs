@@ -121,6 +121,6 @@ fn target(site: &Site) -> Option<u64> {
         Work::Idle => None,
         Work::Applying(number) | Work::Soaking(number) => Some(number),
         Work::Reverting { to, .. } => Some(to),
-        Work::Repairing => site.active.map(|active| active.number),
+        Work::Repairing | Work::Correcting => site.active.map(|active| active.number),
     }
 }

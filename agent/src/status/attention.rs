@@ -315,7 +315,10 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
 /// The apply helper, when nobody answers for it.
 fn without_helper(agent: &Agent) -> Option<Attention> {
     agent.config.apply.helper.as_ref()?;
-    let asked = apply::reconciler_of(folder::KIND, &agent.config, &agent.state_folder);
+    let settings = apply::for_items_of(folder::KIND, &agent.config);
+    let asked = agent
+        .facilities
+        .reconciler(folder::KIND, &settings, &agent.state_folder);
     let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
     Some(Attention {
         assignment: None,

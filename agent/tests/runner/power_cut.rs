@@ -309,6 +309,56 @@ fn a_cut_at_any_instant_of_a_rollback_changes_nothing_about_its_end() {
     }
 }
 
+/// A site whose stream corrects drift, and a host on which a file is gone and another one was changed.
+fn drifted() -> Site {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&before().correct_drift()));
+    let applied = site.state().join("applied");
+    fs::remove_file(applied.join("hello/changes.yaml")).unwrap();
+    fs::write(applied.join("a/same.yaml"), "scribble").unwrap();
+    site
+}
+
+fn look(site: &Site, cut: Option<&str>) -> Output {
+    let mut command = site.command(&["run", "--once"]);
+    command.envs(cut.map(|cut| ("OUTHAUL_CUT", cut)));
+    command.checked().unwrap()
+}
+
+#[test]
+fn a_cut_at_any_instant_of_correcting_drift_changes_nothing_about_its_end() {
+    let before = drifted();
+    // How often the service started and looked is all that a cut may move.
+    let end = |site: &Site, last: &Output| {
+        let mut end = end(site, last);
+        end.event_log.retain(|printed| printed != "started");
+        end.event_log.dedup();
+        end
+    };
+    let whole = before.copy();
+    let expected = end(&whole, &look(&whole, None));
+    assert_eq!(whole.applied()["a/same.yaml"], b"a");
+    let mut cuts = 0;
+    for n in 1..MANY {
+        let site = before.copy();
+        let cut = look(&site, Some(&n.to_string()));
+        let last = look(&site, None);
+        assert_eq!(
+            end(&site, &last),
+            expected,
+            "cut at instant {n}: {}",
+            stderr(&last)
+        );
+        assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+        if cut.status.signal() != Some(SIGKILL) {
+            break;
+        }
+        cuts = n;
+    }
+    assert!((6..MANY - 1).contains(&cuts), "{cuts}");
+}
+
 /// Names in the first column of the table of instants.
 fn listed() -> BTreeSet<String> {
     let readme = include_str!("../../README.md");
@@ -341,6 +391,7 @@ fn every_instant_that_the_readme_lists_is_passed() {
     let order = normal.centre.publish(&order);
     let slip = normal.centre.slip("drone");
     let rollback = before_a_rollback(in_the_way);
+    let drifted = drifted();
     let listed = listed();
     assert!(listed.len() > 10, "{listed:?}");
     for instant in listed {
@@ -358,11 +409,12 @@ fn every_instant_that_the_readme_lists_is_passed() {
         };
         assert!(
             rollback_dies()
+                || look(&drifted.copy(), Some(&instant)).status.signal() == Some(SIGKILL)
                 || dies(&normal)
                 || dies(&broken)
                 || other_dies(&slip)
                 || other_dies(&order),
-            "no import and no rollback passes `{instant}`"
+            "no import, rollback or look passes `{instant}`"
         );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an index whose contents are settled, and the contents. What goes out: files that
 //! travel in the bundle: an in-toto statement in a signed envelope, a bill of materials of the bundle
-//! (`CycloneDX` 1.6), and one of each image that it carries. Both are pure functions of index and contents: no time, no random number, no
+//! (`CycloneDX` 1.6), and one of each image that it carries. All are pure functions of index and contents: no time, no random number, no
 //! name of a machine, so that the same bundle gets the same files. They are for people and their tools;
 //! what a site installs is decided by the signed metadata alone.
 
@@ -14,6 +14,7 @@ use outhaul_signer::fleet::StatementSigner;
 
 use images::CarriedImage;
 
+mod cyclonedx;
 pub mod image;
 pub mod images;
 pub mod materials;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::AttestError;
 use super::image::{self, AttestedImage};
 use super::images::CarriedImage;
+use crate::cyclonedx::{self, hashes, property};
 use outhaul_files::deb;
 
 /// Largest manifest that is searched for images, in bytes.
@@ -133,32 +134,18 @@ pub fn sbom(
         .map(|(image, users)| image_component(image, users, documents.get(image).copied()));
     let components: Vec<Value> = packages.into_iter().chain(images).chain(files).collect();
     let stream = &index.stream;
-    let tool =
-        json!({"type": "application", "name": "outhaul", "version": env!("CARGO_PKG_VERSION")});
-    let document = json!({
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {
-            "tools": {"components": [tool]},
-            "component": {
-                "type": "application",
-                "bom-ref": "bundle",
-                "name": format!("{}/{}", stream.environment, stream.cluster_type),
-                "version": index.number.to_string(),
-                "properties": [
-                    property("outhaul:fleet", index.fleet.as_str()),
-                    property("outhaul:stream", stream.role.as_str()),
-                    property("outhaul:snapshot", &index.snapshot.digest.to_string()),
-                ],
-            },
-        },
-        "components": components,
+    let of_bundle = json!({
+        "type": "application",
+        "bom-ref": "bundle",
+        "name": format!("{}/{}", stream.environment, stream.cluster_type),
+        "version": index.number.to_string(),
+        "properties": [
+            property("outhaul:fleet", index.fleet.as_str()),
+            property("outhaul:stream", stream.role.as_str()),
+            property("outhaul:snapshot", &index.snapshot.digest.to_string()),
+        ],
     });
-    let mut bytes = document.to_string().into_bytes();
-    bytes.push(b'\n');
-    Ok(bytes)
+    Ok(cyclonedx::document(of_bundle, components, false))
 }
 
 /// The bill of materials with all that its images hold, as a scanner reads it.
@@ -188,9 +175,7 @@ pub fn with_images(sbom: Vec<u8>, images: &[CarriedImage]) -> Vec<u8> {
             all.push(component);
         }
     }
-    let mut bytes = document.to_string().into_bytes();
-    bytes.push(b'\n');
-    bytes
+    cyclonedx::bytes(&document)
 }
 
 /// What a file may hold, by its name: only that is looked for.
@@ -322,14 +307,6 @@ fn image_component(image: &AttestedImage, users: &BTreeSet<&str>, document: Opti
         "purl": purl,
         "properties": asked.collect::<Vec<_>>(),
     })
-}
-
-fn property(name: &str, value: &str) -> Value {
-    json!({"name": name, "value": value})
-}
-
-fn hashes(digest: &Digest) -> Value {
-    json!([{"alg": "SHA-256", "content": digest.hex()}])
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use outhaul_kit::interrupt;
-
+use crate::import::{self, Change, NewCommit};
 use crate::program::{Git, ProgramError};
 
 /// What to commit.
@@ -139,28 +138,29 @@ impl From<ProgramError> for BranchError {
     }
 }
 
+/// The commit, to which nothing points yet.
 fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let made = interrupt::make(tempfile::tempdir, tempfile::TempDir::path);
-    let (temporary, _registered) = made.map_err(|error| BranchError::Git {
-        doing: "read-tree".to_owned(),
-        message: format!("no temporary folder: {error}"),
-    })?;
-    // A private index, so that nobody's staged changes are touched.
-    let git = Git {
-        index: Some(temporary.path().join("index")),
-        ..git.clone()
+    let reference = format!("refs/outhaul/commit-{}", std::process::id());
+    let (author, committer) = (
+        git.text(&["var", "GIT_AUTHOR_IDENT"])?,
+        git.text(&["var", "GIT_COMMITTER_IDENT"])?,
+    );
+    let new = NewCommit {
+        reference: &reference,
+        replaces: true,
+        author: Some(&author),
+        committer: &committer,
+        parent: Some(edit.parent),
+        message: &format!("{}\n", edit.message.trim_end()),
     };
-    git.text(&["read-tree", edit.parent])?;
-    for (path, bytes) in edit.files {
-        let blob = git.run(&["hash-object", "-w", "--stdin"], bytes)?;
-        let entry = format!("100644,{blob},{path}");
-        git.text(&["update-index", "--add", "--cacheinfo", &entry])?;
-    }
-    let tree = git.text(&["write-tree"])?;
-    Ok(git.run(
-        &["commit-tree", &tree, "-p", edit.parent],
-        edit.message.as_bytes(),
-    )?)
+    let changes = edit.files.iter().map(|(path, bytes)| {
+        let executable = false;
+        (path.as_str(), Change::Write { bytes, executable })
+    });
+    let made = import::commit(git, &new, changes);
+    // Git needs a name to write to; nobody else is to see it.
+    git.text(&["update-ref", "-d", &reference])?;
+    Ok(made?)
 }
 
 #[cfg(test)]

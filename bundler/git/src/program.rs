@@ -2,7 +2,7 @@
 //!
 //! What comes in: a repository's folder and arguments. What goes out: what git printed, or what it
 //! complained of. It asks no questions, runs no hook and no foreign helper, signs nothing with a
-//! person's key, and uses a separate index where one is given. A token for a server travels in
+//! person's key, and touches no index. A token for a server travels in
 //! the environment of that one process, never in its arguments, and never to another server.
 
 use std::io::Write as _;
@@ -50,8 +50,6 @@ impl std::fmt::Debug for Credential {
 pub struct Git {
     /// The repository.
     pub folder: PathBuf,
-    /// A private index, so that nobody's staged changes are touched.
-    pub index: Option<PathBuf>,
     /// What a server is given.
     pub credential: Option<Credential>,
 }
@@ -61,7 +59,6 @@ impl Git {
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
-            index: None,
             credential: None,
         }
     }
@@ -125,9 +122,6 @@ impl Git {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = git::plain();
-        if let Some(index) = &self.index {
-            command.env("GIT_INDEX_FILE", index);
-        }
         if let Some(credential) = &self.credential {
             let secret = format!("{}:{}", credential.user, credential.token.as_str());
             command

@@ -37,7 +37,7 @@ impl Classified for OutputError {
     fn class(&self) -> FailureClass {
         match self {
             Self::Removal(_) | Self::AllBroken => Refused,
-            Self::Foreign { .. } | Self::Record { .. } => Usage,
+            Self::Foreign { .. } | Self::OtherEnvironment { .. } | Self::Record { .. } => Usage,
             _ => Environment,
         }
     }

@@ -62,6 +62,19 @@ pub enum OutputError {
         /// Why.
         source: io::Error,
     },
+    /// The folder holds the rendering of another environment, whose place it would take.
+    #[error(
+        "`{}` holds the rendering of environment `{held}`, and `{wanted}` would take its place\nhelp: give each \
+         environment its own folder with `--out`", path.display()
+    )]
+    OtherEnvironment {
+        /// The folder.
+        path: PathBuf,
+        /// What it holds.
+        held: String,
+        /// What was to be written.
+        wanted: String,
+    },
     /// A record that cannot be read.
     #[error("`{}` is not a record of Outhaul: {problem}\nhelp: restore it, or choose a new folder", path.display())]
     Record {

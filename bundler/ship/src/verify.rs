@@ -5,13 +5,11 @@
 //! by file; empty means equal. Every blob is opened, decompressed and hashed in bounded memory.
 //! It installs and writes nothing.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, Write};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use outhaul_bundle::decode::{self, DecodeError};
+use outhaul_bundle::decode::{self, DecodeError, InMemory};
 use outhaul_bundle::index::{Assignment, Blob, Content, File};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::Name;
@@ -55,7 +53,7 @@ pub fn contents(
         keys,
         wanted: &wanted,
         blob: None,
-        found: Rc::default(),
+        found: InMemory::default(),
         wrong: None,
     };
     let read = reader.read_blobs(&index, &mut sink);
@@ -90,7 +88,7 @@ struct Decoding<'a> {
     keys: &'a Keys,
     wanted: &'a BTreeMap<Digest, String>,
     blob: Option<std::fs::File>,
-    found: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
+    found: InMemory<String>,
     wrong: Option<DecodeError>,
 }
 
@@ -107,8 +105,7 @@ impl BlobSink for Decoding<'_> {
         file.rewind()?;
         let mut each = |content: &Content| {
             let name = self.wanted.get(&content.digest).cloned();
-            let found = self.found.clone();
-            Ok(name.map(|name| Box::new(Keeping { name, found }) as Box<dyn Write>))
+            Ok(name.map(|name| self.found.writer(name)))
         };
         decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each).map_err(
             |error| {
@@ -121,26 +118,6 @@ impl BlobSink for Decoding<'_> {
 
     fn discard(&mut self, _: &Blob) {
         self.blob = None;
-    }
-}
-
-struct Keeping {
-    name: String,
-    found: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
-}
-
-impl Write for Keeping {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut found = self.found.borrow_mut();
-        found
-            .entry(self.name.clone())
-            .or_default()
-            .extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

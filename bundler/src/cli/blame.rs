@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::render::InputArgs;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
 use outhaul_blame::{Blame, BlameRequest, CommitCause, text};
 use outhaul_git::store::StoreError;
@@ -69,7 +69,7 @@ pub struct Args {
     token_file: Option<PathBuf>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// An undo, and what it would change, or why that cannot be said.
@@ -122,18 +122,18 @@ impl Args {
             false => None,
         };
         match self.output {
-            Format::Json => {
+            Output::Json => {
                 let undone = undone.as_ref().and_then(|undone| undone.as_ref().ok());
                 print_json(&document(&told, &answers, undone))?;
             }
-            Format::Text => data(text::text(&told, &answers).trim_end()),
+            Output::Text => data(text::text(&told, &answers).trim_end()),
         }
         // The answer is there also where nothing can be taken back.
         complete(&answers)?;
         let undone = undone
             .transpose()
             .map_err(|failure| failure.help("nothing was changed"))?;
-        if self.output == Format::Text {
+        if self.output == Output::Text {
             match &undone {
                 Some(undone) => say_undone(undone),
                 None => say_next(&answers),

@@ -12,7 +12,7 @@ use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
-use super::{Exit, Format, print_json, say};
+use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_kit::format_count::assignments;
@@ -99,7 +99,7 @@ pub struct Args {
     issued: Option<Timestamp>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -195,7 +195,7 @@ impl Args {
 
     fn print(&self, environment: &str, production: &Production) -> Result<(), Failure> {
         let produced = &production.streams;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             print_streams(environment, production)?;
         }
         say_orphans(environment, production);
@@ -214,7 +214,7 @@ impl Args {
                 id.cluster_type, id.target
             ));
         }
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return Ok(());
         }
         for one in produced {

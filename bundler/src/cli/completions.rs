@@ -2,7 +2,7 @@
 
 use outhaul_kit::completions::{self, Shell};
 
-use super::{Exit, Failure, Format, command};
+use super::{Exit, Failure, Output, command};
 
 /// Print a script that completes commands and options in a shell
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub struct Args {
     shell: Shell,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {

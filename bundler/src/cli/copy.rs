@@ -16,7 +16,7 @@ use serde_json::json;
 use super::failure::Failure;
 use super::foreign;
 use super::key::fleet_failure;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 
 /// Blobs of which a line says how they travel.
 const MAX_NAMED: usize = 20;
@@ -61,7 +61,7 @@ pub struct Args {
     no_patches: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -78,7 +78,7 @@ impl Args {
         let mut done = Vec::new();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
-                if self.output == Format::Text {
+                if self.output == Output::Text {
                     data(&line(&bundle, &copied, left_out.as_ref()));
                     let others = left_out.as_ref().map(|left_out| left_out.others.as_slice());
                     for line in others_lines(others.unwrap_or_default()) {
@@ -93,7 +93,7 @@ impl Args {
         }
         media.sync().map_err(|error| Failure::file(&error))?;
         say(&removable(&self.to));
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let copied = done.iter().map(|(bundle, copied, left_out)| {
                 let left_out = left_out.as_ref().map(|left_out| {
                     json!({

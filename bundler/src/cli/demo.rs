@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use outhaul_kit::console;
 
 use super::failure::{self, Failure};
-use super::{Exit, Format};
+use super::{Exit, Output};
 use crate::demo::{self, DemoError, DemoOptions};
 
 /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
@@ -22,14 +22,14 @@ pub struct Args {
     serve: bool,
     /// How data is printed: in JSON, the lines of the transcript
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         // In JSON the transcript's lines become the result.
-        debug_assert_eq!(self.output == Format::Json, console::is_json());
+        debug_assert_eq!(self.output == Output::Json, console::is_json());
         let options = DemoOptions {
             keep: self.keep,
             serve: self.serve,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::render::isolation_json;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use crate::checked::offline;
 
 /// Prints what was estimated.
@@ -19,13 +19,13 @@ pub(super) fn print(
     platform: &Platform,
     estimates: &Estimates,
     cluster_types: &[String],
-    output: Format,
+    output: Output,
 ) -> Result<Exit, Failure> {
     let environment = &platform.rendering.environment;
     let mut unreachable = offline::unreachable(platform, Some(cluster_types));
     unreachable.append(estimates.uncertain.clone());
     unreachable.sort();
-    if output == Format::Json {
+    if output == Output::Json {
         let (kept, left_out) = isolation_json(&estimates.isolation);
         let findings = unreachable.iter().map(outhaul_control::Diagnostic::to_json);
         print_json(&json!({

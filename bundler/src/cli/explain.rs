@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use outhaul_bundle::hub_api::{escaped, path};
+use outhaul_bundle::hub_api::{SiteValueRow, escaped, path};
 use outhaul_bundle::index::Snapshot;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::render::InputArgs;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::model::{ClusterType, DeploymentTarget, Site};
@@ -55,19 +54,7 @@ pub struct Args {
     key: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
-}
-
-/// A value that a person set on site, as the hub answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct SetOnSite {
-    assignment: String,
-    key: String,
-    value: String,
-    who: String,
-    reason: Option<String>,
-    set_at: String,
-    unused: Option<String>,
+    output: Output,
 }
 
 impl Args {
@@ -124,7 +111,7 @@ impl Args {
                 )
             })
             .collect();
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "target": target.name,
                 "environment": plane.environment,
@@ -162,7 +149,7 @@ impl Args {
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let explanation = explain::site::explanation(plane, &schedule, &composition, site);
         let set = self.set_on_site(&site.name);
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let mut document = json!(explanation);
             match &set {
                 None => {}
@@ -191,7 +178,7 @@ impl Args {
     }
 
     /// The values that people set on site, as the hub has them; `None` when no hub is named.
-    fn set_on_site(&self, site: &str) -> Option<Result<Vec<SetOnSite>, String>> {
+    fn set_on_site(&self, site: &str) -> Option<Result<Vec<SiteValueRow>, String>> {
         let hub = HubConnection {
             url: self.hub.as_deref()?,
             authority: self.hub_ca.as_deref(),
@@ -210,7 +197,7 @@ impl Args {
         let composition = compose::compose(plane, &schedule, self.input.mode());
         let found = explain::key::set_by(plane, &composition, key);
         let asked = explain::requested::requested(plane, &schedule, Some(key), self.input.mode());
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "key": key,
                 "environment": plane.environment,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_git::source::{self, SourceError};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_import::{
@@ -67,7 +67,7 @@ struct Kalypso {
     history: usize,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -91,7 +91,7 @@ impl Kalypso {
         } else {
             failure::REFUSED
         };
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             print_json(&report::json(&reports))?;
         } else {
             for line in report::text(&reports) {

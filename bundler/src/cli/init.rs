@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use crate::project;
 use crate::project::trust::Records;
 use outhaul_plane::builtin;
@@ -43,7 +43,7 @@ pub struct Args {
     url: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -70,7 +70,7 @@ impl Args {
             true => project(&folder)?,
             false => None,
         };
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let branches = written.branches.iter().map(
                 |(name, commit, files)| json!({ "branch": name, "commit": commit, "files": files }),
             );
@@ -146,8 +146,8 @@ fn project(folder: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(path))
 }
 
-fn list(output: Format) -> Result<Exit, Failure> {
-    if output == Format::Json {
+fn list(output: Output) -> Result<Exit, Failure> {
+    if output == Output::Json {
         let all = builtin::ALL.iter().map(|builtin| {
             json!({ "name": builtin.name, "type": builtin.kind.as_str(), "purpose": builtin.purpose })
         });

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::foreign;
 use super::key::fleet_failure;
-use super::{Exit, Format, data, print_json};
+use super::{Exit, Output, data, print_json};
 use outhaul_kit::format_count::format_count;
 use outhaul_promote::overrides;
 use outhaul_ship::inspect::{self, Inspection};
@@ -41,7 +41,7 @@ pub struct Args {
     files: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -86,7 +86,7 @@ impl Args {
                 );
                 cause.help("no site accepts this file; write the bundle again, or copy it again")
             })?;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&as_json(&found, self.overridden(&found.index).as_ref()));
         }
         self.print(&found);

@@ -10,7 +10,7 @@ use outhaul_signer::media;
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::{Exit, Format, print_json, say};
+use super::{Exit, Output, print_json, say};
 
 /// Make a fleet's keys, or show them
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ enum KeyCommand {
         root_threshold: usize,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
     /// Say where the hub is, for the kits of new sites
     #[command(
@@ -61,7 +61,7 @@ enum KeyCommand {
         hub_key: PathBuf,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
     /// Show the fleet and its streams (`outhaul-signer status` shows roles and dates)
     #[command(after_help = "Example:\n  outhaul key status --fleet fleet")]
@@ -71,7 +71,7 @@ enum KeyCommand {
         fleet: PathBuf,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
 }
 
@@ -123,8 +123,8 @@ impl Args {
                 let made = Fleet::init(&fleet.fleet, options).map_err(fleet_failure)?;
                 let keys = fleet.fleet.join("keys");
                 match output {
-                    Format::Json => print_json(&json!({"fleet": made.id(), "keys": keys})),
-                    Format::Text => {
+                    Output::Json => print_json(&json!({"fleet": made.id(), "keys": keys})),
+                    Output::Text => {
                         say(&format!(
                             "fleet {} made: encrypted keys in `{}`, root metadata in `{}`",
                             made.id(),
@@ -152,7 +152,7 @@ impl Args {
                     "new kits of fleet {} name the hub `{hub_url}`",
                     opened.id()
                 ));
-                if output == Format::Json {
+                if output == Output::Json {
                     let hub = json!({"fleet": opened.id(), "hub_url": hub_url});
                     return print_json(&hub);
                 }
@@ -163,7 +163,7 @@ impl Args {
     }
 }
 
-fn status(folder: &std::path::Path, output: Format) -> Result<Exit, Failure> {
+fn status(folder: &std::path::Path, output: Output) -> Result<Exit, Failure> {
     let fleet = Fleet::open(folder).map_err(fleet_failure)?;
     let mut streams = Vec::new();
     for (role, names) in fleet.streams() {
@@ -176,7 +176,7 @@ fn status(folder: &std::path::Path, output: Format) -> Result<Exit, Failure> {
             "expires": latest.as_ref().map(|latest| latest.expires.to_string()),
         }));
     }
-    if output == Format::Json {
+    if output == Output::Json {
         return print_json(
             &json!({"fleet": fleet.id(), "hub": fleet.hub_url(), "streams": streams}),
         );

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::failure::Failure;
 use super::init::scaffold_failure;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_control::model::composition::Precedence;
 use outhaul_kit::format_count::format_count;
 use outhaul_scaffold::add::{self, Added, New};
@@ -32,7 +32,7 @@ struct NewObjectArgs {
     folder: PathBuf,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 type KeyAndText = (String, String);
@@ -229,7 +229,7 @@ impl Args {
         let (place, new) = self.object.into_new();
         let added = add::add(&place.folder, &place.name, &new).map_err(scaffold_failure)?;
         let next = next(&place, &new, &added);
-        if place.output == Format::Json {
+        if place.output == Output::Json {
             return print_json(&json!({
                 "file": added.file, "kind": added.kind, "name": place.name, "branch": added.branch.as_ref().map(|branch| &branch.name),
                 "copied": added.branch.as_ref().map(|branch| branch.copied),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::settings::{self, Located, SettingsContext, VARIABLE};
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use crate::project::{FILE, Setting};
 use outhaul_git::address::without_password;
 
@@ -32,7 +32,7 @@ pub struct Args {
     command: Option<What>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 #[derive(Debug, Subcommand)]
@@ -42,7 +42,7 @@ enum What {
     Trust {
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
 }
 
@@ -67,7 +67,7 @@ impl Args {
             .into_iter()
             .filter_map(|one| (around.variable)(&one.variable()).map(|text| (one, text)))
             .collect();
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let file = located.map(|located| {
                 let values = located.project.values.iter();
                 let values: Vec<Value> = values
@@ -127,7 +127,7 @@ impl Args {
 fn trust(
     located: Option<Located>,
     around: &SettingsContext<'_>,
-    output: Format,
+    output: Output,
 ) -> Result<Exit, Failure> {
     let Some(located) = located else {
         let message = format!(
@@ -152,7 +152,7 @@ fn trust(
         .iter()
         .map(|line| without_password(line))
         .collect();
-    if output == Format::Json {
+    if output == Output::Json {
         print_json(&json!({"trusted": located.found.path, "settings": lines}))?;
     } else {
         for line in &lines {

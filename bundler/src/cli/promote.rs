@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Exit, Format, print_json, say};
+use super::{Exit, Output, print_json, say};
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::hooks::{HookPrograms, HookRun};
@@ -72,7 +72,7 @@ pub struct Args {
     sources: SourceArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// Who goes past a gate, and why.
@@ -184,7 +184,7 @@ impl Args {
                 Err(error) => {
                     if let Some(text) = announced.problem(&error) {
                         say(&format!("trying again in {} s: {text}", self.interval));
-                        if self.output == Format::Json {
+                        if self.output == Output::Json {
                             let text = format!("error: {text}");
                             console::event(serde_json::Value::Null, error.class().code(), &text);
                         }
@@ -199,7 +199,7 @@ impl Args {
     }
 
     fn print_event(&self, event: &StepEvent) -> Result<(), Failure> {
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let value = serde_json::to_value(event)
                 .map_err(|error| Failure::new(failure::INTERNAL, &error))?;
             let errors = match &event.outcome {
@@ -227,7 +227,7 @@ impl Args {
         commit: &str,
         decision: &Decision,
     ) -> Result<Exit, Failure> {
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             print_json(
                 &json!({"promoted": false, "verdict": decision.verdict, "commit": commit,
                 "reasons": decision.reasons, "notes": decision.notes, "rules": decision.rules}),
@@ -255,7 +255,7 @@ impl Args {
     ) -> Result<Exit, Failure> {
         let (made, hooks) = moved.unzip();
         let hooks = hooks.unwrap_or_default();
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let decision = match basis {
                 Basis::Open { decision, .. } => Some(decision),
                 _ => None,

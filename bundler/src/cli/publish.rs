@@ -10,7 +10,7 @@ use super::bundle::pass_gate;
 use super::failure::Failure;
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json, whole_or_refused};
-use super::{Exit, Format, print_json, say};
+use super::{Exit, Output, print_json, say};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use outhaul_remote::forge::{self, ForgeKind};
 use outhaul_ship::branch::plan::{CommitChanges, PlanError};
@@ -84,7 +84,7 @@ struct GitArgs {
     forge: ForgeArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// Which forge, and with which token.
@@ -151,7 +151,7 @@ impl GitArgs {
         changed: bool,
         proposed: Option<&Proposed>,
     ) -> Result<(), Failure> {
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&report(target, plan, commit, changed, proposed)).map(drop);
         }
         for path in &plan.by_hand {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_control::ControlPlane;
 use outhaul_kit::format_count::{self, format_count};
 use outhaul_load::pipeline::{self, Loaded, Platform};
@@ -50,7 +50,7 @@ pub struct Args {
     strict: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// Where a control plane is, and the local folders of its repositories.
@@ -318,7 +318,7 @@ impl Args {
             true => Exit::SUCCESS,
             false => Exit::from(failure::REFUSED),
         };
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let equal = found.is_equal();
             print_json(&json!({"equal": equal, "snapshot": record.snapshot, "comparison": found}))?;
             return Ok(code);
@@ -348,20 +348,8 @@ impl Args {
         let request = self.input.request()?;
         outhaul_load::refuse_own_input(&request, folder).map_err(|error| Failure::of(&error))?;
         outhaul_load::refuse_no_place(folder).map_err(|error| Failure::of(&error))?;
-        let mut before =
-            folder::remembered(folder, self.full).map_err(|error| output_failure(&error))?;
-        if let Some(other) = before
-            .environment()
-            .filter(|name| *name != request.environment)
-        {
-            let message = format!(
-                "`{}` holds the rendering of environment `{other}`, and `{}` would take its place",
-                folder.display(),
-                request.environment
-            );
-            return Err(Failure::say(failure::USAGE, message)
-                .help("give each environment its own folder with `--out`"));
-        }
+        let mut before = folder::remembered(folder, &request.environment, self.full)
+            .map_err(|error| output_failure(&error))?;
         let mut cache = std::mem::take(&mut before.cache);
         let mode = self.input.mode();
         let platform = pipeline::run(&request, mode, None, RenderCache::Disk(&mut cache))
@@ -402,7 +390,7 @@ impl Args {
             assignments,
             isolation,
         } = settled;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let (kept, left_out) = isolation_json(isolation);
             print_json(&json!({
                 "environment": rendering.environment,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::failure::{Failure, REFUSED};
 use super::render::InputArgs;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_control::{ControlPlane, Diagnostic};
 use outhaul_plane::schedule::choose::Choice;
 use outhaul_plane::schedule::{self, Assignment, AssignmentId, Schedule};
@@ -22,7 +22,7 @@ pub struct Args {
     input: InputArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -43,7 +43,7 @@ impl Args {
             })
             .collect();
         let findings = schedule.findings();
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let assignments: Vec<_> = schedule
                 .assignments
                 .iter()

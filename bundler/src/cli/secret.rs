@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_ship::assemble::attest_and_seal::Reader;
 
 /// Seal values for sites, and make keys to seal for
@@ -33,7 +33,7 @@ enum SecretCommand {
         out: PathBuf,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
     /// Seal one value, read from standard input, and print the marker to put into a config
     #[command(
@@ -49,7 +49,7 @@ enum SecretCommand {
         readers: ReaderArgs,
         /// How data is printed
         #[arg(long, value_enum, default_value_t)]
-        output: Format,
+        output: Output,
     },
 }
 
@@ -194,7 +194,7 @@ impl Args {
     }
 }
 
-fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
+fn keygen(out: &Path, output: Output) -> Result<Exit, Failure> {
     if out.exists() {
         let message = format!("`{}` is there already; nothing was changed", out.display());
         return Err(Failure::say(failure::USAGE, message)
@@ -204,7 +204,7 @@ fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
     key.save(out)
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let public = key.recipient();
-    if output == Format::Json {
+    if output == Output::Json {
         return print_json(&json!({"key": public.to_string(), "id": public.id(), "file": out}));
     }
     data(&public.to_string());
@@ -217,7 +217,7 @@ fn keygen(out: &Path, output: Format) -> Result<Exit, Failure> {
     Ok(Exit::SUCCESS)
 }
 
-fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<Exit, Failure> {
+fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Output) -> Result<Exit, Failure> {
     let binding = place.binding()?;
     let readers = readers.readers()?.ok_or_else(|| {
         Failure::say(failure::USAGE, "no recipient given")
@@ -248,7 +248,7 @@ fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Format) -> Result<Exit,
         .iter()
         .map(|reader| reader.name.to_string())
         .collect();
-    if output == Format::Json {
+    if output == Output::Json {
         return print_json(&json!({
             "marker": marker, "recipients": names, "bound_to": binding.to_string(),
         }));

@@ -8,7 +8,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use serde_json::json;
 
 use super::failure::{self, Failure};
-use super::{Exit, Format, print_json, say};
+use super::{Exit, Output, print_json, say};
 use crate::serve::{RoundContext, ServeConfig, ServeError, Service, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
@@ -37,7 +37,7 @@ pub struct Args {
     once: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -57,7 +57,7 @@ impl Args {
                 .round(around)
                 .map_err(|error| serve_failure(&error))?;
             let refused = wrong.values().any(|problem| !problem.unreachable);
-            if self.output == Format::Json {
+            if self.output == Output::Json {
                 print_json(&json!({ "problems": wrong }))?;
             }
             return Ok(Exit::from(match (wrong.is_empty(), refused) {
@@ -72,7 +72,7 @@ impl Args {
             if let Some(address) = &address {
                 say(&format!("listening on {address}"));
             }
-            if output == Format::Json {
+            if output == Output::Json {
                 console::ready(json!({ "listening": address }));
             }
         })

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
@@ -68,7 +68,7 @@ struct ListArgs {
     recipients: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -109,7 +109,7 @@ impl ListArgs {
             }
             return Ok(Exit::SUCCESS);
         }
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!(sites.iter().map(as_json).collect::<Vec<_>>()));
         }
         for site in &sites {

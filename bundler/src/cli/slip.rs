@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
-use super::{Exit, Format, data, print_json, say};
+use super::{Exit, Output, data, print_json, say};
 use outhaul_qr::{Code, QrError};
 
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
@@ -59,13 +59,13 @@ pub struct Args {
     expires: Option<Timestamp>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
-        if self.output == Format::Json && self.qr {
+        if self.output == Output::Json && self.qr {
             return Err(Failure::say(
                 failure::USAGE,
                 "`--qr` draws for people, `--output json` does not",
@@ -115,7 +115,7 @@ impl Args {
 
     fn print(&self, fleet: &Fleet, made: &NewSlip, bytes: usize) -> Result<Exit, Failure> {
         let stream = format!("{}/{}", self.environment, self.cluster_type);
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "file": self.out, "png": self.png, "bytes": bytes, "fleet": fleet.id(),
                 "stream": {"environment": self.environment, "cluster_type": self.cluster_type},

@@ -17,7 +17,7 @@ use super::foreign;
 use super::inspect::{completed_by, left_out_json};
 use super::key::fleet_failure;
 use super::render::InputArgs;
-use super::{Exit, Format, data, print_json};
+use super::{Exit, Output, data, print_json};
 use crate::registries::Registries;
 use outhaul_kit::durable;
 use outhaul_kit::format_count::format_count;
@@ -67,7 +67,7 @@ pub struct Args {
     input: InputArgs,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -208,7 +208,7 @@ impl Args {
             return Err(Failure::say(failure::USAGE, message)
                 .help("`--snapshot` compares the whole bundle; without it this file is checked"));
         }
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             print_json(&json!({
                 "number": index.number,
                 "stream": index.stream,
@@ -243,7 +243,7 @@ impl Args {
         } else {
             Exit::from(failure::REFUSED)
         };
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             print_json(&json!({
                 "number": index.number,
                 "stream": index.stream,

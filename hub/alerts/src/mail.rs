@@ -12,6 +12,7 @@ use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsPar
 use lettre::{SmtpTransport, Transport as _};
 use outhaul_http::Authority;
 use outhaul_kit::durable;
+use outhaul_kit::text::chain;
 
 use crate::Destination;
 use crate::message::Message;
@@ -90,8 +91,4 @@ impl Mail {
         let mail = builder.header(header::ContentType::TEXT_PLAIN);
         mail.body(message.text()).map_err(|error| error.to_string())
     }
-}
-
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    outhaul_kit::text::chain(error)
 }

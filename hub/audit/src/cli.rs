@@ -10,18 +10,18 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use outhaul_kit::console::{self, Exit};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::durable;
-use outhaul_kit::text::{chain, printable};
+use outhaul_kit::text::printable;
 use outhaul_signer::key::PublicKey;
 
 use crate::audit;
+use crate::error::AuditError;
 use crate::outcome::{Audit, Recomputed};
 
 /// Largest root metadata and key file, in bytes.
 const MAX_SMALL_BYTES: u64 = 1024 * 1024;
-const ENVIRONMENT: u8 = 3;
 const TRUST: u8 = 4;
 
 /// Outhaul's auditor: recomputes what a hub's gates decided, without the hub.
@@ -73,15 +73,6 @@ struct Verify {
     output: Output,
 }
 
-/// Form of the data on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// JSON, for programs
-    Json,
-    /// Text, for people
-    Text,
-}
-
 /// The command line, for man pages and completions, which are made elsewhere.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -100,40 +91,27 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     cli.messages.apply();
     let Command::Verify(args) = &cli.command;
-    let code = match audited(args) {
+    console::finish(match audited(args) {
         Ok(audit) => {
             print(args.output, &audit);
-            audit.exit_code()
+            Exit::from(audit.exit_code())
         }
-        Err((code, text)) => {
-            console::fail(code, &format!("error: {text}"));
-            code
-        }
-    };
-    console::finish(Exit::from(code))
+        Err(error) => console::failed(&error),
+    })
 }
 
-fn audited(cli: &Verify) -> Result<Audit, (u8, String)> {
-    let file = |error: durable::FileError| {
-        (
-            ENVIRONMENT,
-            format!("{}\nhelp: {}", chain(&error), error.help()),
-        )
-    };
-    let root = durable::read(&cli.root, MAX_SMALL_BYTES).map_err(file)?;
+fn audited(cli: &Verify) -> Result<Audit, AuditError> {
+    let root = durable::read(&cli.root, MAX_SMALL_BYTES)?;
     let hub_key = match &cli.hub_key {
         None => None,
         Some(path) => {
-            let pem = durable::read(path, MAX_SMALL_BYTES).map_err(file)?;
+            let pem = durable::read(path, MAX_SMALL_BYTES)?;
             let key = PublicKey::from_pem(&String::from_utf8_lossy(&pem));
-            Some(key.map_err(|error| (TRUST, chain(&error)))?)
+            Some(key.map_err(AuditError::GivenKey)?)
         }
     };
-    let export = File::open(&cli.file)
-        .map_err(durable::at("open", &cli.file))
-        .map_err(file)?;
+    let export = File::open(&cli.file).map_err(durable::at("open", &cli.file))?;
     audit(BufReader::new(export), &root, hub_key.as_ref(), &cli.head)
-        .map_err(|error| (error.exit_code(), chain(&error)))
 }
 
 fn print(output: Output, audit: &Audit) {

@@ -2,6 +2,8 @@
 //!
 //! What comes in: reading and root metadata. What goes out: the sentence for the person, with what to do next.
 
+use outhaul_kit::durable::FileError;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_signer::key::KeyError;
 use outhaul_signer::trust::TrustError;
 
@@ -12,6 +14,9 @@ pub enum AuditError {
     /// It cannot be read.
     #[error("the export cannot be read")]
     Read(#[from] std::io::Error),
+    /// A file that was named cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Its first line is not that of an export.
     #[error(
         "this is not an audit export: {problem}\nhelp: `outhaul-hub audit export FILE` writes one"
@@ -26,6 +31,9 @@ pub enum AuditError {
         /// Its number.
         line: u64,
     },
+    /// The hub's key that was named is none.
+    #[error(transparent)]
+    GivenKey(KeyError),
     /// The hub's key is none.
     #[error("the hub's key in the export cannot be read")]
     Key(#[from] KeyError),
@@ -36,13 +44,19 @@ pub enum AuditError {
     Root(#[source] TrustError),
 }
 
-impl AuditError {
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
+impl Classified for AuditError {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::Read(_) => 3,
-            Self::NotAnExport { .. } | Self::TooLong { .. } => 2,
-            Self::Key(_) | Self::Root(_) => 4,
+            Self::Read(_) | Self::File(_) => FailureClass::Environment,
+            Self::NotAnExport { .. } | Self::TooLong { .. } => FailureClass::Usage,
+            Self::GivenKey(_) | Self::Key(_) | Self::Root(_) => FailureClass::Trust,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::File(error) => Some(error.help()),
+            _ => None,
         }
     }
 }

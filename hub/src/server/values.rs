@@ -14,7 +14,8 @@ use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::store::StoreError;
-use crate::view::values::{self, SiteValueRow};
+use crate::view::values;
+use outhaul_bundle::hub_api::SiteValueRow;
 
 /// Which site.
 #[derive(Debug, Deserialize)]

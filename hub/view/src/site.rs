@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::faults;
 use super::report_text::{plain, report_text};
-use super::values::{self, SiteValueRow};
+use super::values;
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
+use outhaul_bundle::hub_api::SiteValueRow;
 use outhaul_gate::time;
 use outhaul_store::{
     EpochOfSite, ReceivedReport, Session, SitePage, SiteState, StoreError, TimelinePlace,

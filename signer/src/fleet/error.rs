@@ -162,11 +162,12 @@ fn missing_signature(role: &str, threshold: usize) -> String {
 impl Classified for FleetError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::File(_) | Self::Damaged { .. } | Self::Key(KeyError::File(_)) => {
+            Self::File(_) | Self::Damaged { .. } | Self::Forgotten { .. } => {
                 FailureClass::Environment
             }
             Self::CountersignatureNeeded { .. } | Self::Raced { .. } => FailureClass::Refused,
-            Self::WouldBeRefused { .. } => FailureClass::Trust,
+            Self::WouldBeRefused { .. } | Self::MissingKeys { .. } => FailureClass::Trust,
+            Self::Key(error) => error.class(),
             _ => FailureClass::Usage,
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use outhaul_kit::percent;
 use sigstore_tuf::metadata::{DelegatedRole, Root, TargetFile, Targets};
 use sigstore_tuf::{Error, TrustedMetadataSet};
 
@@ -32,13 +32,6 @@ pub const MAX_SNAPSHOT_BYTES: u64 = 2_000_000;
 pub const MAX_TARGETS_BYTES: u64 = 5_000_000;
 /// Most roles visited in search of one target; python-tuf's bound.
 pub const MAX_DELEGATIONS: usize = 32;
-
-/// All of a role's name but what RFC 3986 calls unreserved.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
 
 /// The walk refuses no role for its date: callers read the dates of the accepted roles.
 const NO_DATE: Timestamp = Timestamp::MIN;
@@ -371,8 +364,8 @@ fn is_top_level(role: &str) -> bool {
 }
 
 /// File names carry a role's name percent-encoded, so that no name leaves the metadata folder.
-fn percent_encoded(role: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(role, RESERVED)
+fn percent_encoded(role: &str) -> impl std::fmt::Display {
+    percent::encoded(role)
 }
 
 fn fetch(

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use outhaul_tests::{Ran, available_or_skip, isolated_or_skip, program, run_script, skipped};
 
 use super::since;
-use super::system::SystemFixture;
+use super::system::{BASE_COMMIT, KEYS, SystemFixture, in_folders};
 
 const SITE: &str = "bench-1";
 const LIST: &str = "files/app/outhaul-files.toml";
@@ -64,33 +64,15 @@ impl Drop for Web {
 
 /// `outhaul bundle`, or with `more` an estimate.
 fn bundle(fixture: &SystemFixture, web: &Web, code: i32, more: &[&str]) -> Ran {
-    let commit = "1".repeat(40);
-    let arguments = [
-        "bundle",
-        "--environment",
-        "dev",
-        "--env-dir",
-        "dev",
-        "--base-dir",
-        "main",
-        "--base-commit",
-        &commit,
-        "--source",
-        "https://git.example/lamp=lamp",
-        "--source",
-        "https://git.example/files=files",
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--allow-host",
-        &web.address,
-    ];
+    let at = in_folders("bundle", "dev", BASE_COMMIT);
+    let files = ["--source", "https://git.example/files=files"];
+    let hosts = ["--allow-host", &web.address];
     let out: &[&str] = match more.contains(&"--estimate") {
         true => &[],
         false => &["--out", "stick"],
     };
-    fixture.run("outhaul", code, &[&arguments[..], out, more].concat())
+    let arguments = [&at[..], &files, &KEYS, &hosts, out, more];
+    fixture.run("outhaul", code, &arguments.concat())
 }
 
 /// A package whose program prints `says`; returns its digest.
@@ -146,23 +128,9 @@ fn listed() -> (SystemFixture, Web) {
         "data 3",
     );
     list(&fixture, &web, &file, &tool);
-    let commit = "1".repeat(40);
-    let arguments = [
-        "check",
-        "--environment",
-        "dev",
-        "--env-dir",
-        "dev",
-        "--base-dir",
-        "main",
-        "--base-commit",
-        &commit,
-        "--source",
-        "https://git.example/lamp=lamp",
-        "--source",
-        "https://git.example/files=files",
-    ];
-    let ran = fixture.run("outhaul", 1, &arguments);
+    let at = in_folders("check", "dev", BASE_COMMIT);
+    let files = ["--source", "https://git.example/files=files"];
+    let ran = fixture.run("outhaul", 1, &[&at[..], &files].concat());
     let says = "outhaul-files.toml:3: `sha256` is not 64 hexadecimal digits";
     assert!(ran.everything().contains(says), "{}", ran.everything());
     let ran = run_script(

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run_expecting};
 
+use super::system::{BASE_COMMIT, KEYS, in_folders};
+
 /// A fleet with one bundle, made from two folders, without git.
 struct Centre {
     folder: tempfile::TempDir,
@@ -78,29 +80,8 @@ impl Centre {
     }
 
     fn bundle_of(&self, environment: &str, code: i32) -> Ran {
-        let commit = "1".repeat(40);
-        self.outhaul(
-            code,
-            &[
-                "bundle",
-                "--environment",
-                environment,
-                "--env-dir",
-                "dev",
-                "--base-dir",
-                "main",
-                "--base-commit",
-                &commit,
-                "--source",
-                "https://git.example/lamp=lamp",
-                "--fleet",
-                "fleet",
-                "--passphrase-file",
-                "passphrase",
-                "--out",
-                "stick",
-            ],
-        )
+        let at = in_folders("bundle", environment, BASE_COMMIT);
+        self.outhaul(code, &[&at[..], &KEYS, &["--out", "stick"]].concat())
     }
 }
 
@@ -232,26 +213,9 @@ fn a_folder_without_environments_promotes_nothing() {
 #[test]
 fn two_renders_in_two_folders_are_the_same_bytes() {
     let render = |centre: &Centre| {
-        let commit = "1".repeat(40);
         centre.fleet("fleet");
-        centre.outhaul(
-            0,
-            &[
-                "render",
-                "--environment",
-                "dev",
-                "--env-dir",
-                "dev",
-                "--base-dir",
-                "main",
-                "--base-commit",
-                &commit,
-                "--source",
-                "https://git.example/lamp=lamp",
-                "--out",
-                "out",
-            ],
-        );
+        let at = in_folders("render", "dev", BASE_COMMIT);
+        centre.outhaul(0, &[&at[..], &["--out", "out"]].concat());
         let file = centre.path("out/bench/lamp-dim/reconciler.yaml");
         (
             std::fs::read(file).unwrap(),

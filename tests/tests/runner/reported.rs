@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::system::SystemFixture;
+use super::system::{KEYS, SystemFixture, in_folders};
 
 const PLANE: [(&str, &str); 4] = [
     (
@@ -44,26 +44,12 @@ fn bundle(fixture: &SystemFixture, number: u64) -> String {
     );
     fs::write(fixture.path("main/templates.yaml"), template).unwrap();
     let commit = number.to_string().repeat(40);
-    let made = [
-        "bundle",
-        "--environment",
-        "dev",
-        "--env-dir",
-        "dev",
-        "--base-dir",
-        "main",
-        "--base-commit",
-        &commit,
-        "--source",
-        "https://git.example/lamp=lamp",
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
-    fixture.run("outhaul", 0, &made);
+    let at = in_folders("bundle", "dev", &commit);
+    fixture.run(
+        "outhaul",
+        0,
+        &[&at[..], &KEYS, &["--out", "stick"]].concat(),
+    );
     fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
     commit
 }

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::system::{SystemFixture, copy};
+use super::system::{BASE_COMMIT, KEYS, SystemFixture, copy, in_folders};
 
 const SITES: [(&str, &str); 3] = [
     ("bench-1", "canary"),
@@ -93,33 +93,13 @@ fn fixture() -> SystemFixture {
 }
 
 fn outhaul(fixture: &SystemFixture, code: i32, command: &str, more: &[&str]) -> String {
-    let commit = "1".repeat(40);
-    let at = [
-        command,
-        "--environment",
-        "dev",
-        "--env-dir",
-        "dev",
-        "--base-dir",
-        "main",
-        "--base-commit",
-        &commit,
-        "--source",
-        "https://git.example/lamp=lamp",
-    ];
+    let at = in_folders(command, "dev", BASE_COMMIT);
     let ran = fixture.run("outhaul", code, &[&at[..], more].concat());
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
 fn bundle(fixture: &SystemFixture, code: i32) -> String {
-    let keys = [
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        "stick",
-    ];
+    let keys = [&KEYS[..], &["--out", "stick"]].concat();
     let made = outhaul(fixture, code, "bundle", &keys);
     if code == 0 {
         fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);

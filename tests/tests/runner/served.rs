@@ -38,21 +38,13 @@ fn with_flux(fixture: &SystemFixture) {
     });
 }
 
-/// Runs `script` on site: beside `outhaul-mirror` on 443, which has the names of the servers, without a network.
+/// Runs `script`, which starts a mirror as process `$server`, where there is no network; the kernel counts what tried to leave.
 #[track_caller]
-fn on_site(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
-    let hosts = "127.0.0.1 localhost git.store.example registry.store.example\n";
-    fs::write(fixture.path("hosts"), hosts).unwrap();
+fn in_namespace(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
     let around = format!(
         r#"
         ip link set lo up
-        mount --bind hosts /etc/hosts
-        exec 3< <("$MIRROR" run --state "$STATE" --listen 127.0.0.1:443 --name git.store.example --name registry.store.example)
-        server=$!
         trap 'kill $server' EXIT
-        read -r url <&3
-        test "$url" = https://127.0.0.1:443/
-        export SSL_CERT_FILE=$STATE/serve/tls/ca.pem GIT_SSL_CAINFO=$STATE/serve/tls/ca.pem
         {script}
         awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
         "#
@@ -71,6 +63,52 @@ fn on_site(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) ->
     assert_eq!(ran.code, Some(0), "{}", ran.everything());
     assert!(ran.stdout.contains("tried to leave: 0\n"), "{}", ran.stdout);
     ran.stdout
+}
+
+/// Pulls the image `name` from a mirror at the address of `registry`, as several clients do; `then` runs in the folder
+/// `copy` of its blobs. What it printed comes after the digest.
+#[track_caller]
+fn pull(
+    fixture: &SystemFixture,
+    registry: &Registry,
+    (crane, name): (&Path, &str),
+    digest: &str,
+    then: &str,
+) -> String {
+    let script = format!(
+        r#"
+        "$CRANE" digest "$NAME"
+        "$CRANE" validate --remote "$NAME"
+        skopeo copy --quiet --src-tls-verify=false "docker://$NAME" dir:copy
+        for blob in $(ls copy | grep -E '^[0-9a-f]{{64}}$'); do echo "$blob  copy/$blob"; done | sha256sum --check --quiet
+        {then}
+        "#
+    );
+    let listen = registry.address.replace("localhost", "127.0.0.1");
+    let programs = [("CRANE", crane), ("NAME", Path::new(name))];
+    let pulled = at_plain_mirror(fixture, &listen, &script, &programs);
+    assert!(pulled.starts_with(&format!("{digest}\n")), "{pulled}");
+    assert!(pulled.contains("PASS"), "{pulled}");
+    pulled
+}
+
+/// Runs `script` on site: beside `outhaul-mirror` on 443, which has the names of the servers, without a network.
+#[track_caller]
+fn on_site(fixture: &SystemFixture, script: &str, programs: &[(&str, &Path)]) -> String {
+    let hosts = "127.0.0.1 localhost git.store.example registry.store.example\n";
+    fs::write(fixture.path("hosts"), hosts).unwrap();
+    let around = format!(
+        r#"
+        mount --bind hosts /etc/hosts
+        exec 3< <("$MIRROR" run --state "$STATE" --listen 127.0.0.1:443 --name git.store.example --name registry.store.example)
+        server=$!
+        read -r url <&3
+        test "$url" = https://127.0.0.1:443/
+        export SSL_CERT_FILE=$STATE/serve/tls/ca.pem GIT_SSL_CAINFO=$STATE/serve/tls/ca.pem
+        {script}
+        "#
+    );
+    in_namespace(fixture, &around, programs)
 }
 
 /// Clones a branch as Flux does, and prints the commit, what it has, and whether git finds a fault.
@@ -302,25 +340,9 @@ fn an_image_is_pulled_on_site_by_its_original_name_and_moves_only_when_asked() {
     let links = layer.map(|entry| entry.unwrap().metadata().unwrap());
     let links = links.filter(|found| std::os::unix::fs::MetadataExt::nlink(found) == 2);
     assert_eq!(links.count(), 1, "the layer is kept once");
-    let script = r#"
-        "$CRANE" digest "$NAME"
-        "$CRANE" validate --remote "$NAME"
-        skopeo copy --quiet --src-tls-verify=false "docker://$NAME" dir:copy
-        for blob in $(ls copy | grep -E '^[0-9a-f]{64}$'); do echo "$blob  copy/$blob"; done | sha256sum --check --quiet
-        tar -xOf "copy/$(ls -S copy | head -n 1)" ./report
-    "#;
-    let listen = registry.address.replace("localhost", "127.0.0.1");
-    let reported = at_plain_mirror(
-        &fixture,
-        &listen,
-        script,
-        &[("CRANE", &crane), ("NAME", Path::new(&name))],
-    );
-    assert!(reported.starts_with(&format!("{digest}\n")), "{reported}");
-    assert!(
-        reported.contains("PASS") && reported.contains("first\n"),
-        "{reported}"
-    );
+    let report = r#"tar -xOf "copy/$(ls -S copy | head -n 1)" ./report"#;
+    let pulled = pull(&fixture, &registry, (&crane, &name), &digest, report);
+    assert!(pulled.contains("first\n"), "{pulled}");
 
     // Asked for, it moves, and says so.
     let update = [&allowed[..], &["--update"]].concat();
@@ -363,27 +385,11 @@ fn at_plain_mirror(
 ) -> String {
     let around = format!(
         r#"
-        ip link set lo up
         exec 3< <("$MIRROR" run --state "$STATE" --plain-http --listen {listen})
         server=$!
-        trap 'kill $server' EXIT
         read -r url <&3
         {script}
-        awk '$1 == "Ip:" {{ if (!n) {{ for (i = 1; i <= NF; i++) if ($i == "OutNoRoutes") n = i }} else print "tried to leave:", $n }}' /proc/net/snmp
         "#
     );
-    let mut shell = fixture.command(Path::new("unshare"));
-    shell
-        .args([
-            "--net", "--mount", "bash", "-euo", "pipefail", "-c", &around,
-        ])
-        .env("MIRROR", program("outhaul-mirror").unwrap())
-        .env("STATE", fixture.path(&format!("sites/{SITE}")));
-    for (name, program) in programs {
-        shell.env(name, program);
-    }
-    let ran = run_script(&mut shell).unwrap();
-    assert_eq!(ran.code, Some(0), "{}", ran.everything());
-    assert!(ran.stdout.contains("tried to leave: 0\n"), "{}", ran.stdout);
-    ran.stdout
+    in_namespace(fixture, &around, programs)
 }

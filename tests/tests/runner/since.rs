@@ -12,7 +12,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::{BundleReader, Limits};
 use serde_json::Value;
 
-use super::system::{SystemFixture, files_below};
+use super::system::{BASE_COMMIT, KEYS, SystemFixture, files_below, in_folders};
 
 /// Bytes of the payload; none of it can be compressed.
 const PAYLOAD: usize = 30 * 1024 * 1024;
@@ -99,29 +99,11 @@ pub fn change(fixture: &SystemFixture) {
 }
 
 fn bundle(fixture: &SystemFixture, out: &str) -> String {
-    let commit = "1".repeat(40);
-    let arguments = [
-        "bundle",
-        "--environment",
-        "dev",
-        "--env-dir",
-        "dev",
-        "--base-dir",
-        "main",
-        "--base-commit",
-        &commit,
-        "--source",
-        "https://git.example/lamp=lamp",
-        "--source",
-        "https://git.example/files=files",
-        "--fleet",
-        "fleet",
-        "--passphrase-file",
-        "passphrase",
-        "--out",
-        out,
-    ];
-    fixture.run("outhaul", 0, &arguments).stdout
+    let at = in_folders("bundle", "dev", BASE_COMMIT);
+    let more = ["--source", "https://git.example/files=files", "--out", out];
+    fixture
+        .run("outhaul", 0, &[&at[..], &KEYS, &more].concat())
+        .stdout
 }
 
 /// `outhaul copy` of the stream, with more arguments.

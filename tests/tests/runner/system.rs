@@ -204,14 +204,7 @@ impl SystemFixture {
 
     /// Bundles of an environment onto the stick, and to the hub.
     pub fn bundle(&self, environment: &str) -> Ran {
-        let keys = [
-            "--fleet",
-            "fleet",
-            "--passphrase-file",
-            "passphrase",
-            "--out",
-            "stick",
-        ];
+        let keys = [&KEYS[..], &["--out", "stick"]].concat();
         let made = self.plane(0, "bundle", environment, &keys);
         self.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
         made
@@ -265,6 +258,29 @@ impl SystemFixture {
         assert!(!url.is_empty(), "the hub does not serve");
         Hub { child, url }
     }
+}
+
+/// The commit of the base that tests without a repository name.
+pub const BASE_COMMIT: &str = "1111111111111111111111111111111111111111";
+
+/// What opens and locks with the fleet's keys, in the folder of a fixture.
+pub const KEYS: [&str; 4] = ["--fleet", "fleet", "--passphrase-file", "passphrase"];
+
+/// `COMMAND` over a control plane that lies in the folders `dev` and `main`, whose only team is in `lamp`.
+pub fn in_folders<'a>(command: &'a str, environment: &'a str, commit: &'a str) -> [&'a str; 11] {
+    [
+        command,
+        "--environment",
+        environment,
+        "--env-dir",
+        "dev",
+        "--base-dir",
+        "main",
+        "--base-commit",
+        commit,
+        "--source",
+        "https://git.example/lamp=lamp",
+    ]
 }
 
 /// Copies every file below `from` into `to`.

@@ -4,11 +4,10 @@
 //! was sealed for others, for somewhere else, or that does not fit. The texts are sealed and are forgotten with the
 //! rehearsal; no opened value is kept or reported.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::rc::Rc;
 
+use outhaul_bundle::decode::InMemory;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::{Digest, Index};
 use outhaul_reconcilers::sealed::Binding;
@@ -23,30 +22,9 @@ const MAX_REPORTED: usize = 50;
 /// The texts of a bundle that may have sealed values.
 #[derive(Debug, Default)]
 pub(super) struct SealedTexts {
-    texts: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
+    texts: InMemory<Digest>,
     kept: u64,
     left_out: u64,
-}
-
-/// Keeps one content.
-struct Keep {
-    digest: Digest,
-    texts: Rc<RefCell<BTreeMap<Digest, Vec<u8>>>>,
-}
-
-impl Write for Keep {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut texts = self.texts.borrow_mut();
-        texts
-            .entry(self.digest)
-            .or_default()
-            .extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl SealedTexts {
@@ -60,15 +38,11 @@ impl SealedTexts {
             return Box::new(io::sink());
         }
         self.kept += content.size;
-        Box::new(Keep {
-            digest: content.digest,
-            texts: Rc::clone(&self.texts),
-        })
+        self.texts.writer(content.digest)
     }
 
     /// What of the files of `index` this site cannot open with its keys, a sentence each.
     pub(super) fn unopened(&self, index: &Index, secrets: &Secrets) -> Vec<String> {
-        let texts = self.texts.borrow();
         let mut found = BTreeSet::new();
         for assignment in &index.assignments {
             let here = Binding {
@@ -78,11 +52,14 @@ impl SealedTexts {
             };
             let files = assignment.files.iter().chain(&assignment.payload);
             for file in files {
-                let Some(bytes) = texts.get(&file.content) else {
-                    continue;
-                };
-                let problem = secrets.unopened(bytes, file.path.as_str(), &here);
-                found.extend(problem.map(|problem| format!("`{}`: {problem}", assignment.name)));
+                let problem = self.texts.with(&file.content, |bytes| {
+                    secrets.unopened(bytes, file.path.as_str(), &here)
+                });
+                found.extend(
+                    problem
+                        .flatten()
+                        .map(|problem| format!("`{}`: {problem}", assignment.name)),
+                );
             }
         }
         let more = found.len().saturating_sub(MAX_REPORTED);

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use outhaul_http::Method;
+use outhaul_kit::percent;
 use serde_json::{Value, json};
 
 use crate::FIELD_MANAGER;
@@ -426,13 +427,7 @@ fn counts(kind: &str, item: &Value) -> bool {
 }
 
 fn encoded(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(one).collect()
+    percent::encoded(text).to_string()
 }
 
 /// The managers other than ourselves that set fields of `object`, sorted.

@@ -35,8 +35,8 @@ pub enum Event {
     HealthySoFar(u64),
     /// Its folder cannot be used any more.
     FolderLost(u64),
-    /// A person wants an earlier bundle: this one, or the newest of those.
-    RollbackOrdered(Option<u64>),
+    /// A person wants this earlier bundle.
+    RollbackOrdered(u64),
     /// The older bundle is applied again in the place of this one.
     Returned(u64),
     /// Going back from this one failed.
@@ -47,6 +47,12 @@ pub enum Event {
     Repaired,
     /// Applying it again failed.
     RepairBroken,
+    /// The host was compared with the active bundle; nothing is to be put back.
+    Observed(u64),
+    /// The host differs from the active bundle, and the stream says that this is put back.
+    DriftFound(u64),
+    /// What differed was put back, as far as that went.
+    Corrected(u64),
     /// A person keeps an assignment at what this bundle brought; with `repair` it is put back to that now.
     Pinned {
         /// The bundle.
@@ -72,7 +78,7 @@ pub enum Event {
 pub enum Action {
     /// Queue a report that this bundle reached this state.
     Report(u64, State),
-    /// Queue an observation that this bundle is still in this state.
+    /// Queue an observation of this bundle, which is still in this state.
     ReportAgain(u64, State),
     /// Queue the one report of a revert: bundle `to` runs in the place of `from`.
     ReportRevert {
@@ -107,6 +113,8 @@ pub enum Task {
     },
     /// Apply the active bundle again.
     Repair(u64),
+    /// Put back what differs of the active bundle.
+    Correct(u64),
     /// Ask hold, approval and the removal guard.
     AskGate(u64),
 }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 use outhaul_signer::KeyError;
 use rusqlite::ErrorCode;
@@ -91,17 +92,18 @@ pub enum StateError {
     },
 }
 
-impl StateError {
-    /// The exit code of the table in the design.
-    pub fn exit_code(&self) -> u8 {
+impl Classified for StateError {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::NotEnrolled => 2,
-            Self::Floors { .. } => 4,
-            Self::Value { .. } => 5,
-            _ => 3,
+            Self::NotEnrolled => FailureClass::Usage,
+            Self::Floors { .. } => FailureClass::Trust,
+            Self::Value { .. } => FailureClass::Internal,
+            _ => FailureClass::Environment,
         }
     }
+}
 
+impl StateError {
     /// What to do next.
     pub fn help(&self) -> String {
         match self {

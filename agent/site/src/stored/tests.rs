@@ -89,13 +89,6 @@ fn every_site_that_can_be_reached_is_read_as_it_was_written() {
     let read = |db: &Transaction<'_>| {
         for site in &sites {
             rows(db, site);
-            // Written by who decides them, in the same transaction.
-            let hold = site.hold.then(|| Hold {
-                who: "ann".into(),
-                why: String::new(),
-                until: None,
-            });
-            state::set_meta(db, key::HOLD, hold.as_ref())?;
             let pinned = site.pins.iter().map(|pin| {
                 let hold = AssignmentHold {
                     who: "ann".into(),
@@ -105,13 +98,29 @@ fn every_site_that_can_be_reached_is_read_as_it_was_written() {
                 };
                 (format!("a{pin}"), hold)
             });
-            holds::store(db, &pinned.collect())?;
-            if matches!(site.work, Work::Reverting { decided: true, .. }) {
-                state::set_meta(db, key::ROLLBACK, Some(&"ann"))?;
+            let pinned = Decision::Assignments(pinned.collect());
+            let mut decisions = vec![pinned];
+            if site.hold {
+                decisions.push(Decision::Hold(Hold {
+                    who: "ann".into(),
+                    why: String::new(),
+                    until: None,
+                }));
             }
-            let nothing = Transition::from(Event::Released);
-            let before = Site::default();
-            save(db, &speaker.author(), (&before, site), &[], &nothing)?;
+            if matches!(site.work, Work::Reverting { decided: true, .. }) {
+                decisions.push(Decision::Rollback("ann".into()));
+            }
+            // Each decision is one transition; the last one leads to this site.
+            for decision in decisions {
+                let decided = Transition::decided(Event::Held, "", decision);
+                save(
+                    db,
+                    &speaker.author(),
+                    (&Site::default(), site),
+                    &[],
+                    &decided,
+                )?;
+            }
             assert_eq!(load(db)?, *site);
         }
         Ok::<_, StateError>(())

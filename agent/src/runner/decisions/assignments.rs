@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_reconcilers::shortened;
 
-use super::{Transition, kept_in_words, nothing};
+use super::{Decision, Transition, kept_in_words, nothing};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, Work};
 use crate::runner::{self, held};
-use crate::state::holds::{self, AssignmentHold};
+use crate::state::holds::AssignmentHold;
 use crate::state::{inventory, outbox};
 
 /// A decision of a person about one assignment.
@@ -259,10 +259,12 @@ fn commit(
         "" => format!("released by {}: {}", decided.who, decided.why),
         name => format!("`{name}` {done} by {}", decided.who),
     };
-    runner::transition_with(agent, &Transition::new(step, note), |db, author| {
-        holds::store(db, all)?;
-        outbox::queue(db, author, event).map(|_| ())
-    })?;
+    let kept = Decision::Assignments(all.clone());
+    runner::transition_with(
+        agent,
+        &Transition::decided(step, note, kept),
+        |db, author| outbox::queue(db, author, event).map(|_| ()),
+    )?;
     for pin in gone {
         let step = Event::Unpinned {
             number: Some(pin),

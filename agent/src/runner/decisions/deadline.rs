@@ -6,7 +6,7 @@
 
 use jiff::SignedDuration;
 
-use super::{because, decision};
+use super::{Decision, Transition, because, decision};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::Event;
@@ -35,6 +35,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let counted = deadline.ran();
     if !deadline.has_passed(&reading) {
         if deadline.ran() - counted >= FORGOTTEN {
+            // It is the same hold, with the time that has passed.
             agent.commit(|db, _| state::set_meta(db, key::HOLD, Some(&hold)))?;
         }
         return Ok(());
@@ -43,8 +44,8 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
         return Ok(());
     }
     let why = hold.sentence();
-    runner::transition_with(agent, &Event::Released.into(), |db, author| {
-        state::set_meta::<Hold>(db, key::HOLD, None)?;
+    let over = Transition::decided(Event::Released, "", Decision::Release);
+    runner::transition_with(agent, &over, |db, author| {
         let event = because(decision("release", WHO, None), &why);
         outbox::queue(db, author, event).map(|_| ())
     })?;

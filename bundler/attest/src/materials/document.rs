@@ -7,11 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
+use outhaul_kit::percent;
 use serde_json::{Value, json};
 
 use super::contents::Contents;
 use super::package::Package;
 use super::release::Release;
+use crate::cyclonedx::{self, property};
 
 /// What is never listed.
 const NOT_LISTED: &str =
@@ -74,29 +76,14 @@ pub fn document(image: &Image, platforms: &[(String, Result<Contents, String>)])
         .map(|((package, distribution), has)| component(package, *distribution, has));
     let components: Vec<Value> = systems.chain(packages).collect();
     let first = image.names.first().map_or("image", String::as_str);
-    let tool =
-        json!({"type": "application", "name": "outhaul", "version": env!("CARGO_PKG_VERSION")});
-    let document = json!({
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {
-            "tools": {"components": [tool]},
-            "component": {
-                "type": "container",
-                "bom-ref": "image",
-                "name": first,
-                "version": image.manifest.to_string(),
-                "properties": properties,
-            },
-        },
-        "components": components,
-        "compositions": [{"aggregate": "incomplete", "assemblies": ["image"]}],
+    let of_image = json!({
+        "type": "container",
+        "bom-ref": "image",
+        "name": first,
+        "version": image.manifest.to_string(),
+        "properties": properties,
     });
-    let mut bytes = document.to_string().into_bytes();
-    bytes.push(b'\n');
-    bytes
+    cyclonedx::document(of_image, components, true)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,22 +177,9 @@ fn on(platforms: &BTreeSet<&str>) -> Vec<Value> {
         .collect()
 }
 
-fn property(name: &str, value: &str) -> Value {
-    json!({"name": name, "value": value})
-}
-
-/// By the specification of package URLs: all but letters, digits, `.`, `-`, `_` and `~` is percent-encoded.
+/// By the specification of package URLs.
 fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
+    percent::encoded(text).to_string()
 }
 
 #[cfg(test)]

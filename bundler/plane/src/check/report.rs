@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use outhaul_kit::percent;
 use serde_json::{Value, json};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, Severity};
@@ -115,16 +116,11 @@ fn path(at: &Location) -> &str {
 
 /// A path as a relative URI reference.
 fn uri(path: &str) -> String {
-    let mut uri = String::with_capacity(path.len());
-    for byte in path.trim_start_matches("./").bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                uri.push(char::from(byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+    let parts = path.trim_start_matches("./").split('/');
+    let parts: Vec<_> = parts
+        .map(|part| percent::encoded(part).to_string())
+        .collect();
+    parts.join("/")
 }
 
 #[cfg(test)]

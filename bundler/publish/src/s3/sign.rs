@@ -7,18 +7,11 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use outhaul_bundle::Digest;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use outhaul_kit::percent;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::credentials::Credentials;
-
-/// All but what RFC 3986 reserves nothing for.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// A request, as far as it is signed.
 pub(super) struct Request<'a> {
@@ -110,7 +103,7 @@ impl Signer {
 
 /// A query in the form that is signed: sorted and encoded.
 pub(super) fn query(pairs: &[(&str, &str)]) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+    let encoded = |text: &str| percent::encoded(text).to_string();
     let mut pairs: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)))

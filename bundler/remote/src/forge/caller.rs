@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use outhaul_kit::percent;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -146,14 +146,7 @@ impl From<PullRequestEntry> for PullRequest {
     }
 }
 
-/// Characters that are the same in a URL and outside it.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
 /// `text` as one part of a URL.
 pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, PLAIN).to_string()
+    percent::encoded(text).to_string()
 }

@@ -40,14 +40,6 @@ pub struct Remembered {
     bytes: Option<Vec<u8>>,
 }
 
-impl Remembered {
-    /// The environment of which the folder holds the rendering; `None` for a folder that holds none.
-    pub fn environment(&self) -> Option<&str> {
-        let name = self.record.as_ref()?.environment.as_str();
-        (!name.is_empty()).then_some(name)
-    }
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -62,15 +54,27 @@ struct File {
     files: BTreeMap<String, FileStamp>,
 }
 
-/// Looks at `folder`. With `full` nothing is taken as it is.
+/// Looks at `folder`, into which `environment` is to be written. With `full` nothing is taken as it is.
 ///
 /// # Errors
-/// [`OutputError`] when the record or the folder cannot be read; never because of the memory.
-pub fn remembered(folder: &Path, full: bool) -> Result<Remembered, OutputError> {
+/// [`OutputError::OtherEnvironment`]; others when the record or the folder cannot be read, never because of the memory.
+pub fn remembered(folder: &Path, environment: &str, full: bool) -> Result<Remembered, OutputError> {
+    let shown = folder;
     let folder = &absolute(folder)?;
     exchange::finish(folder)?;
     let looked_at = time_of_file_system(folder);
     let (record, digest) = read_record(&record_path(folder))?.unzip();
+    // Records of the first versions name none.
+    if let Some(held) = record.as_ref().map(|record| &record.environment)
+        && !held.is_empty()
+        && held != environment
+    {
+        return Err(OutputError::OtherEnvironment {
+            path: shown.to_owned(),
+            held: held.clone(),
+            wanted: environment.to_owned(),
+        });
+    }
     let there = walk(folder, "")?;
     let mut remembered = Remembered {
         cache: DiskCache::default(),

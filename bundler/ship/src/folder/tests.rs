@@ -18,7 +18,7 @@ fn write(
     snapshot: &Snapshot,
     kept: BTreeMap<String, Kept>,
 ) -> Result<FolderChanges, OutputError> {
-    let before = remembered(out, true)?;
+    let before = remembered(out, &snapshot.environment.name, true)?;
     let content = |bytes: &Vec<u8>| TreeContent::Bytes(Cow::Owned(bytes.clone()));
     let tree = tree
         .iter()

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use outhaul_bundle::hub_api::SiteValueRow;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::Site;
 use outhaul_plane::explain::key::SetBy;
@@ -212,7 +213,7 @@ fn of_schema(name: Option<&str>) -> String {
 }
 
 /// What people set on site.
-pub(super) fn set_on_site(values: &[super::SetOnSite]) -> String {
+pub(super) fn set_on_site(values: &[SiteValueRow]) -> String {
     if values.is_empty() {
         return "  nothing is set on site, as far as the hub knows".to_owned();
     }

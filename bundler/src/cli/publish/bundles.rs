@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Exit, Format, data, print_json};
+use crate::cli::{Exit, Output, data, print_json};
 use crate::registries;
 
 /// Largest metadata file in bytes.
@@ -39,7 +39,7 @@ struct Common {
     read_back: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,7 +154,7 @@ impl OciArgs {
         for bundle in bundles(&fleet)? {
             let done = oci::push(&client, &repository, &bundle, options);
             let done = done.map_err(|error| Failure::of(&error))?;
-            if self.common.output == Format::Text {
+            if self.common.output == Output::Text {
                 data(&format!(
                     "{}: number {}, {}: {}@{}",
                     bundle.stream,
@@ -166,7 +166,7 @@ impl OciArgs {
             }
             pushed.push((bundle, done));
         }
-        if self.common.output == Format::Json {
+        if self.common.output == Output::Json {
             let artifacts = pushed.iter().map(|(bundle, done)| {
                 json!({
                     "stream": bundle.stream, "number": bundle.number, "artifact": done.name,
@@ -204,7 +204,7 @@ impl Common {
         let sent = publish(&publication, &mut target, self.options())
             .map_err(|error: TargetError| Failure::of(&error))?;
         drop(busy);
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let streams: Vec<Value> = bundles
                 .iter()
                 .map(|one| json!({ "stream": one.stream, "number": one.number }))

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Exit, Format, data, print_json, say};
+use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_ship::sites::{EnrolmentCandidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
@@ -37,7 +37,7 @@ pub(super) struct Args {
     fingerprint: Option<String>,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -61,7 +61,7 @@ impl Args {
             ));
         }
         let site = sites.approve(candidate).map_err(site_failure)?;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "site": site.site, "fingerprint": key.id(), "seal_key": site.seal_key,
                 "known": known, "order": site.last_order,

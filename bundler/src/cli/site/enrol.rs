@@ -17,7 +17,7 @@ use super::plane::PlaneArgs;
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
-use crate::cli::{Exit, Format, print_json, say};
+use crate::cli::{Exit, Output, print_json, say};
 use outhaul_kit::format_count::format_count;
 use outhaul_ship::sites::{SiteRecord, Sites};
 
@@ -38,7 +38,7 @@ pub(super) struct Args {
     out: PathBuf,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// Which site, of which stream.
@@ -73,7 +73,7 @@ impl Args {
         durable::write(&self.out, &kit.to_bytes(), durable::SECRET_MODE)
             .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
         self.enrolment.record(&fleet, &new)?;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "kit": self.out, "site": kit.site, "role": kit.stream.role,
                 "kit_id": kit.id(),

@@ -20,7 +20,7 @@ use super::enrol::{self, Enrolment};
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Exit, Format, data, print_json, say};
+use crate::cli::{Exit, Output, data, print_json, say};
 
 mod stick;
 
@@ -58,7 +58,7 @@ pub(super) struct Args {
     stick: PathBuf,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -105,7 +105,7 @@ impl Args {
         media.sync().map_err(|error| Failure::file(&error))?;
 
         let digest = Digest::of(script.as_bytes());
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "site": site, "kit_id": kit.id(), "new_kit": new.is_some(),
                 "start": self.stick.join(&start), "sha256": digest.hex(),

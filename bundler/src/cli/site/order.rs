@@ -11,7 +11,7 @@ use super::plane::PlaneArgs;
 use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Exit, Format, data, print_json, say};
+use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
 
 /// Order a site by name
@@ -24,7 +24,7 @@ pub(super) struct Args {
     fleet: PathBuf,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 /// Order a site to follow another stream
@@ -54,7 +54,7 @@ impl Args {
             .one(self.site.as_str())
             .map_err(site_failure)?;
         let site = give(&Sites::of(&fleet), &self.site).map_err(site_failure)?;
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             return print_json(&json!({
                 "site": site.site, "order": site.last_order, "what": word,
                 "travels_with": stream(&before),

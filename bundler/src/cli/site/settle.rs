@@ -10,7 +10,7 @@ use serde_json::json;
 use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
-use crate::cli::{Exit, Format, data, print_json, say};
+use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_ship::sites::{SettleLine, SettledRequest, Sites};
 
 /// Largest file of reports, in bytes: what an agent writes at most.
@@ -28,7 +28,7 @@ pub(super) struct Args {
     fleet: PathBuf,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
-    output: Format,
+    output: Output,
 }
 
 impl Args {
@@ -60,7 +60,7 @@ impl Args {
         }
         say_unknown(&unknown);
         let exit = exit_code(&settled, &unknown);
-        if self.output == Format::Json {
+        if self.output == Output::Json {
             let rows: Vec<_> = settled
                 .iter()
                 .map(|one| {

@@ -3,8 +3,7 @@
 //! What comes in: errors of either database. What goes out: the same with its own words first, and what kind of trouble it is.
 //! It decides nothing.
 
-use std::error::Error as _;
-
+use outhaul_kit::text::chain;
 use postgres::error::SqlState;
 use rusqlite::ErrorCode;
 
@@ -118,11 +117,5 @@ fn in_words(error: &postgres::Error) -> String {
         let more = more.map_or_else(String::new, |more| format!(" ({more})"));
         return format!("PostgreSQL says: {}{more}", said.message());
     }
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
+    chain(error)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use outhaul_tests::{available_or_skip, isolated_or_skip, run_script, workspace_root};
 
-use super::{Registry, at_plain_mirror, crane_or_skip, with_image};
+use super::{Registry, crane_or_skip, pull, with_image};
 use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
@@ -89,23 +89,8 @@ fn a_rebuilt_layer_in_gzip_travels_as_what_changed_and_is_pulled_by_its_digest()
     assert!(patch * 6 < layer, "{line}");
 
     fixture.agent(SITE, 0, &["import", "small"]);
-    let script = r#"
-        "$CRANE" digest "$NAME"
-        "$CRANE" validate --remote "$NAME"
-        skopeo copy --quiet --src-tls-verify=false "docker://$NAME" dir:copy
-        for blob in $(ls copy | grep -E '^[0-9a-f]{64}$'); do echo "$blob  copy/$blob"; done | sha256sum --check --quiet
-        tar -xOf "copy/$(ls -S copy | head -n 1)" ./usr/share/docs/glossary.md | tail -n 1
-    "#;
-    let listen = registry.address.replace("localhost", "127.0.0.1");
-    let pulled = at_plain_mirror(
-        &fixture,
-        &listen,
-        script,
-        &[("CRANE", &crane), ("NAME", Path::new(&name))],
-    );
-    assert!(pulled.starts_with(&format!("{second}\n")), "{pulled}");
-    assert!(
-        pulled.contains("PASS") && pulled.contains("second\n"),
-        "{pulled}"
-    );
+    let glossary =
+        r#"tar -xOf "copy/$(ls -S copy | head -n 1)" ./usr/share/docs/glossary.md | tail -n 1"#;
+    let pulled = pull(&fixture, &registry, (&crane, &name), &second, glossary);
+    assert!(pulled.contains("second\n"), "{pulled}");
 }

@@ -73,7 +73,7 @@ impl FolderFixture {
     /// One run, as `outhaul render` does it; how many assignments it took over.
     fn run(&self, name: &str, full: bool) -> Result<usize, String> {
         let out = self.out(name);
-        let mut before = remembered(&out, full).unwrap();
+        let mut before = remembered(&out, &self.plane.environment, full).unwrap();
         let mut cache = std::mem::take(&mut before.cache);
         let schedule = schedule::schedule(&self.plane, &schedule::SchedulerAnswers::default());
         let job = Job {
@@ -264,7 +264,9 @@ fn the_memory_of_another_program_or_of_nothing_is_no_past() {
         assert_eq!(fixture.run("again", false), Ok(16), "it is whole again");
     }
     assert_ne!(
-        remembered(&fixture.out("again"), false).unwrap().cache,
+        remembered(&fixture.out("again"), &fixture.plane.environment, false)
+            .unwrap()
+            .cache,
         DiskCache::default()
     );
 }
@@ -325,7 +327,7 @@ fn what_a_power_cut_interrupted_is_finished_before_anything_else() {
     fs::rename(staged.join("0"), out.join("a/x")).unwrap();
     fs::rename(&aside, staged.join("0")).unwrap();
     fs::write(&path, intent.to_string()).unwrap();
-    remembered(&out, false).unwrap();
+    remembered(&out, "dev", false).unwrap();
     let texts = tree(&[("a/x/file", "new"), ("b/x/file", "new"), ("c/file", "old")]);
     assert_eq!(read_tree(&out).unwrap(), texts);
     assert!(!path.exists() && !staged.exists());

@@ -1,0 +1,232 @@
+//! One run of a program: bytes in, bytes out, within a time and a size.
+//!
+//! What comes in: a command, what it reads, and its limits. What goes out: what it wrote on its standard output, or a
+//! [`ProgramFault`]. It and all that it started are stopped when the time is up, its output is too large, or this process is
+//! stopped. What it writes is not looked at here.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{group, interrupt};
+
+/// What is kept of what it says on standard error.
+const MAX_STDERR: u64 = 64 << 10;
+/// How often it is asked whether it ended, once it has closed its output.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The longest text of a program that is kept, in characters.
+const MAX_TEXT: usize = 200;
+
+/// What a program may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long it may take.
+    pub time: Duration,
+    /// The most that it may write on its standard output, in bytes.
+    pub output: u64,
+    /// Whether it may ask a person at the terminal: its standard error is ours then, and only it is stopped, not what it
+    /// started.
+    pub asks: bool,
+}
+
+/// Why a program gave no answer.
+#[derive(Debug)]
+pub enum ProgramFault {
+    /// It ended with a failure.
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// The beginning of what it wrote on its standard error.
+        stderr: String,
+        /// What it wrote on its standard output.
+        stdout: Vec<u8>,
+    },
+    /// It could not be started or spoken to.
+    Start(io::Error),
+    /// It wrote too much.
+    TooMuch {
+        /// The most that it may write, in bytes.
+        limit: u64,
+    },
+    /// It took too long.
+    TooSlow {
+        /// The time that it had.
+        limit: Duration,
+    },
+}
+
+/// A program's text as one short line, without what would steer a terminal.
+pub fn shown(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX_TEXT)
+        .collect()
+}
+
+/// The last line of a program's text that is not empty, as [`shown`].
+pub fn last_line(text: &str) -> Option<String> {
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.map(|line| shown(line.trim()))
+}
+
+impl ProgramFault {
+    /// What happened, without the program's path: it is for who runs it, and this may end up in git.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Failed { status, stderr, .. } => match last_line(stderr) {
+                Some(last) => format!("{status}: {last}"),
+                None => status.to_string(),
+            },
+            Self::Start(error) => shown(&format!("it cannot be started: {error}")),
+            Self::TooMuch { limit } => format!("it wrote more than {limit} bytes and was stopped"),
+            Self::TooSlow { limit } => {
+                let time = match limit.as_secs() {
+                    seconds if seconds < 120 => format!("{seconds} s"),
+                    seconds => format!("{} minutes", seconds / 60),
+                };
+                format!("it did not end within {time} and was stopped")
+            }
+        }
+    }
+}
+
+/// Runs `command` once, which gets `input` on its standard input.
+///
+/// # Errors
+/// [`ProgramFault`]; it and what it started were stopped.
+pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Vec<u8>, ProgramFault> {
+    let until = Instant::now() + limits.time;
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if limits.asks {
+        // A group of its own could not read from the terminal.
+        command.stderr(Stdio::inherit());
+    } else {
+        // So that what it starts can be stopped with it.
+        command.process_group(0);
+    }
+    let mut child = command.spawn().map_err(ProgramFault::Start)?;
+    let started = (!limits.asks).then(|| interrupt::started(&child));
+    let outcome = converse(&mut child, input, until, limits);
+    if outcome.is_err() {
+        stop(&mut child, limits);
+    }
+    drop(started);
+    outcome
+}
+
+fn converse(
+    child: &mut Child,
+    input: &[u8],
+    until: Instant,
+    limits: &Limits,
+) -> Result<Vec<u8>, ProgramFault> {
+    let gone = || ProgramFault::Start(io::Error::other("its standard streams are closed"));
+    let mut stdin = child.stdin.take().ok_or_else(gone)?;
+    let stdout = child.stdout.take().ok_or_else(gone)?;
+    let input = input.to_vec();
+    // Threads, because it may write before it has read all. None is joined: a grandchild that keeps a
+    // stream open must not hold us up; each ends with the streams.
+    thread::spawn(move || {
+        // It need not read what it does not want to know.
+        let _ = stdin.write_all(&input);
+    });
+    let answers = reader(stdout, limits.output + 1);
+    let complaints = child.stderr.take().map(|stderr| reader(stderr, MAX_STDERR));
+    let left = || until.saturating_duration_since(Instant::now());
+    let output = match answers.recv_timeout(left()) {
+        Ok(read) => read.map_err(ProgramFault::Start)?,
+        Err(RecvTimeoutError::Timeout) => return Err(ProgramFault::TooSlow { limit: limits.time }),
+        Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+    };
+    if output.len() as u64 > limits.output {
+        return Err(ProgramFault::TooMuch {
+            limit: limits.output,
+        });
+    }
+    let status = loop {
+        match child.try_wait().map_err(ProgramFault::Start)? {
+            Some(status) => break status,
+            None if left().is_zero() => return Err(ProgramFault::TooSlow { limit: limits.time }),
+            None => thread::sleep(PAUSE),
+        }
+    };
+    if status.success() {
+        return Ok(output);
+    }
+    let stderr = complaints.and_then(|said| said.recv_timeout(left()).ok());
+    let stderr = stderr.and_then(Result::ok);
+    let stderr = String::from_utf8_lossy(&stderr.unwrap_or_default()).into_owned();
+    Err(ProgramFault::Failed {
+        status,
+        stderr,
+        stdout: output,
+    })
+}
+
+/// Reads at most `most` bytes in a separate thread.
+fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = from.by_ref().take(most).read_to_end(&mut bytes);
+        // Nobody listens any more when the time was up.
+        let _ = send.send(read.map(|_| bytes));
+    });
+    receive
+}
+
+/// Ends it and all that it started; whoever ended already is not an error.
+fn stop(child: &mut Child, limits: &Limits) {
+    if let (Ok(None), false) = (child.try_wait(), limits.asks) {
+        group::kill(child);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, input: &[u8], limits: &Limits) -> Result<Vec<u8>, ProgramFault> {
+        run(Command::new("sh").args(["-c", script]), input, limits)
+    }
+
+    const LIMITS: Limits = Limits {
+        time: Duration::from_secs(60),
+        output: 1000,
+        asks: false,
+    };
+
+    #[test]
+    fn what_a_program_writes_comes_back_and_what_it_complains_of_with_how_it_ended() {
+        assert_eq!(shell("cat", b"text", &LIMITS).unwrap(), b"text");
+        let fault = shell("echo first >&2; echo why >&2; exit 3", b"", &LIMITS).unwrap_err();
+        assert_eq!(fault.sentence(), "exit status: 3: why");
+    }
+
+    #[test]
+    fn one_that_takes_too_long_or_writes_too_much_is_stopped_also_one_that_asks_a_person() {
+        for asks in [false, true] {
+            let time = Duration::from_millis(200);
+            let slow = Limits {
+                time,
+                asks,
+                ..LIMITS
+            };
+            let begun = Instant::now();
+            let fault = shell("exec sleep 60", b"", &slow).unwrap_err();
+            assert!(matches!(fault, ProgramFault::TooSlow { .. }), "{fault:?}");
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            let limits = Limits { asks, ..LIMITS };
+            let fault = shell("exec yes", b"", &limits).unwrap_err();
+            assert!(matches!(fault, ProgramFault::TooMuch { .. }), "{fault:?}");
+        }
+    }
+}

@@ -8,13 +8,15 @@ use std::sync::OnceLock;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_cosign as cosign;
 use outhaul_git::source;
 use outhaul_needs::Release;
 use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
+use outhaul_registry::signatures::signatures;
 use outhaul_registry::{
     ChartReference, Credentials, Hosts, ImageCache, ImageReference, Pulled, RegistryClient,
-    RegistryError, look, look_file, pull, pull_chart, pull_file,
+    RegistryError, look, look_file, pull, pull_chart, pull_file, pull_small,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
@@ -121,6 +123,21 @@ impl ImageSource for Registries {
             return Ok(self.brought(whole));
         }
         Ok(self.brought(pulled))
+    }
+
+    fn signatures(&self, name: &str, digest: &Digest) -> Result<Vec<String>, ImageError> {
+        let (client, image) = (self.client()?, reference(name)?);
+        let tags = (cosign::list_tag(digest), cosign::tag(digest));
+        let tags = (tags.0.as_str(), tags.1.as_str());
+        let found = signatures(client, &image, digest, cosign::BUNDLE, tags);
+        let found = found.map_err(failed)?;
+        Ok(found.iter().map(ToString::to_string).collect())
+    }
+
+    fn bring_signature(&self, name: &str) -> Result<Brought, ImageError> {
+        let (client, image) = (self.client()?, reference(name)?);
+        let pulled = pull_small(client, &self.cache, &image, None, cosign::MAX_BYTES);
+        Ok(self.brought(pulled.map_err(failed)?))
     }
 
     fn bring_chart(

@@ -11,6 +11,7 @@ use outhaul_bundle::name::Name;
 use super::diagnostic::{Diagnostics, Location};
 
 mod delivery;
+mod image_signatures;
 mod policy;
 mod site_values;
 
@@ -18,6 +19,7 @@ pub use delivery::{
     Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT,
     Images, PromotionHook, PromotionHooks, PromotionPolicy, Transport,
 };
+pub use image_signatures::{ImageSignatures, SignatureRule};
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 pub use site_values::OpenValues;
 

@@ -8,7 +8,8 @@ use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{
-    Bootstrap, Charts, ClusterType, DeliveryPolicy, Drift, Encryption, Images, Transport,
+    Bootstrap, Charts, ClusterType, DeliveryPolicy, Drift, Encryption, ImageSignatures, Images,
+    Transport,
 };
 
 pub mod storage;
@@ -34,6 +35,8 @@ pub struct Delivery {
     pub drift: Option<Sourced<Drift>>,
     /// The scanner that may forbid a bundle.
     pub scan: Option<Sourced<String>>,
+    /// Which images must be signed.
+    pub image_signatures: Option<Sourced<ImageSignatures>>,
     /// Which sites take a bundle first: shares and hours.
     pub waves: Option<Sourced<Vec<Wave>>>,
     /// What distributes the sites over the waves.
@@ -99,6 +102,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         max_removal_percent: merge.field("maxRemovalPercent", |policy| policy.max_removal_percent),
         drift: merge.field("drift", |policy| policy.drift),
         scan: merge.field("scan", |policy| policy.scan.clone()),
+        image_signatures: merge.field("imageSignatures", |policy| policy.image_signatures.clone()),
         waves: merge.field("waves", |policy| policy.waves.clone()),
         wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
         bootstrap: merge.field("bootstrap", |policy| policy.bootstrap.clone()),

@@ -237,7 +237,7 @@ impl RegistryClient {
         Ok((begins, Box::new(answer.into_reader())))
     }
 
-    fn get(
+    pub(crate) fn get(
         &self,
         image: &ImageReference,
         path: &str,

@@ -19,11 +19,12 @@ pub mod reference;
 
 mod challenge;
 mod push;
+pub mod signatures;
 
 pub use cache::ImageCache;
 pub use chart::{ChartReference, Hosts, pull_chart};
 pub use client::{RegistryClient, RegistryError};
 pub use credentials::Credentials;
 pub use file::{look_file, pull_file};
-pub use pull::{Pulled, look, pull};
+pub use pull::{Pulled, look, pull, pull_small};
 pub use reference::ImageReference;

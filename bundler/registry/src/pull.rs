@@ -83,6 +83,29 @@ pub fn pull(
     Ok(pulled)
 }
 
+/// The same for what is small: nothing is brought of what has more than `max` bytes together.
+///
+/// # Errors
+/// As [`pull`].
+pub fn pull_small(
+    client: &RegistryClient,
+    cache: &ImageCache,
+    image: &ImageReference,
+    known: Option<Digest>,
+    max: u64,
+) -> Result<Pulled, RegistryError> {
+    let (pulled, pull) = find(client, cache, image, known)?;
+    let all: u64 = pull
+        .contents
+        .values()
+        .fold(0, |all, size| all.saturating_add(*size));
+    if all > max {
+        return Err(pull.wrong(pulled.manifest.digest, format!("has more than {max} bytes")));
+    }
+    pull.bring()?;
+    Ok(pulled)
+}
+
 fn find<'a>(
     client: &'a RegistryClient,
     cache: &'a ImageCache,

@@ -33,13 +33,15 @@ use served::{Ref, RepositoryReference, Serving};
 mod charts;
 mod error;
 mod files;
+mod image_source;
 mod images;
 mod places;
 mod served;
+mod signatures;
 
 pub use charts::unnamed;
 pub use error::{CollectError, ImageError, finding};
-pub use images::{Brought, ChartAsked, Earlier, ImageSource};
+pub use image_source::{Brought, ChartAsked, Earlier, ImageSource};
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";
@@ -94,6 +96,8 @@ pub struct Collector<'a> {
     carries: bool,
     /// Whether charts are rendered.
     renders: bool,
+    /// Which images must be signed.
+    signatures: signatures::Signatures,
     /// Of which charts it is not known which images they need, and where they are written.
     uncertain: BTreeMap<String, Option<Location>>,
     /// What signs apt repositories; an estimate has none.
@@ -117,6 +121,7 @@ impl<'a> Collector<'a> {
             holes: BTreeMap::new(),
             carries: false,
             renders: false,
+            signatures: signatures::Signatures::default(),
             uncertain: BTreeMap::new(),
             signer: None,
             layers: None,
@@ -144,13 +149,14 @@ impl<'a> Collector<'a> {
         self
     }
 
-    /// Says what policies want of what is collected from now on: whether images and other repositories travel, and whether
-    /// charts are rendered.
+    /// Says what policies want of what is collected from now on: whether images and other repositories travel, whether
+    /// charts are rendered, and which images must be signed.
     pub fn carry(&mut self, delivery: &Delivery) {
         let images = delivery.images.as_ref().map(|images| images.value);
         self.carries = images == Some(Images::Carry);
         let charts = delivery.charts.as_ref().map(|charts| charts.value);
         self.renders = charts == Some(Charts::Render);
+        self.signatures.follow(delivery.image_signatures.as_ref());
     }
 
     /// Gives it what signs the apt repositories of what is collected from now on.

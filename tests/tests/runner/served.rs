@@ -19,6 +19,7 @@ mod damage;
 mod layers;
 mod lost;
 mod materials;
+mod signed;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";
 

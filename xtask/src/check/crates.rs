@@ -8,11 +8,11 @@ mod rules;
 use anyhow::Result;
 
 use crate::repository::normal_dependencies;
-use rules::RULES;
+use rules::{OUTSIDE_THE_CENTRE, RULES};
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 22] = [
+const CENTRE: [&str; 23] = [
     "git2",
     "gix",
     "gtmpl",
@@ -22,6 +22,7 @@ const CENTRE: [&str; 22] = [
     "outhaul-attest",
     "outhaul-blame",
     "outhaul-control",
+    "outhaul-cosign",
     "outhaul-git",
     "outhaul-gocompat",
     "outhaul-import",
@@ -63,7 +64,7 @@ const PROGRAMS: &[&str] = &["outhaul-agent", "outhaul-bundler", "outhaul-hub"];
 
 pub fn findings() -> Result<Vec<String>> {
     let mut findings = Vec::new();
-    for rule in RULES {
+    for rule in RULES.iter().chain(OUTSIDE_THE_CENTRE) {
         let reached = normal_dependencies(rule.member)?;
         let others = |name: &&&str| **name != rule.member;
         for never in rule.never.iter().copied().flatten().filter(others) {

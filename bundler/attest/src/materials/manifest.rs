@@ -6,6 +6,7 @@
 use std::io;
 
 use outhaul_bundle::Digest;
+use outhaul_cosign::SIMPLE;
 use serde::Deserialize;
 
 /// An index of an index, and so on.
@@ -110,6 +111,11 @@ fn add(
         return Ok(());
     };
     if !is_image_config(&config.media_type) {
+        return Ok(());
+    }
+    // A signature has the config of an image, and nothing that a runtime unpacks.
+    let is_signature = |layer: &Descriptor| layer.media_type == SIMPLE;
+    if !document.layers.is_empty() && document.layers.iter().all(is_signature) {
         return Ok(());
     }
     let config: Config = parsed(digest(manifest, &config.digest)?, read)?;

@@ -21,6 +21,8 @@ use super::shape::{
     KindSchema, LABELS, Shape, kind, may, must, object, one_of, selected, some, text, whole,
 };
 
+mod image_signatures;
+
 pub(super) fn described() -> KindSchema {
     let size = json!({
         "type": ["string", "integer"],
@@ -85,6 +87,11 @@ pub(super) fn described() -> KindSchema {
                 text("grype"),
             ),
             may(
+                "imageSignatures",
+                "Which images that travel must be signed (by `cosign sign --key`), and by whom: the first entry that fits an image's whole name counts.",
+                image_signatures::shape(),
+            ),
+            may(
                 "waves",
                 "Which sites take a bundle first: each wave has a share of the sites, and runs for some hours before the next one begins. Which site belongs to which wave follows from the seed and its name.",
                 some(object(vec![
@@ -142,6 +149,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let scan = reader.optional_text(&spec, "scan");
+    let image_signatures = image_signatures::read(reader, &spec);
     let waves = waves(reader, &spec);
     let wave_seed = wave_seed(reader, &spec);
     let bootstrap = bootstrap(reader, &spec);
@@ -155,6 +163,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "maxRemovalPercent", max_removal.as_ref());
     note(&mut places, "drift", drift.as_ref());
     note(&mut places, "scan", scan.as_ref());
+    note(&mut places, "imageSignatures", image_signatures.as_ref());
     note(&mut places, "waves", waves.as_ref());
     note(&mut places, "waveSeed", wave_seed.as_ref());
     note(&mut places, "bootstrap", bootstrap.as_ref());
@@ -187,6 +196,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         max_removal_percent: max_removal.and_then(|spanned| u8::try_from(spanned.value).ok()),
         drift: drift.map(|spanned| spanned.value),
         scan: scan.map(|spanned| spanned.value),
+        image_signatures: image_signatures.map(|spanned| spanned.value),
         waves: waves.map(|spanned| spanned.value),
         wave_seed: wave_seed.map(|spanned| spanned.value),
         bootstrap: bootstrap.map(|spanned| spanned.value),

@@ -39,6 +39,8 @@ pub struct DeliveryPolicy {
     pub drift: Option<Drift>,
     /// The scanner that may forbid a bundle, by its name.
     pub scan: Option<String>,
+    /// Which images must be signed.
+    pub image_signatures: Option<super::ImageSignatures>,
     /// Which sites take a bundle first.
     pub waves: Option<Vec<Wave>>,
     /// What distributes the sites over the waves; without it, the stream's name.

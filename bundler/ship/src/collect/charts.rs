@@ -11,13 +11,13 @@ use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_git::address::without_password;
 use outhaul_plane::render::RenderedAssignment;
 
-use super::images::{ChartAsked, not_brought};
-use super::{Brought, CollectError, Collector, ImageError};
+use super::images::not_brought;
+use super::{Brought, ChartAsked, CollectError, Collector, ImageError};
 use outhaul_needs::chart::{self, Chart};
 use outhaul_needs::{Need, Release, is_exact};
 
 impl Collector<'_> {
-    /// What is not known of the charts that were collected.
+    /// What is not known of the charts that were collected, and which images were not verified.
     pub fn uncertain(&self) -> Diagnostics {
         let finding = |(message, at): (&String, &Option<Location>)| {
             let finding = Diagnostic::warning("chart-images-unknown", message.clone());
@@ -32,6 +32,7 @@ impl Collector<'_> {
         };
         let mut all: Diagnostics = Diagnostics::new();
         all.extend(self.uncertain.iter().map(finding));
+        all.extend(self.signatures.unverified());
         all.sort();
         all
     }
@@ -57,6 +58,10 @@ impl Collector<'_> {
                     ..
                 } => {
                     let found = self.brought(name, artifact, at.as_ref())?;
+                    if let Some((whole, brought)) = &found {
+                        let named = (artifact.as_str(), whole.as_str());
+                        all.extend(self.signature(name, named, brought, at.as_ref())?);
+                    }
                     found.map(|found| (found, release, None))
                 }
                 Need::Chart {
@@ -72,6 +77,9 @@ impl Collector<'_> {
                         version,
                     };
                     let found = self.chart(name, asked, travels, at.as_ref())?;
+                    if let Some((whole, _)) = &found {
+                        self.unsignable(name, (url, whole), at.as_ref())?;
+                    }
                     found.map(|found| (found, release, Some(asked)))
                 }
                 Need::Unknown(what) => {
@@ -97,7 +105,11 @@ impl Collector<'_> {
                 Some(of) => of_chart(error, &of),
                 None => error,
             });
-            all.extend(brought?);
+            if let Some((whole, brought)) = brought? {
+                let named = (image.as_str(), whole.as_str());
+                all.extend(self.signature(name, named, &brought, at.as_ref())?);
+                all.insert(whole, brought);
+            }
         }
         Ok(all.into_iter().collect())
     }

@@ -5,120 +5,23 @@
 //! tag is what the lock says; what the lock does not know is asked for, and pinned. It speaks to no registry.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::Image;
 use outhaul_control::diagnostic::Location;
-use outhaul_git::source::{
-    self, GitReference, Opened, SourceError, SourceMap, TreeLimits, normal_url,
-};
+use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits, normal_url};
 use outhaul_plane::render::RenderedAssignment;
 
 use super::files::ListOfFiles;
 use super::served::{self, Ref, RepositoryReference, Serving};
-use super::{CollectError, Collector, ImageError, Payloads, folder};
+use super::{Brought, CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use outhaul_bundle::index::Source;
 use outhaul_needs::kustomize::{self, Build};
-use outhaul_needs::{Need, Needs, Release, Revision, shown_image, without_charts};
+use outhaul_needs::{Need, Needs, Revision, shown_image, without_charts};
 
-/// Who brings images.
-pub trait ImageSource: std::fmt::Debug {
-    /// The whole name of an image: with its registry and its tag or digest.
-    ///
-    /// # Errors
-    /// What is wrong with the name.
-    fn whole_name(&self, image: &str) -> Result<String, ImageError>;
-
-    /// Brings an image whose whole name is `name`; `known` is what its tag is pinned to.
-    ///
-    /// # Errors
-    /// [`ImageError`] when it cannot be had.
-    fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
-
-    /// Brings a chart of a chart repository; `known` is what it is pinned to. `sources` knows which hosts may be asked.
-    ///
-    /// # Errors
-    /// [`ImageError`] when it cannot be had.
-    fn bring_chart(
-        &self,
-        chart: ChartAsked<'_>,
-        sources: &SourceMap,
-        known: Option<Digest>,
-    ) -> Result<Brought, ImageError>;
-
-    /// Brings a file by its URL and digest; of one that is not `needed` now only its size may be found. `sources` knows which
-    /// hosts may be asked.
-    ///
-    /// # Errors
-    /// [`ImageError`] when it cannot be had.
-    fn bring_file(
-        &self,
-        url: &str,
-        sources: &SourceMap,
-        digest: Digest,
-        needed: bool,
-    ) -> Result<Content, ImageError>;
-
-    /// The archive of a chart that was brought, by the digest of its manifest; `None` for what is not a chart.
-    ///
-    /// # Errors
-    /// [`ImageError`] when it is one and cannot be read.
-    fn archive(&self, manifest: &Digest) -> Result<Option<Vec<u8>>, ImageError>;
-
-    /// What `helm template` makes of an archive with the values of a release.
-    ///
-    /// # Errors
-    /// Why it makes nothing: one sentence, to be put after what was not done.
-    fn rendered(&self, archive: &Path, release: &Release) -> Result<Vec<u8>, String>;
-
-    /// Where contents lie that are here, under their digests in hexadecimal digits.
-    fn folder(&self) -> &Path;
-}
-
-/// A chart of a chart repository.
-#[derive(Debug, Clone, Copy)]
-pub struct ChartAsked<'a> {
-    /// The repository's URL.
-    pub url: &'a str,
-    /// The chart's name.
-    pub chart: &'a str,
-    /// Its version, as it is written.
-    pub version: &'a str,
-}
-
-/// Who has what was shipped last, where it cannot be had otherwise any more.
-pub trait Earlier: std::fmt::Debug {
-    /// The digest of an image by its whole name.
-    fn image(&self, name: &str) -> Option<Digest>;
-
-    /// The commit that a ref of a repository was.
-    fn commit(&self, url: &str, reference: &str) -> Option<String>;
-
-    /// Puts the contents of an image into `folder`; whether they are there then.
-    fn bring_image(&self, manifest: Digest, folder: &Path) -> bool;
-
-    /// A repository that has the commit.
-    fn repository(&self, url: &str, commit: &str) -> Option<PathBuf>;
-}
-
-/// An image that is here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
-    /// Media type of its manifest or index.
-    pub media_type: String,
-    /// Its manifest or index.
-    pub manifest: Content,
-    /// All else that belongs to it, sorted, each once.
-    pub blobs: Vec<Content>,
-    /// Where each content lies, under its digest in hexadecimal digits.
-    pub folder: PathBuf,
-}
-
-/// How an opened repository is kept in mind: its URL and the ref that was asked for.
+/// An opened repository: its URL and the ref that was asked for.
 pub(super) type OtherKey = (String, RepositoryReference);
 
 impl Collector<'_> {
@@ -137,12 +40,13 @@ impl Collector<'_> {
             self.is_whole(name, &asked.url, &opened)?;
         }
         self.needed(name, assignment, pin)?;
-        if let Some((opened, _)) = self.open(name, assignment, pin)?.cloned()
-            && let Some(listed) = ListOfFiles::read(name, assignment, &opened)?
-        {
-            self.bring_listed(name, &listed, (&opened, folder(assignment)))?;
+        let Some((opened, _)) = self.open(name, assignment, pin)?.cloned() else {
+            return Ok(());
+        };
+        match ListOfFiles::read(name, assignment, &opened)? {
+            Some(listed) => self.bring_listed(name, &listed, (&opened, folder(assignment))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Adds all of that to what is served.

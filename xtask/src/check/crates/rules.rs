@@ -4,6 +4,10 @@
 
 use super::{CENTRE, MANIFESTS, OUTSIDE, PROGRAMS, Rule};
 
+mod outside_the_centre;
+
+pub(super) use outside_the_centre::OUTSIDE_THE_CENTRE;
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-kit",
@@ -299,200 +303,25 @@ pub(super) const RULES: &[Rule] = &[
         why: "templates see no network and no database",
     },
     Rule {
-        member: "outhaul-kubernetes",
+        member: "outhaul-cosign",
         never: &[
-            &CENTRE,
-            &["outhaul-bundle", "outhaul-signer", "rusqlite", "tokio"],
-            PROGRAMS,
-        ],
-        why: "a client of the Kubernetes API knows nothing of bundles, trust or the site",
-    },
-    Rule {
-        member: "outhaul-serve",
-        never: &[
-            &CENTRE,
+            &OUTSIDE,
             MANIFESTS,
             &[
-                "axum",
-                "outhaul-bundle",
+                "outhaul-control",
+                "outhaul-git",
+                "outhaul-plane",
+                "outhaul-registry",
+                "outhaul-ship",
                 "outhaul-signer",
-                "rusqlite",
-                "ureq",
             ],
             PROGRAMS,
         ],
-        why: "what serves a site knows no bundle, no key, no state, and opens no connection",
-    },
-    Rule {
-        member: "outhaul-reconcilers",
-        never: &[
-            &CENTRE,
-            &["axum", "outhaul-signer", "postgres", "rusqlite", "tokio"],
-            PROGRAMS,
-        ],
-        why: "who applies an assignment knows no key, no database and no machine",
-    },
-    Rule {
-        member: "outhaul-asking",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-signer",
-                "outhaul-site",
-                "postgres",
-                "rusqlite",
-            ],
-            PROGRAMS,
-        ],
-        why: "who asks knows no key, no database and no machine",
-    },
-    Rule {
-        member: "outhaul-content",
-        never: &[&CENTRE, &["axum", "outhaul-http", "postgres"], PROGRAMS],
-        why: "what a site keeps of bundles is kept without a network",
-    },
-    Rule {
-        member: "outhaul-update",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-http",
-                "outhaul-reconcilers",
-                "outhaul-signer",
-                "outhaul-site",
-                "postgres",
-            ],
-            PROGRAMS,
-        ],
-        why: "what starts another agent knows nothing that could keep it from starting",
-    },
-    Rule {
-        member: "outhaul-values",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-http",
-                "outhaul-signer",
-                "outhaul-site",
-                "postgres",
-                "rusqlite",
-            ],
-            PROGRAMS,
-        ],
-        why: "which values are used is decided from the signed index alone",
-    },
-    Rule {
-        member: "outhaul-host",
-        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
-        why: "what a machine says decides nothing by itself",
-    },
-    Rule {
-        member: "outhaul-settings",
-        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
-        why: "what a site's owner sets decides nothing by itself",
-    },
-    Rule {
-        member: "outhaul-site",
-        never: &[&CENTRE, &["axum", "postgres", "ureq"], PROGRAMS],
-        why: "what a site remembers is decided without a network",
-    },
-    Rule {
-        member: "outhaul-agent",
-        never: &[
-            &CENTRE,
-            &["axum", "postgres", "outhaul-bundler", "outhaul-hub"],
-        ],
-        why: "a site carries nothing that only the centre needs",
+        why: "whether an image is signed asks nobody: keys and contents come in",
     },
     Rule {
         member: "outhaul-bundler",
         never: &[&["outhaul-agent", "outhaul-hub"]],
-        why: "agent, bundler and hub never import one another",
-    },
-    Rule {
-        member: "outhaul-gate",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-kit",
-                "outhaul-signer",
-                "postgres",
-                "rusqlite",
-                "tokio",
-                "ureq",
-            ],
-            PROGRAMS,
-        ],
-        why: "the gate's decision is a function of what it is given",
-    },
-    Rule {
-        member: "outhaul-access",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-kit",
-                "outhaul-signer",
-                "postgres",
-                "rusqlite",
-                "tokio",
-                "ureq",
-            ],
-            PROGRAMS,
-        ],
-        why: "what a token allows is a function of what it is given",
-    },
-    Rule {
-        member: "outhaul-affected",
-        never: &[
-            &CENTRE,
-            &[
-                "axum",
-                "outhaul-kit",
-                "outhaul-signer",
-                "postgres",
-                "rusqlite",
-                "tokio",
-                "ureq",
-            ],
-            PROGRAMS,
-        ],
-        why: "which bundles an advisory is about is a function of what is on record",
-    },
-    Rule {
-        member: "outhaul-store",
-        never: &[
-            &CENTRE,
-            &["axum", "hyper", "outhaul-listen", "ureq"],
-            PROGRAMS,
-        ],
-        why: "the hub's database knows no network but that of its server",
-    },
-    Rule {
-        member: "outhaul-view",
-        never: &[
-            &CENTRE,
-            &["axum", "hyper", "outhaul-listen", "ureq"],
-            PROGRAMS,
-        ],
-        why: "what is shown is a function of one reading of the store",
-    },
-    Rule {
-        member: "outhaul-audit",
-        never: &[
-            &CENTRE,
-            &["axum", "postgres", "rusqlite", "tokio", "ureq"],
-            PROGRAMS,
-        ],
-        why: "what a hub decided is recomputed without the hub",
-    },
-    Rule {
-        member: "outhaul-hub",
-        never: &[&["outhaul-agent", "outhaul-bundler"]],
         why: "agent, bundler and hub never import one another",
     },
 ];

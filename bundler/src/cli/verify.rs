@@ -311,8 +311,26 @@ impl Args {
     }
 }
 
-/// Writes each of them; how many.
+/// Writes each of them; how many. What is there and is something else stays as it is, and nothing is written then: it may be
+/// of another bundle.
 fn write_all(folder: &Path, attestations: &BTreeMap<String, Vec<u8>>) -> Result<usize, Failure> {
+    let mut others = Vec::new();
+    for (name, bytes) in attestations {
+        let there = durable::read_if_present(&folder.join(name), bytes.len() as u64 + 1);
+        if !there.is_ok_and(|there| there.is_none_or(|there| there == *bytes)) {
+            others.push(format!("`{name}`"));
+        }
+    }
+    if !others.is_empty() {
+        let message = format!(
+            "`{}` has {} with another content, perhaps of another bundle; nothing was written",
+            folder.display(),
+            others.join(", ")
+        );
+        return Err(
+            Failure::say(failure::USAGE, message).help("name a new folder with `--attestations`")
+        );
+    }
     durable::make_folder(folder).map_err(|error| Failure::file(&error))?;
     for (name, bytes) in attestations {
         // What the index lists is a relative path without `..`.

@@ -35,7 +35,7 @@ impl Signatures {
         self.unverified.iter().map(|(image, policy)| {
             let message = format!("image `{image}` is not verified: no entry of `imageSignatures` in {policy} is for it");
             Diagnostic::warning("image-not-verified", message).help(
-                "add an entry for it; one with `images: \"*\"` at the end is for all others (`unsigned: allowed`, or `keys`)",
+                "add an entry for it; one with `images: \"*\"` at the end is for all others (`keys: []` where they may be unsigned)",
             )
         })
     }
@@ -124,7 +124,7 @@ impl Collector<'_> {
             is_environment: false,
             help: Some(
                 "have it signed (`cosign sign --key`), or see that the key in the policy is that of whoever signs it; an image that may \
-                 be unsigned gets an entry with `unsigned: allowed` before this one"
+                 be unsigned gets an entry with `keys: []` before this one"
                     .to_owned(),
             ),
         }))
@@ -160,7 +160,7 @@ impl Collector<'_> {
             ),
             is_environment: false,
             help: Some(
-                "publish it in a registry (`helm push`) and sign it there, or give it an entry with `unsigned: allowed`"
+                "publish it in a registry (`helm push`) and sign it there, or give it an entry with `keys: []`"
                     .to_owned(),
             ),
         };

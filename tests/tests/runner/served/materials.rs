@@ -190,12 +190,24 @@ fn an_images_packages_are_in_the_bundle_as_dpkg_lists_them_and_a_scanner_reads_t
         "next",
     ];
     fixture.run("outhaul", 0, &verify);
+    those_of_one_bundle_stay(&fixture, &verify[..5]);
+    fixture.run("outhaul", 0, &verify);
     let of_other = format!("image-{}.cdx.json", other.strip_prefix("sha256:").unwrap());
     assert_eq!(
         listed(&document(&fixture.path("next"), &of_other)),
         expected
     );
     who_is_affected(&fixture);
+}
+
+/// The attestations of one bundle do not take the place of another's in the folder `said`.
+fn those_of_one_bundle_stay(fixture: &SystemFixture, verify: &[&str]) {
+    let bill = fixture.path("said/sbom.cdx.json");
+    let before = fs::read(&bill).unwrap();
+    let refused = fixture.run("outhaul", 2, &[verify, &["said"]].concat());
+    let printed = refused.everything();
+    assert!(printed.contains("nothing was written"), "{printed}");
+    assert_eq!(fs::read(&bill).unwrap(), before);
 }
 
 /// An advisory about Debian's `apt`, in the form in which osv.dev has them.

@@ -1,15 +1,15 @@
 //! `imageSignatures` of a `DeliveryPolicy`: which images must be signed, and by whom.
 //!
-//! What comes in: the field. What goes out: its entries, each with keys, or with the word that such images may be unsigned.
+//! What comes in: the field. What goes out: its entries, each with keys, or with none where such images may be unsigned.
 //! That a key is one that can verify is found where images are collected; here it has to look like one.
 
 use crate::diagnostic::Diagnostic;
 use crate::kinds::fields::{Fields, Reader};
-use crate::kinds::shape::{Shape, list, may, must, object, one_of, some, text};
+use crate::kinds::shape::{Shape, list, must, object, pattern, some, text};
 use crate::model::{ImageSignatures, SignatureRule, Spanned};
+use crate::yaml::Value;
 
 const FIELD: &str = "imageSignatures";
-const ALLOWED: &str = "allowed";
 const PEM: &str = "-----BEGIN PUBLIC KEY-----";
 
 pub(super) fn shape() -> Shape {
@@ -19,15 +19,10 @@ pub(super) fn shape() -> Shape {
             "Whole names of images, with `*` for any run of characters.",
             text("registry.example/press/*"),
         ),
-        may(
+        must(
             "keys",
-            "Public keys in PEM (ECDSA on P-256, as `cosign public-key` writes it): one of them must have signed.",
-            list(text(PEM)),
-        ),
-        may(
-            "unsigned",
-            "Such images may be unsigned; instead of `keys`.",
-            one_of(&[ALLOWED]),
+            "Public keys in PEM (ECDSA on P-256, as `cosign public-key` writes it), of which one must have signed; an empty list: they may be unsigned.",
+            list(pattern("^\\s*-----BEGIN PUBLIC KEY-----", PEM)),
         ),
     ]))
 }
@@ -42,27 +37,20 @@ pub(super) fn read(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned
         let what = format!("{}.{FIELD}[{at}]", spec.what);
         let fields = reader.map(item, &what, spec.shape.field(FIELD).item())?;
         let images = reader.text(&fields, "images")?;
-        let keys = reader.texts(&fields, "keys");
-        let written = reader.list(&fields, "keys").len();
-        let unsigned = match fields.field("unsigned") {
-            None => false,
-            Some(_) => {
-                reader.choice(&fields, "unsigned", [ALLOWED], |word| word)?;
-                true
-            }
-        };
-        let problem = match (keys.is_empty(), unsigned) {
-            _ if keys.len() != written => return None,
-            (true, false) => Some("names no key, so that nothing would be let through"),
-            (false, true) => Some("has keys, and allows what is unsigned"),
-            _ => None,
-        };
-        let mut findings = Vec::new();
-        if let Some(problem) = problem {
-            let help = "give the `keys` of which one must have signed, or `unsigned: allowed`";
-            let finding = Diagnostic::error("bad-value", format!("`{what}` {problem}"));
-            findings.push(finding.at(&images.location).help(help));
+        if fields.field("keys").is_none() {
+            reader.text(&fields, "keys");
+            return None;
         }
+        let keys = reader.texts(&fields, "keys");
+        let is_whole = match fields.field("keys").map(|node| &node.value) {
+            Some(Value::Sequence(items)) => items.len() == keys.len(),
+            _ => false,
+        };
+        // What is no text, or no list, was reported.
+        if !is_whole {
+            return None;
+        }
+        let mut findings = Vec::new();
         for key in keys.iter().filter(|key| !key.value.trim().starts_with(PEM)) {
             let message = format!("a key of `{what}` is not a public key in PEM");
             let help = format!("copy what `cosign public-key` prints, from `{PEM}` on");

@@ -22,7 +22,7 @@ mod make;
 
 use contents::{Contents, Made};
 pub use error::PatchError;
-use head::{Kind, Pieces, head};
+use head::{PieceKind, Pieces, head};
 pub use head::{Region, Source, View};
 pub use make::Maker;
 
@@ -148,10 +148,10 @@ impl Patch {
         let mut aside = Vec::new();
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
-            if let Kind::Corrections(_) = piece.kind {
+            if let PieceKind::Corrections(_) = piece.kind {
                 continue;
             }
-            if piece.kind == Kind::Copy {
+            if piece.kind == PieceKind::Copy {
                 for region in &piece.regions {
                     match self.sources.get(region.source) {
                         Some(source) => copy(source, region, sources, &mut out)?,
@@ -173,7 +173,7 @@ impl Patch {
             let frame = take(input, piece.frame())?;
             let made = decompress(&frame, &prefix, piece.size)?;
             match piece.kind {
-                Kind::Aside(_) => aside = made,
+                PieceKind::Aside(_) => aside = made,
                 _ => out.write(&made)?,
             }
         }
@@ -187,7 +187,7 @@ impl Patch {
         let mut corrections = Vec::new();
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
-            let Kind::Corrections(frame) = piece.kind else {
+            let PieceKind::Corrections(frame) = piece.kind else {
                 break;
             };
             let frame = take(input, frame)?;
@@ -203,20 +203,20 @@ impl Patch {
         for piece in Pieces::of(&self.pieces, self.sources.len()) {
             let piece = piece?;
             match piece.kind {
-                Kind::Aside(_) => work = work.saturating_add(piece.size),
-                Kind::Corrections(_) if has_begun => {
+                PieceKind::Aside(_) => work = work.saturating_add(piece.size),
+                PieceKind::Corrections(_) if has_begun => {
                     let problem = "its corrections do not come first";
                     return Err(PatchError::malformed(problem));
                 }
-                Kind::Corrections(_) => corrections = corrections.saturating_add(piece.size),
+                PieceKind::Corrections(_) => corrections = corrections.saturating_add(piece.size),
                 _ => bytes = bytes.saturating_add(piece.size),
             }
-            if piece.kind != Kind::Copy {
+            if piece.kind != PieceKind::Copy {
                 let regions = piece.regions.iter().map(|region| region.length);
                 work = regions.fold(work, u64::saturating_add);
             }
             frames = frames.saturating_add(piece.frame());
-            has_begun |= !matches!(piece.kind, Kind::Corrections(_));
+            has_begun |= !matches!(piece.kind, PieceKind::Corrections(_));
         }
         let within = |found: u64, times: u64, of: u64| {
             found <= of.saturating_mul(times).saturating_add(MAX_PREFIX_BYTES)

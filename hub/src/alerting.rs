@@ -251,7 +251,7 @@ fn repeat(stop: &AtomicBool, every: Duration, mut work: impl FnMut()) {
 
 #[cfg(test)]
 mod tests {
-    use outhaul_alerts::change::Kind;
+    use outhaul_alerts::change::AlertKind;
 
     use super::*;
     use crate::fake::{self, FLEET, OLD, Site};
@@ -288,7 +288,7 @@ mod tests {
         let mut store = store_in(folder.path());
         let gates = |store: &mut Store| -> Vec<(String, String)> {
             let all = conditions(store, NOW).unwrap();
-            let gates = all.into_iter().filter(|one| one.kind == Kind::Gate);
+            let gates = all.into_iter().filter(|one| one.kind == AlertKind::Gate);
             gates.map(|one| (one.key, one.status)).collect()
         };
         let pair = |key: String, status: &str| (key, status.to_owned());
@@ -310,7 +310,10 @@ mod tests {
             [pair("dev".to_owned(), "unreadable"), stage_itself, stage]
         );
         let all = conditions(&mut store, NOW).unwrap();
-        assert_eq!(all.iter().filter(|one| one.kind == Kind::Site).count(), 2);
+        assert_eq!(
+            all.iter().filter(|one| one.kind == AlertKind::Site).count(),
+            2
+        );
         let told = changes(&None, &all).0;
         assert_eq!(told.len(), 1, "{told:?}");
         let all = store.read(|session| Environments::take(session, NOW));

@@ -27,7 +27,7 @@ const MAX_TOLD: usize = 50;
 
 /// What was found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct KalypsoObjects {
     /// What should run.
     pub descriptors: Vec<Descriptor>,
     /// What was reported.
@@ -41,7 +41,7 @@ pub struct Found {
 ///
 /// # Errors
 /// [`HubError::Refused`] with every problem; then nothing is to be recorded.
-pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<Found, HubError> {
+pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<KalypsoObjects, HubError> {
     let mut files = Vec::new();
     for path in paths {
         match path.is_dir() {
@@ -49,7 +49,7 @@ pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<Found, HubError> 
             false => files.push(path.clone()),
         }
     }
-    let mut found = Found::default();
+    let mut found = KalypsoObjects::default();
     for file in files {
         let bytes = media::read_file(&file, MAX_BYTES)?;
         let shown = text::path(&file).clone();
@@ -105,7 +105,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), HubError> {
     Ok(())
 }
 
-impl Found {
+impl KalypsoObjects {
     /// Reads one text.
     fn take(&mut self, file: &str, text: &str, commit: Option<&str>) {
         for (at, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
@@ -263,8 +263,8 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    fn of(text: &str, commit: Option<&str>) -> Found {
-        let mut found = Found::default();
+    fn of(text: &str, commit: Option<&str>) -> KalypsoObjects {
+        let mut found = KalypsoObjects::default();
         found.take("a.yaml", text, commit);
         found
     }

@@ -36,7 +36,7 @@ pub struct ChartRepository {
 
 /// Something of a chart repository.
 #[derive(Debug)]
-pub enum Found<'c> {
+pub enum ChartFile<'c> {
     /// Its index.
     Index(&'c [u8]),
     /// An archive.
@@ -81,7 +81,7 @@ impl ChartRepositories {
     }
 
     /// What a path means, on the host that the request was sent to or with the host before it.
-    pub fn find(&self, path: &str, host: Option<&str>) -> Option<Found<'_>> {
+    pub fn find(&self, path: &str, host: Option<&str>) -> Option<ChartFile<'_>> {
         let hosts = host.into_iter().flat_map(|host| {
             let bare = host.rsplit_once(':').map_or(host, |(bare, _)| bare);
             [host, bare]
@@ -97,7 +97,7 @@ impl ChartRepositories {
         })
     }
 
-    fn at(&self, address: &str) -> Option<Found<'_>> {
+    fn at(&self, address: &str) -> Option<ChartFile<'_>> {
         let ends = address.match_indices('/').map(|(at, _)| at);
         for end in ends.collect::<Vec<_>>().into_iter().rev() {
             let Some(repository) = self.0.get(&address[..end]) else {
@@ -105,10 +105,10 @@ impl ChartRepositories {
             };
             let path = &address[end + 1..];
             if path == INDEX {
-                return Some(Found::Index(&repository.index));
+                return Some(ChartFile::Index(&repository.index));
             }
             if let Some((digest, stored)) = repository.archives.get(path) {
-                return Some(Found::Archive(digest, stored));
+                return Some(ChartFile::Archive(digest, stored));
             }
         }
         None

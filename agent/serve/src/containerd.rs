@@ -78,8 +78,8 @@ pub fn enable(folder: &Path, mirror: &Mirror) -> Result<Vec<FileChange>, ServeEr
     let mut writes = Vec::new();
     for registry in registries(folder)? {
         match planned(folder, &registry, &record, mirror) {
-            Ok(Plan::Done(change)) => changes.push(change),
-            Ok(Plan::Write(write)) => writes.push(write),
+            Ok(HostsFile::Done(change)) => changes.push(change),
+            Ok(HostsFile::Write(write)) => writes.push(write),
             Err(problem) => problems.push(problem),
         }
     }
@@ -159,7 +159,7 @@ fn registries(folder: &Path) -> Result<Vec<String>, ServeError> {
 }
 
 /// What is to be done about one file.
-enum Plan {
+enum HostsFile {
     Done(FileChange),
     Write(Write),
 }
@@ -205,14 +205,14 @@ fn planned(
     registry: &str,
     record: &Record,
     mirror: &Mirror,
-) -> Result<Plan, String> {
+) -> Result<HostsFile, String> {
     let own = folder.join(registry);
     let (path, before) = (own.join(HOSTS), own.join(BEFORE));
     let current = content(&path)?;
     let kept = content(&before)?;
     let entry = record.entries.get(registry);
     let done = |what| {
-        Ok(Plan::Done(FileChange {
+        Ok(HostsFile::Done(FileChange {
             path: path.clone(),
             what,
         }))
@@ -254,7 +254,7 @@ fn planned(
     }
     let existed = base.is_some();
     let mode = fs::metadata(&path).map_or(MODE, |found| found.permissions().mode() & 0o777);
-    Ok(Plan::Write(Write {
+    Ok(HostsFile::Write(Write {
         registry: registry.to_owned(),
         content,
         existed,

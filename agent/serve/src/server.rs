@@ -17,7 +17,7 @@ use outhaul_listen::ConnectionLimits;
 use crate::answer::{self, Answer, Code, error, header, text};
 use crate::body::{BodyContent, FileBody, Framing, Source};
 use crate::catalog::Catalog;
-use crate::charts::Found;
+use crate::charts::ChartFile;
 use crate::digest::Hasher;
 use crate::git::request::Band;
 use crate::git::{self, Address};
@@ -221,10 +221,12 @@ impl ParsedRequest {
             head: self.head,
         };
         match catalog.charts().find(path, asked.host) {
-            Some(Found::Index(index)) => {
+            Some(ChartFile::Index(index)) => {
                 uncached(registry::bytes(&asked, "application/yaml", index))
             }
-            Some(Found::Archive(digest, stored)) => registry::file(catalog, &asked, digest, stored),
+            Some(ChartFile::Archive(digest, stored)) => {
+                registry::file(catalog, &asked, digest, stored)
+            }
             None => {
                 let known: Vec<&str> = catalog.charts().addresses().take(20).collect();
                 let message = match known.is_empty() {

@@ -134,14 +134,14 @@ pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, Agen
 }
 
 /// What a comparison came to.
-struct Found {
+struct Comparison {
     results: Vec<AssignmentResult>,
     /// Whether an assignment that nobody holds differs.
     drifted: bool,
     notes: Vec<String>,
 }
 
-impl Found {
+impl Comparison {
     fn say_first(&mut self, note: &str) {
         self.notes.insert(0, note.to_owned());
     }
@@ -152,7 +152,7 @@ impl Found {
 }
 
 /// Compares this host with a generation whose files are put back first, where they can be.
-fn find(agent: &mut Agent, index: &Index, look_at: Look) -> Result<Found, AgentError> {
+fn find(agent: &mut Agent, index: &Index, look_at: Look) -> Result<Comparison, AgentError> {
     let damaged = intact::damages(&agent.state_folder, index, look_at);
     let mended = match intact::mend_found(agent, index, look_at, &damaged) {
         Err(AgentError::Generation(error)) => Err(error.to_string()),
@@ -173,7 +173,7 @@ fn find(agent: &mut Agent, index: &Index, look_at: Look) -> Result<Found, AgentE
             notes.push(format!("{lost}; import bundle {} again", index.number));
         }
     }
-    Ok(Found {
+    Ok(Comparison {
         results,
         drifted,
         notes,
@@ -197,10 +197,10 @@ fn without_folder(
     db: &Connection,
     active: u64,
     lost: &GenerationError,
-) -> Result<Found, AgentError> {
+) -> Result<Comparison, AgentError> {
     let mut results = generations::results(db, &format!("apply {active}"))?;
     fail_all(&mut results, &lost.to_string());
-    Ok(Found {
+    Ok(Comparison {
         results,
         drifted: false,
         notes: vec![format!("{lost}; import it again")],

@@ -10,7 +10,7 @@
 //! literal, or a length and a distance. Numbers have seven bits a byte.
 
 use crate::error::JoinError;
-use crate::inflate::{Block, Kind, MAX_HEADER_BYTES, MAX_TAIL_BYTES, repeated, split_lengths};
+use crate::inflate::{Block, BlockKind, MAX_HEADER_BYTES, MAX_TAIL_BYTES, repeated, split_lengths};
 use crate::token::{
     MAX_DISTANCE, MAX_DISTANCES, MAX_LENGTH, MAX_LITERALS, MIN_LENGTH, Token, fixed,
 };
@@ -54,9 +54,9 @@ impl Writer {
 
     pub(crate) fn block(&mut self, block: Block<'_>) {
         let (kind, count, header) = match block.kind {
-            Kind::Stored(bytes) => (0, u64::from(bytes), &[][..]),
-            Kind::Fixed(tokens) => (FIXED, tokens, &[][..]),
-            Kind::Dynamic(tokens, header) => (DYNAMIC, tokens, header),
+            BlockKind::Stored(bytes) => (0, u64::from(bytes), &[][..]),
+            BlockKind::Fixed(tokens) => (FIXED, tokens, &[][..]),
+            BlockKind::Dynamic(tokens, header) => (DYNAMIC, tokens, header),
         };
         self.blocks.push(u8::from(block.is_final) | kind);
         put(count, &mut self.blocks);

@@ -40,12 +40,12 @@ pub(crate) trait Reads {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     pub(crate) is_final: bool,
-    pub(crate) kind: Kind<'a>,
+    pub(crate) kind: BlockKind<'a>,
 }
 
 /// Its kind.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum BlockKind<'a> {
     /// So many bytes, as they are.
     Stored(u32),
     /// Tokens in fixed codes.
@@ -250,14 +250,14 @@ fn block<R: Read>(bits: &mut Bits<R>, to: &mut impl Reads) -> Result<bool, Split
     let is_final = bits.take(1)? == 1;
     let mut header = Vec::new();
     let kind = match bits.take(2)? {
-        0 => Kind::Stored(stored(bits, to)?),
+        0 => BlockKind::Stored(stored(bits, to)?),
         1 => {
             let (literals, distances) = fixed();
-            Kind::Fixed(tokens(bits, (&literals, &distances), to)?)
+            BlockKind::Fixed(tokens(bits, (&literals, &distances), to)?)
         }
         2 => {
             let (literals, distances) = lengths_of(bits, &mut header)?;
-            Kind::Dynamic(tokens(bits, (&literals, &distances), to)?, &header)
+            BlockKind::Dynamic(tokens(bits, (&literals, &distances), to)?, &header)
         }
         _ => return Err(SplitError::Unusual("a block is of no kind that there is")),
     };

@@ -54,7 +54,7 @@ pub struct Region {
 
 /// Where the bytes of a piece come from, and go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PieceKind {
     /// Its regions, as they are.
     Copy,
     /// A frame of so many bytes, with its regions as a prefix.
@@ -69,7 +69,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
     /// How it is made.
-    pub kind: Kind,
+    pub kind: PieceKind,
     /// Bytes that it makes.
     pub size: u64,
     /// What it refers to, or copies.
@@ -80,8 +80,10 @@ impl Piece {
     /// Bytes of its frame.
     pub(super) fn frame(&self) -> u64 {
         match self.kind {
-            Kind::Copy => 0,
-            Kind::Frame(bytes) | Kind::Aside(bytes) | Kind::Corrections(bytes) => bytes,
+            PieceKind::Copy => 0,
+            PieceKind::Frame(bytes) | PieceKind::Aside(bytes) | PieceKind::Corrections(bytes) => {
+                bytes
+            }
         }
     }
 }
@@ -136,10 +138,10 @@ impl<'a> Pieces<'a> {
         let kind = number(&mut self.rest)?;
         let size = number(&mut self.rest)?;
         let kind = match kind {
-            0 => Kind::Copy,
-            1 => Kind::Frame(number(&mut self.rest)?),
-            2 => Kind::Aside(number(&mut self.rest)?),
-            3 => Kind::Corrections(number(&mut self.rest)?),
+            0 => PieceKind::Copy,
+            1 => PieceKind::Frame(number(&mut self.rest)?),
+            2 => PieceKind::Aside(number(&mut self.rest)?),
+            3 => PieceKind::Corrections(number(&mut self.rest)?),
             _ => return Err(PatchError::malformed("a piece is of an unknown kind")),
         };
         let count = number(&mut self.rest)?;
@@ -156,7 +158,7 @@ impl<'a> Pieces<'a> {
                 length: number(&mut self.rest)?,
             };
             // A frame does not refer to what was kept aside.
-            let last = self.sources + usize::from(kind == Kind::Copy);
+            let last = self.sources + usize::from(kind == PieceKind::Copy);
             if source >= last || region.length == 0 {
                 return Err(PatchError::malformed("a piece refers to nothing"));
             }
@@ -164,10 +166,10 @@ impl<'a> Pieces<'a> {
             regions.push(region);
         }
         let within = match kind {
-            Kind::Copy => length == size,
-            Kind::Corrections(_) if count > 0 => false,
+            PieceKind::Copy => length == size,
+            PieceKind::Corrections(_) if count > 0 => false,
             // What does not compress grows by less.
-            Kind::Frame(frame) | Kind::Aside(frame) | Kind::Corrections(frame) => {
+            PieceKind::Frame(frame) | PieceKind::Aside(frame) | PieceKind::Corrections(frame) => {
                 size <= MAX_PIECE_BYTES
                     && length <= MAX_PREFIX_BYTES
                     && (1..=size + size / 64 + 1024).contains(&frame)
@@ -216,14 +218,14 @@ pub(super) fn write_head(sources: &[Source], out: &mut Vec<u8>) {
 /// Writes a piece.
 pub(super) fn write_piece(piece: &Piece, out: &mut Vec<u8>) {
     let kind = match piece.kind {
-        Kind::Copy => 0,
-        Kind::Frame(_) => 1,
-        Kind::Aside(_) => 2,
-        Kind::Corrections(_) => 3,
+        PieceKind::Copy => 0,
+        PieceKind::Frame(_) => 1,
+        PieceKind::Aside(_) => 2,
+        PieceKind::Corrections(_) => 3,
     };
     put(kind, out);
     put(piece.size, out);
-    if piece.kind != Kind::Copy {
+    if piece.kind != PieceKind::Copy {
         put(piece.frame(), out);
     }
     put(piece.regions.len() as u64, out);

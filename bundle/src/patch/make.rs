@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::head::{Kind, Piece, write_head, write_piece};
+use super::head::{Piece, PieceKind, write_head, write_piece};
 use super::{MAGIC, MAX_HEAD_BYTES, MAX_SOURCES, Region, START, Source};
 use crate::digest::Hasher;
 
@@ -47,7 +47,7 @@ impl<F: Read + Write + Seek> Maker<F> {
     /// Whatever keeps a frame from being written.
     pub fn correct(&mut self, corrections: &[u8]) -> io::Result<()> {
         for part in corrections.chunks(CORRECTIONS_BYTES) {
-            self.framed(part, &[], &[], Kind::Corrections)?;
+            self.framed(part, &[], &[], PieceKind::Corrections)?;
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl<F: Read + Write + Seek> Maker<F> {
     /// # Errors
     /// Whatever keeps the frame from being written.
     pub fn patch(&mut self, bytes: &[u8], regions: &[Region], prefix: &[u8]) -> io::Result<()> {
-        self.framed(bytes, regions, prefix, Kind::Frame)
+        self.framed(bytes, regions, prefix, PieceKind::Frame)
     }
 
     /// `bytes` are needed in parts by the copies that follow, from [`Maker::aside`] on, until the next are kept aside.
@@ -91,7 +91,7 @@ impl<F: Read + Write + Seek> Maker<F> {
         regions: &[Region],
         prefix: &[u8],
     ) -> io::Result<()> {
-        self.framed(bytes, regions, prefix, Kind::Aside)
+        self.framed(bytes, regions, prefix, PieceKind::Aside)
     }
 
     /// The place of what is kept aside, for regions that are copied.
@@ -104,7 +104,7 @@ impl<F: Read + Write + Seek> Maker<F> {
         bytes: &[u8],
         regions: &[Region],
         prefix: &[u8],
-        kind: impl FnOnce(u64) -> Kind,
+        kind: impl FnOnce(u64) -> PieceKind,
     ) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -125,7 +125,7 @@ impl<F: Read + Write + Seek> Maker<F> {
     fn end_copy(&mut self) {
         if let Some(region) = self.pending.take() {
             let piece = Piece {
-                kind: Kind::Copy,
+                kind: PieceKind::Copy,
                 size: region.length,
                 regions: vec![region],
             };

@@ -22,7 +22,7 @@ const MOST_COMMITS: usize = 500;
 
 /// What was found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct Walk {
     pub assignments: Vec<String>,
     pub candidates: Vec<Candidate>,
     pub commits: Vec<(String, usize)>,
@@ -30,11 +30,11 @@ pub(crate) struct Found {
     pub notes: Vec<String>,
 }
 
-pub(crate) fn walk(request: &BlameRequest<'_>) -> Found {
+pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
     let fault = request.fault;
-    let mut found = Found {
+    let mut found = Walk {
         assignments: fault.assignments.clone(),
-        ..Found::default()
+        ..Walk::default()
     };
     if let Some(good) = &fault.good
         && good.snapshot.digest != fault.bad.snapshot.digest
@@ -84,7 +84,7 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Found {
 fn commits(
     request: &BlameRequest<'_>,
     good: &SiteLook,
-    found: &mut Found,
+    found: &mut Walk,
 ) -> Result<(), BlameError> {
     let bad = &request.fault.bad;
     let mut states = States::new(request);

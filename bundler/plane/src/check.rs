@@ -39,6 +39,7 @@ pub fn check(
     findings.append(plane.lost_findings());
     findings.append(schedule::lints::lints(plane));
     findings.append(delivery::contradictions(plane));
+    findings.append(delivery::without_effect(plane));
     findings.append(crate::templates::problems(plane, schedule));
     findings.append(delivery::storage::contradictions(plane, schedule));
     references(plane, &mut findings);

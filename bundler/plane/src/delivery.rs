@@ -132,6 +132,36 @@ pub fn contradictions(plane: &ControlPlane) -> Diagnostics {
     all
 }
 
+/// Policies that say of images how they are signed, for cluster types whose images do not travel: nothing is verified there.
+pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
+    let mut all = Diagnostics::new();
+    for cluster_type in plane.cluster_types.values() {
+        let Ok(delivery) = of(plane, cluster_type) else {
+            continue;
+        };
+        let carries = delivery
+            .images
+            .is_some_and(|images| images.value == Images::Carry);
+        // Of what no bundle is made, nothing is expected to travel.
+        let is_git = delivery
+            .transport
+            .is_some_and(|one| one.value == Transport::Git);
+        let Some(signatures) = delivery.image_signatures.filter(|_| !carries && !is_git) else {
+            continue;
+        };
+        let message = format!(
+            "`imageSignatures` has no effect for cluster type `{}`, whose images do not travel: what they are is not verified",
+            cluster_type.name
+        );
+        all.push(
+            Diagnostic::warning("no-effect", message)
+                .at(&signatures.location)
+                .help("write `images: carry`, or have the clusters verify images themselves"),
+        );
+    }
+    all
+}
+
 struct Merge<'a> {
     policies: &'a [&'a DeliveryPolicy],
     cluster_type: &'a ClusterType,

@@ -158,10 +158,10 @@ struct Reader<'r, R: Read + 'r> {
     versions: usize,
 }
 
-type Found<T> = Result<T, String>;
+type Parsed<T> = Result<T, String>;
 
 impl<'r, R: Read + 'r> Reader<'r, R> {
-    fn next(&mut self) -> Found<(Event<'r>, Span)> {
+    fn next(&mut self) -> Parsed<(Event<'r>, Span)> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
@@ -172,7 +172,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
         }
     }
 
-    fn index(&mut self) -> Found<Index> {
+    fn index(&mut self) -> Parsed<Index> {
         let mut index = Index::default();
         loop {
             match self.next()? {
@@ -197,7 +197,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
     }
 
     /// The next key of a map; `None` at its end.
-    fn key(&mut self) -> Found<Option<String>> {
+    fn key(&mut self) -> Parsed<Option<String>> {
         match self.next()? {
             (Event::MappingEnd, _) => Ok(None),
             (Event::Scalar(text, ..), span) => bounded(text, &span).map(Some),
@@ -205,7 +205,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
         }
     }
 
-    fn entries(&mut self, index: &mut Index) -> Found<()> {
+    fn entries(&mut self, index: &mut Index) -> Parsed<()> {
         match self.next()? {
             (Event::MappingStart(..), _) => {}
             // `entries: {}` written as nothing.
@@ -232,7 +232,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
     }
 
     /// One version; `None` for one that has none.
-    fn version(&mut self, at: &Span) -> Found<Option<Version>> {
+    fn version(&mut self, at: &Span) -> Parsed<Option<Version>> {
         self.versions += 1;
         if self.versions > MAX_VERSIONS {
             return Err(format!("lists more than {MAX_VERSIONS} versions"));
@@ -263,7 +263,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
     }
 
     /// A text; `None` for what is not one.
-    fn text(&mut self) -> Found<Option<String>> {
+    fn text(&mut self) -> Parsed<Option<String>> {
         match self.next()? {
             (Event::Scalar(text, ..), span) => bounded(text, &span).map(Some),
             (event, _) => {
@@ -273,7 +273,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
         }
     }
 
-    fn texts(&mut self) -> Found<Vec<String>> {
+    fn texts(&mut self) -> Parsed<Vec<String>> {
         match self.next()? {
             (Event::SequenceStart(..), _) => {}
             (event, _) => {
@@ -296,13 +296,13 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
     }
 
     /// Passes over a value.
-    fn skip(&mut self) -> Found<()> {
+    fn skip(&mut self) -> Parsed<()> {
         let (event, _) = self.next()?;
         self.skip_rest(&event)
     }
 
     /// Passes over what follows the beginning of a value.
-    fn skip_rest(&mut self, first: &Event<'_>) -> Found<()> {
+    fn skip_rest(&mut self, first: &Event<'_>) -> Parsed<()> {
         let mut depth = usize::from(is_start(first));
         while depth > 0 {
             let (event, span) = self.next()?;
@@ -329,7 +329,7 @@ fn unexpected(at: &Span, what: &str) -> String {
     format!("is not the index of a chart repository: in line {line}, {what} is expected")
 }
 
-fn bounded(text: Cow<'_, str>, at: &Span) -> Found<String> {
+fn bounded(text: Cow<'_, str>, at: &Span) -> Parsed<String> {
     match text.len() <= MAX_TEXT && !text.contains(char::is_control) {
         true => Ok(text.into_owned()),
         false => Err(unexpected(at, "a short text in one line")),

@@ -14,7 +14,7 @@ use crate::vex::Statement;
 
 /// A component of a bundle, and where it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct LocatedComponent<'a> {
     /// The component.
     pub component: &'a Component,
     /// The image that it is in; `None` for what the bundle carries itself.
@@ -68,7 +68,7 @@ pub struct Finding {
 pub fn examine(
     (advisory, asked): (&Advisory, &str),
     statements: &[Statement],
-    found: &[Found<'_>],
+    found: &[LocatedComponent<'_>],
     unknown: &BTreeSet<String>,
 ) -> Finding {
     let vulnerabilities = advisory.vulnerabilities(asked);
@@ -118,7 +118,7 @@ pub fn examine(
 fn newest<'s>(
     statements: &'s [Statement],
     names: &BTreeSet<&str>,
-    found: Found<'_>,
+    found: LocatedComponent<'_>,
 ) -> Option<&'s Statement> {
     let is_of = |statement: &&Statement| {
         let mut all = statement.vulnerabilities.iter();
@@ -186,7 +186,7 @@ fn nothing_said(hit: &Hit, component: &Component) -> String {
     )
 }
 
-fn hit(found: Found<'_>, fixed_in: Option<String>) -> Hit {
+fn hit(found: LocatedComponent<'_>, fixed_in: Option<String>) -> Hit {
     let component = found.component;
     let mut assignments = component.assignments.clone();
     if let Some(image) = found.image {
@@ -206,7 +206,7 @@ fn hit(found: Found<'_>, fixed_in: Option<String>) -> Hit {
     }
 }
 
-fn is_about(statement: &Statement, found: Found<'_>) -> bool {
+fn is_about(statement: &Statement, found: LocatedComponent<'_>) -> bool {
     let component = found.component;
     let name = match component.purl.as_str() {
         "" => component.name.as_str(),

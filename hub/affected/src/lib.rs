@@ -13,7 +13,7 @@ mod version;
 pub mod vex;
 
 pub use advisory::{Advisory, AdvisoryError, Subject};
-pub use examine::{Cleared, Finding, Found, Hit, examine};
+pub use examine::{Cleared, Finding, Hit, LocatedComponent, examine};
 pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
 pub use release::Distribution;
 pub use vex::Statement;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What an alert is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum AlertKind {
     /// A site: how it does.
     Site,
     /// A gate for one commit: whether it is open.
@@ -26,7 +26,7 @@ pub enum Kind {
     Hub,
 }
 
-impl Kind {
+impl AlertKind {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Site,
@@ -97,7 +97,7 @@ pub const READABLE: &str = "readable";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// What it is.
-    pub kind: Kind,
+    pub kind: AlertKind,
     /// What distinguishes it from others of its kind, for ever.
     pub key: String,
     /// What people call it.
@@ -161,7 +161,8 @@ pub fn changes(before: &Known, now: &[Condition]) -> (Vec<Change>, BTreeMap<Stri
 
 /// What is compared: of a site, whether it needs somebody, and for what.
 fn settled(condition: &Condition) -> String {
-    let needs_nobody = condition.kind == Kind::Site && !BAD.contains(&condition.status.as_str());
+    let needs_nobody =
+        condition.kind == AlertKind::Site && !BAD.contains(&condition.status.as_str());
     match needs_nobody {
         true => "ok".to_owned(),
         false => condition.status.clone(),
@@ -171,7 +172,7 @@ fn settled(condition: &Condition) -> String {
 /// What people see of a status that is compared: of a refusal, the day is only for comparing.
 fn shown(condition: &Condition, status: &str) -> String {
     match condition.kind {
-        Kind::Refusal => "refused".to_owned(),
+        AlertKind::Refusal => "refused".to_owned(),
         _ => status.to_owned(),
     }
 }
@@ -183,17 +184,17 @@ fn severity(
     is_first_look: bool,
 ) -> Option<Severity> {
     match condition.kind {
-        Kind::Site if status != "ok" => Some(Severity::Bad),
-        Kind::Site => was.map(|_| Severity::Good),
+        AlertKind::Site if status != "ok" => Some(Severity::Bad),
+        AlertKind::Site => was.map(|_| Severity::Good),
         // Until that is mended nothing of it is announced: also at the first look.
-        Kind::Gate | Kind::Hub if status == UNREADABLE => Some(Severity::Bad),
-        Kind::Gate | Kind::Hub if status == READABLE => was.map(|_| Severity::Good),
+        AlertKind::Gate | AlertKind::Hub if status == UNREADABLE => Some(Severity::Bad),
+        AlertKind::Gate | AlertKind::Hub if status == READABLE => was.map(|_| Severity::Good),
         _ if is_first_look => None,
-        Kind::Gate if status == "open" => Some(Severity::Good),
+        AlertKind::Gate if status == "open" => Some(Severity::Good),
         // A gate for a new commit is closed until sites confirm it: that is no news.
-        Kind::Gate => was.map(|_| Severity::Bad),
-        Kind::Refusal => Some(Severity::Bad),
-        Kind::Request | Kind::Act | Kind::Hub => Some(Severity::Note),
+        AlertKind::Gate => was.map(|_| Severity::Bad),
+        AlertKind::Refusal => Some(Severity::Bad),
+        AlertKind::Request | AlertKind::Act | AlertKind::Hub => Some(Severity::Note),
     }
 }
 
@@ -203,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    fn one(kind: Kind, key: &str, status: &str) -> Condition {
+    fn one(kind: AlertKind, key: &str, status: &str) -> Condition {
         Condition {
             kind,
             key: key.to_owned(),
@@ -226,9 +227,9 @@ mod tests {
 
     #[test]
     fn a_site_that_needs_somebody_is_announced_once_and_when_it_is_well_again() {
-        let well = [one(Kind::Site, "press-7", "busy")];
+        let well = [one(AlertKind::Site, "press-7", "busy")];
         assert!(announced(&None, &well).is_empty());
-        let stale = [one(Kind::Site, "press-7", "stale")];
+        let stale = [one(AlertKind::Site, "press-7", "stale")];
         let expected =
             |was: &str, status: &str, severity| vec![(was.to_owned(), status.to_owned(), severity)];
         assert_eq!(announced(&None, &stale), expected("", "stale", "bad"));
@@ -237,7 +238,7 @@ mod tests {
             expected("ok", "stale", "bad")
         );
         assert!(announced(&Some(after(&stale)), &stale).is_empty());
-        let failed = [one(Kind::Site, "press-7", "failed")];
+        let failed = [one(AlertKind::Site, "press-7", "failed")];
         assert_eq!(
             announced(&Some(after(&stale)), &failed),
             expected("stale", "failed", "bad")
@@ -251,8 +252,8 @@ mod tests {
     #[test]
     fn a_gate_is_announced_when_it_opens_and_when_an_open_one_closes() {
         let (open, closed) = (
-            one(Kind::Gate, "dev@1", "open"),
-            one(Kind::Gate, "dev@1", "closed"),
+            one(AlertKind::Gate, "dev@1", "open"),
+            one(AlertKind::Gate, "dev@1", "closed"),
         );
         let looked = Some(BTreeMap::new());
         assert!(announced(&looked, std::slice::from_ref(&closed)).is_empty());
@@ -267,10 +268,10 @@ mod tests {
 
     #[test]
     fn gates_that_cannot_be_told_are_announced_once_and_when_they_can_be_told_again() {
-        let readable = [one(Kind::Gate, "dev", READABLE)];
+        let readable = [one(AlertKind::Gate, "dev", READABLE)];
         assert!(announced(&None, &readable).is_empty());
         assert!(announced(&Some(BTreeMap::new()), &readable).is_empty());
-        let unreadable = [one(Kind::Gate, "dev", UNREADABLE)];
+        let unreadable = [one(AlertKind::Gate, "dev", UNREADABLE)];
         let expected = [(String::new(), UNREADABLE.to_owned(), "bad")];
         assert_eq!(announced(&None, &unreadable), expected);
         assert_eq!(announced(&Some(BTreeMap::new()), &unreadable), expected);
@@ -289,8 +290,8 @@ mod tests {
 
     #[test]
     fn a_refusal_that_goes_on_is_announced_once_a_day() {
-        let monday = [one(Kind::Refusal, "revoked/press-7", "20418")];
-        let tuesday = [one(Kind::Refusal, "revoked/press-7", "20419")];
+        let monday = [one(AlertKind::Refusal, "revoked/press-7", "20418")];
+        let tuesday = [one(AlertKind::Refusal, "revoked/press-7", "20419")];
         assert!(announced(&Some(after(&monday)), &monday).is_empty());
         let again = announced(&Some(after(&monday)), &tuesday);
         assert_eq!(again, [("refused".to_owned(), "refused".to_owned(), "bad")]);
@@ -301,7 +302,7 @@ mod tests {
         #[test]
         fn the_same_is_no_change(statuses in prop::collection::btree_map("[a-z]{1,3}", "(ok|failed|stale|busy)", 0..8)) {
             let mut now: Vec<Condition> =
-                statuses.iter().map(|(key, status)| one(Kind::Site, key, status)).collect();
+                statuses.iter().map(|(key, status)| one(AlertKind::Site, key, status)).collect();
             let (_, known) = changes(&None, &now);
             prop_assert!(changes(&Some(known.clone()), &now).0.is_empty());
             now.reverse();

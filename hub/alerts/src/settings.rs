@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::change::{Condition, Kind};
+use crate::change::{AlertKind, Condition};
 
 /// Most destinations.
 const MAX_DESTINATIONS: usize = 32;
@@ -46,7 +46,7 @@ pub struct DestinationSettings {
     pub environments: BTreeSet<String>,
     /// Only these kinds; empty for all.
     #[serde(default)]
-    pub kinds: BTreeSet<Kind>,
+    pub kinds: BTreeSet<AlertKind>,
     /// The shortest time between two messages, in seconds.
     #[serde(default = "a_minute")]
     pub every_seconds: u32,
@@ -237,7 +237,7 @@ impl DestinationSettings {
             None => true,
         };
         let of_kind = self.kinds.is_empty() || self.kinds.contains(&condition.kind);
-        condition.kind == Kind::Hub || (of_environment && of_kind)
+        condition.kind == AlertKind::Hub || (of_environment && of_kind)
     }
 }
 
@@ -267,10 +267,10 @@ mod tests {
             message: String::new(),
         };
         let on_call = &settings.destinations[0];
-        assert!(on_call.wants(&site("prod", Kind::Site)));
-        assert!(!on_call.wants(&site("dev", Kind::Site)));
-        assert!(!on_call.wants(&site("prod", Kind::Act)));
-        assert!(settings.destinations[1].wants(&site("dev", Kind::Act)));
+        assert!(on_call.wants(&site("prod", AlertKind::Site)));
+        assert!(!on_call.wants(&site("dev", AlertKind::Site)));
+        assert!(!on_call.wants(&site("prod", AlertKind::Act)));
+        assert!(settings.destinations[1].wants(&site("dev", AlertKind::Act)));
     }
 
     #[test]

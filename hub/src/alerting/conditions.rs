@@ -3,7 +3,7 @@
 //! What comes in: the store, and the time. What goes out: one condition each, with a status of one word and a sentence. It compares
 //! nothing with what was before, and writes nothing.
 
-use outhaul_alerts::change::{Condition, Kind, READABLE, UNREADABLE};
+use outhaul_alerts::change::{AlertKind, Condition, READABLE, UNREADABLE};
 use outhaul_bundle::hub_api::Decision;
 
 use crate::store::{Store, StoreError};
@@ -34,7 +34,7 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
                 "file"
             };
             all.push(Condition {
-                kind: Kind::Refusal,
+                kind: AlertKind::Refusal,
                 key: format!("{lane}/{}/{site}", refusal.rule),
                 subject: refusal.rule.clone(),
                 environment: None,
@@ -45,7 +45,7 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
         }
         for request in session.pending_requests(LISTED)? {
             all.push(Condition {
-                kind: Kind::Request,
+                kind: AlertKind::Request,
                 key: request.key_id.clone(),
                 subject: request.site.clone(),
                 environment: None,
@@ -59,7 +59,7 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
         for act in session.acts_in_force(now_ms)? {
             let about = act.site.clone().or_else(|| act.environment.clone());
             all.push(Condition {
-                kind: Kind::Act,
+                kind: AlertKind::Act,
                 key: act.id.to_string(),
                 subject: about.unwrap_or_default(),
                 environment: act.environment.clone(),
@@ -75,7 +75,7 @@ pub fn conditions(store: &mut Store, now_ms: i64) -> Result<Vec<Condition>, Stor
 /// The gates of one environment; where they cannot be told, that is what somebody is to get to know.
 fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
     let condition = |key: String, status: &str, message: String| Condition {
-        kind: Kind::Gate,
+        kind: AlertKind::Gate,
         key,
         subject: environment.clone(),
         environment: Some(environment.clone()),
@@ -104,7 +104,7 @@ fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
 /// The hub itself.
 pub(super) fn of_hub(status: &str, message: &str) -> Condition {
     Condition {
-        kind: Kind::Hub,
+        kind: AlertKind::Hub,
         key: "look".to_owned(),
         subject: "this hub".to_owned(),
         environment: None,
@@ -138,7 +138,7 @@ fn of_site(row: SiteRow) -> Condition {
         _ => reported,
     };
     Condition {
-        kind: Kind::Site,
+        kind: AlertKind::Site,
         key: row.site.clone(),
         subject: row.site,
         environment: Some(row.environment),

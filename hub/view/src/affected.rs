@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_affected::{
-    Advisory, CarriedImage, Component, ComponentKind, Finding, Found, Hit, Statement, examine,
+    Advisory, CarriedImage, Component, ComponentKind, Finding, Hit, LocatedComponent, Statement,
+    examine,
 };
 use outhaul_bundle::hub_api::{
     AdvisoryRow, AffectedBundle, AffectedComponent, AffectedSite, AffectedSites, AffectedVerdict,
@@ -272,7 +273,7 @@ impl Reading {
         for (path, (digest, _)) in &listed {
             let components = self.components.get(digest).into_iter().flatten();
             let image = images.get(path.as_str()).copied();
-            found.extend(components.map(|component| Found { component, image }));
+            found.extend(components.map(|component| LocatedComponent { component, image }));
         }
         let finding = examine(asked, &self.statements, &found, &unknown);
         let mut restricted = BTreeMap::new();

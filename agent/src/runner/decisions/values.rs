@@ -37,7 +37,7 @@ pub struct Decided<'a> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ValueDecided {
     /// The assignment.
     pub assignment: String,
     /// What was set before.
@@ -52,7 +52,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// [`AgentError::Nothing`] when the key is not open here, the value is not allowed, or work is under way.
-pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentError> {
+pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, AgentError> {
     let site = assignments::at_rest(agent)?;
     let active = own_values::active_index(agent)?;
     let waiting = site
@@ -129,7 +129,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<Outcome, AgentE
             .commit(store)
             .map_err(|error: StateError| AgentError::from(error))?,
     }
-    Ok(Outcome {
+    Ok(ValueDecided {
         assignment,
         before,
         unused,

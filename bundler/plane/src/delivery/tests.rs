@@ -88,3 +88,19 @@ fn a_bootstrap_names_targets_and_a_template_and_two_that_differ_contradict_each_
     of(&differing, &differing.cluster_types["drone"]).unwrap_err();
     of(&differing, &differing.cluster_types["large"]).unwrap();
 }
+
+#[test]
+fn signatures_of_images_that_do_not_travel_are_named_as_without_effect() {
+    let rule = "  imageSignatures: [{images: '*', keys: ['-----BEGIN PUBLIC KEY-----']}]\n";
+    let found = |more: &str| {
+        let fields = format!("{rule}{more}");
+        without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
+    };
+    for more in ["", "  images: reference\n"] {
+        let found = found(more);
+        assert!(found.contains("for cluster type `drone`"), "{found}");
+        assert!(!found.contains("large"), "{found}");
+    }
+    assert_eq!(found("  images: carry\n"), "");
+    assert_eq!(found("  delivery: git\n"), "");
+}

@@ -20,7 +20,7 @@ const BLOCK: u64 = 512;
 
 /// Where a blob lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SpoolPlace {
     pub(super) path: PathBuf,
     pub(super) offset: u64,
 }
@@ -31,7 +31,7 @@ struct Known {
     digest: Digest,
     size: u64,
     encoding: Encoding,
-    place: Place,
+    place: SpoolPlace,
 }
 
 /// What was encoded before.
@@ -52,7 +52,7 @@ impl EncodedBefore {
             if blob.sealed.is_some() {
                 continue;
             }
-            let place = Place {
+            let place = SpoolPlace {
                 path: path.to_owned(),
                 offset,
             };
@@ -69,7 +69,7 @@ impl EncodedBefore {
     }
 
     /// The blob that holds `contents`, of which `key` is the key.
-    pub(super) fn find(&self, key: &Digest, contents: &[Content]) -> Option<(Blob, Place)> {
+    pub(super) fn find(&self, key: &Digest, contents: &[Content]) -> Option<(Blob, SpoolPlace)> {
         let known = self.0.borrow();
         let found = known.get(key)?;
         let blob = Blob {

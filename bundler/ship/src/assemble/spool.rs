@@ -18,7 +18,7 @@ use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_kit::console::progress::Meter;
 use outhaul_kit::interrupt;
 
-use super::encoded::{EncodedBefore, Place, key};
+use super::encoded::{EncodedBefore, SpoolPlace, key};
 
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -50,7 +50,7 @@ pub struct Contents {
 #[derive(Debug)]
 struct Kept {
     blob: Blob,
-    place: Place,
+    place: SpoolPlace,
     /// Whether it is an earlier bundle's, and was not compared with its digest yet.
     is_from_before: bool,
 }
@@ -287,7 +287,7 @@ impl Spool {
 
     /// Keeps an encoded blob that lies at `path`.
     pub(super) fn keep_blob(&mut self, blob: Blob, path: PathBuf) {
-        let place = Place { path, offset: 0 };
+        let place = SpoolPlace { path, offset: 0 };
         let kept = Kept {
             place,
             is_from_before: false,
@@ -393,7 +393,7 @@ impl Write for Tee {
     }
 }
 
-impl Place {
+impl SpoolPlace {
     /// Opens what lies there, in a bundle `size` bytes of it.
     fn open(&self, size: u64) -> io::Result<Box<dyn Read>> {
         let mut file = File::open(&self.path)?;

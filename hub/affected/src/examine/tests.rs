@@ -44,7 +44,7 @@ fn statement(at: &str, status: &str) -> Vec<Statement> {
 fn examined(component: &Component, statements: &[Statement], unknown: &[&str]) -> Finding {
     let advisory = Advisory::read(ADVISORY.as_bytes()).unwrap();
     let image = image();
-    let found = Found {
+    let found = LocatedComponent {
         component,
         image: Some(&image),
     };
@@ -77,7 +77,7 @@ fn a_package_is_affected_by_its_source_and_release() {
     let own = ADVISORY.replace("openssl", "LibSSL3");
     let advisory = Advisory::read(own.as_bytes()).unwrap();
     let old = component("12", "3.0.9-1");
-    let found = Found {
+    let found = LocatedComponent {
         component: &old,
         image: None,
     };
@@ -122,7 +122,7 @@ fn what_is_not_known_stays_so_and_a_withdrawn_advisory_is_about_nothing() {
     );
     let advisory = Advisory::read(withdrawn.as_bytes()).unwrap();
     let old = component("12", "1");
-    let found = Found {
+    let found = LocatedComponent {
         component: &old,
         image: None,
     };
@@ -141,7 +141,7 @@ fn an_image_is_found_by_its_name() {
     let materials = Materials::read(text.as_bytes()).unwrap();
     let advisory = r#"{"id":"A-1","modified":"","affected":[{"package":{"purl":"pkg:oci/app?repository_url=registry.example%2Fapp"},"versions":["1"]}]}"#;
     let advisory = Advisory::read(advisory.as_bytes()).unwrap();
-    let found = Found {
+    let found = LocatedComponent {
         component: &materials.components[0],
         image: None,
     };
@@ -159,7 +159,7 @@ fn a_statement_about_one_of_two_vulnerabilities_clears_that_one_alone() {
     let advisory = Advisory::read(two.as_bytes()).unwrap();
     let old = component("12", "3.0.9-1");
     let image = image();
-    let found = [Found {
+    let found = [LocatedComponent {
         component: &old,
         image: Some(&image),
     }];

@@ -24,14 +24,14 @@ impl std::fmt::Debug for Prepared<'_> {
 
 /// Rows, one after the other.
 #[derive(Debug)]
-pub struct Rows<'a>(Found<'a>);
+pub struct Rows<'a>(StoreRows<'a>);
 
-enum Found<'a> {
+enum StoreRows<'a> {
     Sqlite(rusqlite::Rows<'a>),
     Postgres(std::vec::IntoIter<postgres::Row>, Option<postgres::Row>),
 }
 
-impl std::fmt::Debug for Found<'_> {
+impl std::fmt::Debug for StoreRows<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("rows")
     }
@@ -79,10 +79,10 @@ impl Statement<'_> {
         Ok(Rows(match &mut self.0 {
             Prepared::Sqlite(statement) => {
                 bind(statement, &values)?;
-                Found::Sqlite(statement.raw_query())
+                StoreRows::Sqlite(statement.raw_query())
             }
             Prepared::Postgres(server, statement) => {
-                Found::Postgres(server.query(statement, &values)?.into_iter(), None)
+                StoreRows::Postgres(server.query(statement, &values)?.into_iter(), None)
             }
         }))
     }
@@ -142,8 +142,8 @@ impl Rows<'_> {
     /// [`DbError`]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, DbError> {
         match &mut self.0 {
-            Found::Sqlite(rows) => Ok(rows.next()?.map(|row| Row(Columns::Sqlite(row)))),
-            Found::Postgres(rows, current) => {
+            StoreRows::Sqlite(rows) => Ok(rows.next()?.map(|row| Row(Columns::Sqlite(row)))),
+            StoreRows::Postgres(rows, current) => {
                 *current = rows.next();
                 Ok(current.as_ref().map(|row| Row(Columns::Postgres(row))))
             }
@@ -167,7 +167,7 @@ impl Row<'_> {
     ///
     /// # Errors
     /// [`DbError::Column`] where it holds something else.
-    pub fn get<I: Place, T: FromColumn>(&self, at: I) -> Result<T, DbError> {
+    pub fn get<I: ColumnPlace, T: FromColumn>(&self, at: I) -> Result<T, DbError> {
         let at = at.place();
         T::from_column(self.value(at)?).ok_or(DbError::Column { at })
     }
@@ -194,12 +194,12 @@ impl Row<'_> {
 }
 
 /// The place of a column: the type of a number that stands alone follows from there being one only.
-pub trait Place {
+pub trait ColumnPlace {
     /// From 0.
     fn place(self) -> usize;
 }
 
-impl Place for usize {
+impl ColumnPlace for usize {
     fn place(self) -> usize {
         self
     }

@@ -125,8 +125,8 @@ pub enum AgentError {
     },
     /// The agent was asked to stop in the middle; it goes on from there at the next start.
     #[error(
-        "stopped on request; nothing is half done, and work that was begun on this host goes on with the next \
-         command or start"
+        "stopped on request; work that was begun on this host goes on with the next command or start, and \
+         `outhaul-agent status` shows how far it came"
     )]
     Stopped,
     /// A defect of the agent itself ended the work.
@@ -197,6 +197,11 @@ impl AgentError {
             (Some(rule), error) => Self::refused(source_name, rule, error.to_string()),
             (None, BackupError::State(error)) => Self::State(*error),
             (None, BackupError::File(error)) => Self::File(error),
+            (None, error @ BackupError::Exists { .. }) => Self::Usage {
+                message: error.to_string(),
+                help: "name a new file: a backup whose digest was written down is not replaced"
+                    .to_owned(),
+            },
             (None, other) => Self::Usage {
                 message: other.to_string(),
                 help: "give an empty folder (`--state`), or move what is in this one away"

@@ -56,6 +56,11 @@ pub fn write(
     version: &str,
     made_ms: i64,
 ) -> Result<WrittenBackup, BackupError> {
+    // The digest of one that is there may be written down somewhere.
+    if to.symlink_metadata().is_ok() {
+        let path = outhaul_kit::text::path(to);
+        return Err(BackupError::Exists { path });
+    }
     let copy = state_folder.root().join(COPY);
     let mut name = to.as_os_str().to_owned();
     name.push(".part");

@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::runner::decisions::{self, Again};
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
-/// work that could not. Reported to the centre. Nothing new is installed.
+/// work that could not. A bundle that waits and that nothing holds back any more is applied, too. Reported to the centre.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "While the service runs, the service does it, and this command waits for the result.\n\n\

@@ -8,6 +8,8 @@ use super::{Context, import};
 use crate::agent::Agent;
 use crate::calls;
 use crate::error::AgentError;
+use crate::machine::Event;
+use crate::runner;
 
 /// Verifies what `import` would take and says what it would do, orders included. Changes nothing.
 #[derive(Debug, clap::Args)]
@@ -27,6 +29,10 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let mut agent = Agent::open(&context.state)?.for_rehearsal()?;
+    // As an import does, in the copy that is rehearsed with: what a cut-off copy left is taken back.
+    if let Some(number) = runner::site_now(agent.store.read())?.incoming {
+        runner::transition(&mut agent, &Event::CopyLost(number).into())?;
+    }
     let text = args.text.as_deref().map(import::text).transpose()?;
     // The log is of what happens, and nothing happens.
     let answer = with_default(NoSubscriber::default(), || match (&args.path, &text) {

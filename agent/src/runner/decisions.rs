@@ -94,6 +94,16 @@ pub fn order_rollback(
             _ => Err(nothing("no bundle is active on this site")),
         };
     };
+    // Ordered before and cut off: the same order again goes on with it.
+    if let Work::Reverting {
+        from,
+        to,
+        decided: true,
+    } = site.work
+        && wanted.is_none_or(|wanted| wanted == to)
+    {
+        return Ok(Ordered::Back(Rollback { from, to }));
+    }
     let Some((from, to)) = site.rollback_target(wanted) else {
         return Err(match wanted {
             None => nothing("there is no previous generation to go back to"),

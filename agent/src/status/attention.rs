@@ -65,10 +65,15 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         message: refusal.sentence(),
         help: refusal.help(),
     }));
-    found.extend(failed_health(agent)?);
+    // What one is to do about health comes first; the rest may follow from what is named before it.
+    let (unwell, left): (Vec<_>, Vec<_>) = left(agent)?
+        .into_iter()
+        .partition(|left| left.what == "health");
+    found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
     found.extend(leftovers(agent)?);
+    found.extend(left);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
             assignment: None,
@@ -86,8 +91,9 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     Ok(found)
 }
 
-/// The newest bundle, when the site left it because its health failed while it was looked at.
-fn failed_health(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+/// The newest bundle, when the site left it by itself: because it could not be applied, or its health failed. What a person
+/// left is no reason to do anything.
+fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let db = agent.store.read();
     let active: Option<u64> = state::meta(db, key::ACTIVE)?;
     let newest = generations::all(db)?
@@ -100,24 +106,45 @@ fn failed_health(agent: &Agent) -> Result<Option<Attention>, AgentError> {
         return Ok(None);
     }
     let why = generations::remembered(db, &left.index)?;
-    let Some(why) = why.filter(|why| why.contains(UNWELL)) else {
-        return Ok(None);
-    };
     let number = left.number;
+    let Some(why) = why else {
+        let approved = generations::approval(db, &left.index)?;
+        return Ok(approved.map(|who| Attention {
+            assignment: None,
+            what: "approved",
+            message: format!("bundle {number} was left, and {who} lets it be tried again; it is not here any more"),
+            help: format!("import bundle {number} again, or a newer bundle"),
+        }));
+    };
+    if BY_A_PERSON.iter().any(|by| why.starts_with(by)) {
+        return Ok(None);
+    }
+    let (what, fix) = match why.contains(UNWELL) {
+        true => ("health", "fix what was not healthy"),
+        false => ("left", "fix what is named there"),
+    };
     let runs = active.map_or_else(
         || "no bundle runs".to_owned(),
         |active| format!("bundle {active} is active again"),
     );
     Ok(Some(Attention {
         assignment: None,
-        what: "health",
-        message: format!("bundle {number} was left while its health was looked at: {why}; {runs}"),
+        what,
+        message: match what {
+            "health" => {
+                format!("bundle {number} was left while its health was looked at: {why}; {runs}")
+            }
+            _ => format!("bundle {number} was left: {why}; {runs}"),
+        },
         help: format!(
-            "fix what was not healthy, then `outhaul-agent approve {number}` and import it again; or import a newer \
+            "{fix}, then `outhaul-agent approve {number}` and import it again; or import a newer \
              bundle"
         ),
     }))
 }
+
+/// How the reason begins of a bundle that a person left.
+const BY_A_PERSON: [&str; 2] = ["rolled back by ", "given up by "];
 
 /// Stored files of the active bundle, and of those that one can go back to, that are missing or damaged.
 fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {

@@ -367,3 +367,20 @@ fn a_backup_that_cannot_be_written_leaves_no_keys_behind() {
     assert!(!backed.site.state().join("agent.db.backup").exists());
     assert_eq!(backed.site.status()["active"], 1);
 }
+
+#[test]
+fn a_backup_whose_digest_was_written_down_is_not_replaced() {
+    let backed = Backed::new(&[]);
+    let before = fs::read(&backed.file).unwrap();
+    let again = ["backup", "--to", backed.file.to_str().unwrap()];
+    let refused = backed.site.run(&again);
+    assert_reports(
+        &refused,
+        2,
+        &[
+            "exists already; nothing was written",
+            "help: name a new file",
+        ],
+    );
+    assert_eq!(fs::read(&backed.file).unwrap(), before);
+}

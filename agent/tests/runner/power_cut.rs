@@ -309,6 +309,30 @@ fn a_cut_at_any_instant_of_a_rollback_changes_nothing_about_its_end() {
     }
 }
 
+#[test]
+fn a_rollback_that_was_cut_off_is_gone_on_with_by_the_same_order() {
+    let site = before_a_rollback(|_| ());
+    let cut = roll_back(&site, Some("reverting-committed"));
+    assert_eq!(cut.status.signal(), Some(SIGKILL));
+    let again = roll_back(&site, None);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn what_a_cut_off_copy_left_does_not_keep_a_plan_from_being_made() {
+    let case = Case::new(&good(), |_| ());
+    let site = case.before.copy();
+    let cut = case.import(&site, Some("blob-written"));
+    assert_eq!(cut.status.signal(), Some(SIGKILL));
+    let plan = site.run(&["plan", case.newest.to_str().unwrap()]);
+    assert_eq!(plan.status.code(), Some(0), "{}", stderr(&plan));
+    let printed = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(printed.contains("bundle 3"), "{printed}");
+    // It changed nothing: the import begins anew.
+    assert_eq!(case.import(&site, None).status.code(), Some(0));
+}
+
 /// A site whose stream corrects drift, and a host on which a file is gone and another one was changed.
 fn drifted() -> Site {
     let centre = Centre::new();

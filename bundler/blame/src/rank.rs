@@ -26,6 +26,8 @@ const DRIFT: f64 = 30.0;
 const UNKNOWN: f64 = 0.05;
 /// The same where the report has no word of any of them: then a change of no harm that came meanwhile is nearly as likely.
 const UNSAID: f64 = 0.8;
+/// Begins what an agent reports of a bundle that a person left.
+const LEFT: &str = "rolled back by ";
 /// Words that tell nothing.
 const COMMON: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "cannot", "did", "do", "does",
@@ -248,10 +250,12 @@ pub(crate) fn ranked(
             .iter()
             .any(|(_, is_supported, cause)| *is_supported || cause.kind == CauseKind::Drift);
         let is_done = candidates.iter().any(|one| one.kind == CauseKind::Rollback);
+        // The site tells itself that a person left what ran.
+        let is_decided = is_done && fault.bad.message.starts_with(LEFT);
         weighed.push(site_itself(
             candidates.iter().all(|one| one.kind == CauseKind::Content),
             is_said || is_done,
-            well_elsewhere.then_some(well),
+            well_elsewhere.then_some(well).filter(|_| !is_decided),
         ));
     }
     shares(fault, weighed, is_compared)

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_bundle::hub_api::{FaultKind, SiteLook};
+use outhaul_bundle::hub_api::{FaultDetail, FaultKind, SiteLook};
 use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_git::source::{CommitSummary, Opened};
 use outhaul_load::pipeline::Platform;
@@ -19,6 +19,9 @@ use crate::{BlameError, BlameRequest};
 
 /// Most commits of one source that are looked at.
 const MOST_COMMITS: usize = 500;
+
+/// Begins what an agent reports of an assignment that a person holds.
+const HELD: &str = "held by ";
 
 /// What was found.
 #[derive(Default)]
@@ -53,7 +56,11 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
         let content = Candidate::content(good.bundle, fault.bad.bundle);
         found.candidates.push(content);
     }
-    if fault.kind == FaultKind::Drifted {
+    // What a person holds at another bundle's content differs from the bundle, and nobody changed it.
+    let is_held =
+        |detail: &FaultDetail| detail.message.starts_with(HELD) && detail.steps.is_empty();
+    let details = &fault.bad.details;
+    if fault.kind == FaultKind::Drifted && (details.is_empty() || !details.iter().all(is_held)) {
         found.candidates.push(Candidate::drift());
     }
     for act in &fault.acts {

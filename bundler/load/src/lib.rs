@@ -31,7 +31,9 @@ pub mod since;
 mod unread;
 
 pub use declared::declared;
-pub use output::{NoPlace, OwnInput, refuse_no_place, refuse_own_input};
+pub use output::{
+    NoParent, NoPlace, OwnInput, refuse_no_parent, refuse_no_place, refuse_own_input,
+};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.

@@ -65,12 +65,54 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
         let what = "in the `.git` folder of a repository".to_owned();
         return refused(what, "a folder outside the repository");
     }
+    // What takes a folder for a stick copies to it, syncs it, and says that it may be removed.
+    for (file, what) in [
+        ("agent.db", "the state folder of a site"),
+        ("fleet.json", "the folder of a fleet's keys"),
+    ] {
+        if let Some(above) = out.ancestors().find(|above| above.join(file).is_file()) {
+            let what = format!("in {what}, `{}`", above.display());
+            return refused(what, "a folder outside it");
+        }
+    }
     let control_plane = |above: &&Path| above.join(crate::ENVIRONMENTS).is_dir();
     if let Some(above) = out.ancestors().find(control_plane) {
         let what = format!("in the control plane in `{}`", above.display());
         return refused(what, "a folder outside it");
     }
     Ok(())
+}
+
+/// Refuses `folder` when neither it nor the folder above it is there: a stick that is not mounted is not made up.
+///
+/// # Errors
+/// [`NoParent`]
+pub fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
+    let out = absolute(folder);
+    match out.parent() {
+        Some(parent) if !out.exists() && !parent.is_dir() => Err(NoParent {
+            folder: folder.to_owned(),
+            parent: parent.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A folder that would have to be made with the one above it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` is not made: there is no folder `{}`\nhelp: see that the stick is mounted there (`findmnt`), or make that folder",
+    folder.display(), parent.display()
+)]
+pub struct NoParent {
+    folder: PathBuf,
+    parent: PathBuf,
+}
+
+impl Classified for NoParent {
+    fn class(&self) -> FailureClass {
+        FailureClass::Usage
+    }
 }
 
 /// Where `folder` leads, when it is a symbolic link, with or without a `/` at its end.

@@ -115,6 +115,9 @@ impl Args {
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
             Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;
+        if let Some(out) = &self.out {
+            outhaul_load::refuse_no_parent(out).map_err(|error| Failure::of(&error))?;
+        }
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;

@@ -306,7 +306,16 @@ fn unknown(hub: &mut Hub, name: &str) -> Result<HubError, HubError> {
         let aliases = one.aliases.iter().map(String::as_str);
         aliases.chain([one.id.as_str()])
     });
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = names.filter(|known| *known != name).collect();
+    let of = known
+        .iter()
+        .find(|one| one.aliases.iter().any(|alias| alias == name));
+    if let Some(of) = of {
+        return Ok(HubError::Usage {
+            problem: format!("`{name}` is another name of the advisory `{}`", of.id),
+            help: "an advisory is removed by the name that it has itself".to_owned(),
+        });
+    }
     let help = match names.is_empty() {
         true => "`outhaul-hub advisories import FILE` brings one".to_owned(),
         false => did_you_mean(name, &names),

@@ -159,6 +159,11 @@ fn text(done: &Imported) {
             ));
         }
     }
+    if !done.bundles.is_empty() {
+        print::talk(
+            "of a bundle its signed index is on record; its content was not read: `outhaul inspect` and each site compare that",
+        );
+    }
     if done.materials + done.known_materials > 0 {
         print::data(&format!(
             "{} taken in, {} known before",

@@ -17,6 +17,12 @@ pub enum BackupError {
     /// The state of this site.
     #[error("{0}")]
     State(Box<StateError>),
+    /// There is a file of this name.
+    #[error("`{path}` exists already; nothing was written")]
+    Exists {
+        /// The file.
+        path: String,
+    },
     /// More files than a backup holds.
     #[error("{found} files, a backup holds 200,000")]
     TooMany {
@@ -136,7 +142,9 @@ impl BackupError {
     /// The rule that refused the file, as a short word; `None` where the file is not to blame.
     pub fn rule(&self) -> Option<&'static str> {
         Some(match self {
-            Self::File(_) | Self::State(_) | Self::Occupied { .. } => return None,
+            Self::File(_) | Self::State(_) | Self::Exists { .. } | Self::Occupied { .. } => {
+                return None;
+            }
             Self::NotABackup => "not-a-backup",
             Self::Header { .. } | Self::TooMany { .. } => "backup-header",
             Self::UnknownFormat { .. } => "backup-format",

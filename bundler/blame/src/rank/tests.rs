@@ -169,3 +169,17 @@ fn without_the_commits_nothing_is_said_of_the_site_itself() {
     assert!(not[0].confidence < compared[0].confidence, "{not:?}");
     assert_eq!(ranked(&fault("no"), Vec::new(), false), []);
 }
+
+#[test]
+fn a_rollback_that_the_site_tells_itself_is_the_cause_however_other_sites_do() {
+    let mut fault = fault("rolled back by ann: too loud; bundle 2 is active again");
+    let others = OtherSites {
+        well: 3,
+        not_well: 0,
+    };
+    fault.others.insert("press-dev".to_owned(), others);
+    let rollback = Candidate::rollback("ann: rollback bundle 3".to_owned());
+    let found = order(&fault, vec![rollback]);
+    assert!(found[0].0.starts_with("ann: "), "{found:?}");
+    assert!(found[0].1 >= 90, "{found:?}");
+}

@@ -6,9 +6,9 @@
 //! after it is dropped.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -28,6 +28,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub struct Spool {
     contents: Contents,
     _folder: tempfile::TempDir,
+    _lock: File,
     _temporary: interrupt::Temporary,
     small_bytes: u64,
     /// Blobs by what is in them.
@@ -89,13 +90,17 @@ impl Spool {
     /// # Errors
     /// [`SpoolError`] when the folder cannot be made.
     pub fn new(parent: &Path) -> Result<Self, SpoolError> {
+        remove_left(parent);
         let new = || {
+            // What a bundle is sealed for passes through it unsealed.
             tempfile::Builder::new()
-                .prefix("outhaul-")
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)
         };
         let (folder, temporary) = interrupt::make(new, tempfile::TempDir::path)
             .map_err(|source| SpoolError::at(parent, source))?;
+        let lock = locked(folder.path()).map_err(|source| SpoolError::at(folder.path(), source))?;
         interrupt::here();
         let path = folder.path().join("small");
         let small = File::options()
@@ -111,6 +116,7 @@ impl Spool {
                 small,
             },
             _folder: folder,
+            _lock: lock,
             _temporary: temporary,
             small_bytes: 0,
             blobs: BTreeMap::new(),
@@ -415,9 +421,60 @@ impl SpoolPlace {
     }
 }
 
+/// Begins the names of the folders.
+const PREFIX: &str = "outhaul-spool-";
+/// The file in each whose lock says that its process is at work.
+const LOCK: &str = "lock";
+
+/// The lock of a folder, which has its name only when it is held.
+fn locked(folder: &Path) -> io::Result<File> {
+    let new = folder.join("new");
+    let lock = File::create_new(&new)?;
+    lock.try_lock().map_err(io::Error::other)?;
+    std::fs::rename(&new, folder.join(LOCK))?;
+    Ok(lock)
+}
+
+/// Removes what processes left that were killed: nobody holds the lock of such a folder any more. What cannot be removed is
+/// another user's, or is tried again by the next run.
+fn remove_left(parent: &Path) {
+    let me = rustix::process::geteuid().as_raw();
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+        let found = entry.metadata();
+        if !found.is_ok_and(|found| found.is_dir() && found.uid() == me) {
+            continue;
+        }
+        let lock = File::open(entry.path().join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let removed = std::fs::remove_dir_all(entry.path());
+            tracing::debug!(?removed, folder = ?entry.path(), "a killed run left this");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_else_reads_a_spool_and_what_a_killed_run_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let spool = Spool::new(parent.path()).unwrap();
+        let folder = spool.contents.folder.clone();
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        // As a killed process leaves it: the folder is there, and nobody holds its lock.
+        let left = parent.path().join(format!("{PREFIX}left"));
+        std::fs::create_dir(&left).unwrap();
+        drop(locked(&left).unwrap());
+        let other = parent.path().join("outhaul-other");
+        std::fs::create_dir(&other).unwrap();
+        let second = Spool::new(parent.path()).unwrap();
+        assert!(!left.exists() && other.exists() && folder.exists());
+        drop((spool, second));
+        assert!(!folder.exists());
+    }
 
     #[test]
     fn every_way_in_gives_the_same_content_once() {

@@ -83,14 +83,18 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
     Ok(())
 }
 
-/// Refuses `folder` when neither it nor the folder above it is there: a stick that is not mounted is not made up.
+/// Where sticks are mounted.
+const MOUNTED: [&str; 3] = ["/media", "/mnt", "/run/media"];
+
+/// Refuses `folder` where sticks are mounted, when neither it nor the folder above it is there: a stick that is not mounted is not made up.
 ///
 /// # Errors
 /// [`NoParent`]
 pub fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
     let out = absolute(folder);
+    let is_of_media = MOUNTED.iter().any(|place| out.starts_with(place));
     match out.parent() {
-        Some(parent) if !out.exists() && !parent.is_dir() => Err(NoParent {
+        Some(parent) if is_of_media && !out.exists() && !parent.is_dir() => Err(NoParent {
             folder: folder.to_owned(),
             parent: parent.to_owned(),
         }),
@@ -174,4 +178,22 @@ fn absolute(path: &Path) -> PathBuf {
         }
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stick_that_is_not_mounted_is_not_made_up_and_other_folders_are() {
+        let refused = refuse_no_parent(Path::new("/media/no-such-stick/bundles")).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.contains("there is no folder `/media/no-such-stick`"),
+            "{said}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        refuse_no_parent(&folder.path().join("a/b")).unwrap();
+        refuse_no_parent(Path::new("/media")).unwrap();
+    }
 }

@@ -14,12 +14,13 @@ use crate::visible;
 
 const ACKS_LATER: &str = "the sites keep their reports and bring them again; when that is fixed, run \
                           `outhaul-hub acks STICK`";
+const OTHER_FILES: &str = "take the files that were refused off the stick, and bring what the site or the centre writes next";
 const OTHER_STICK: &str = "see that the right stick is mounted there (`findmnt`), and that the site wrote to it with \
                            `outhaul-agent export`; what is taken in is named `*.outhaul`, `*.request`, `*.reports` or `*.cdx.json`";
 
 /// Take in bundles, bills of materials, enrolment requests and reports, from files or whole folders
 ///
-/// Each is verified. What was taken in before is counted and does no harm. Acknowledgements for the
+/// Each is verified; of a bundle the signed index, not the content, which `outhaul inspect` and each site compare. What was taken in before is counted and does no harm. Acknowledgements for the
 /// sites whose reports were in a folder are written into FOLDER/acks, where the sites read them.
 /// Exit code 4 when something was refused for its signature, 1 when for another reason, or when there was
 /// nothing to take in. A file that an earlier import refused and that did not change since is named again and changes
@@ -98,15 +99,21 @@ fn say_errors(done: &Imported) {
         console::fail(3, &text);
     }
     if done.is_nothing() {
-        console::fail(1, &format!("error: {}\nhelp: {OTHER_STICK}", nothing(done)));
+        console::fail(1, &nothing(done));
     }
 }
 
+/// Why nothing was taken in, and what to do.
 fn nothing(done: &Imported) -> String {
-    format!(
-        "nothing to import was found; {} of another kind",
-        print::count(done.ignored, "file")
-    )
+    let (what, help) = match done.refused.is_empty() {
+        true => ("nothing to import was found", OTHER_STICK),
+        false => (
+            "nothing new was found: what was refused before is there unchanged, as listed",
+            OTHER_FILES,
+        ),
+    };
+    let ignored = print::count(done.ignored, "file");
+    format!("error: {what}; {ignored} of another kind\nhelp: {help}")
 }
 
 fn print_refused(done: &Imported) {
@@ -160,7 +167,7 @@ fn text(done: &Imported) {
         }
     }
     if !done.bundles.is_empty() {
-        print::talk(
+        console::detail(
             "of a bundle its signed index is on record; its content was not read: `outhaul inspect` and each site compare that",
         );
     }
@@ -239,7 +246,6 @@ fn text(done: &Imported) {
         print::talk(&format!("help: {ACKS_LATER}"));
     }
     if done.is_nothing() {
-        print::talk(&format!("error: {}", nothing(done)));
-        print::talk(&format!("help: {OTHER_STICK}"));
+        print::talk(&nothing(done));
     }
 }

@@ -4,13 +4,26 @@
 //! was not taken yet. What goes out: a signal to its whole group. Once the status is taken the number may belong to
 //! somebody else: nothing is sent to it by then.
 
+use std::io;
 use std::process::Child;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// The group of a child that leads it; its own id.
 pub fn of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Whether the child has ended. Its status is left where it is, so that its number stays its own.
+///
+/// # Errors
+/// Those of the system.
+pub fn has_ended(child: &Child) -> io::Result<bool> {
+    let Some(pid) = of(child) else {
+        return Ok(true);
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
 }
 
 /// Asks all of the group to end.

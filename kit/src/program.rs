@@ -111,12 +111,11 @@ pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Vec<u
         command.process_group(0);
     }
     let mut child = command.spawn().map_err(ProgramFault::Start)?;
-    let started = (!limits.asks).then(|| interrupt::started(&child));
-    let outcome = converse(&mut child, input, until, limits);
+    let mut started = (!limits.asks).then(|| interrupt::started(&child));
+    let outcome = converse(&mut child, input, until, limits, &mut started);
     if outcome.is_err() {
-        stop(&mut child, limits);
+        stop(&mut child, started);
     }
-    drop(started);
     outcome
 }
 
@@ -125,6 +124,7 @@ fn converse(
     input: &[u8],
     until: Instant,
     limits: &Limits,
+    started: &mut Option<interrupt::Started>,
 ) -> Result<Vec<u8>, ProgramFault> {
     let gone = || ProgramFault::Start(io::Error::other("its standard streams are closed"));
     let mut stdin = child.stdin.take().ok_or_else(gone)?;
@@ -149,13 +149,15 @@ fn converse(
             limit: limits.output,
         });
     }
-    let status = loop {
-        match child.try_wait().map_err(ProgramFault::Start)? {
-            Some(status) => break status,
-            None if left().is_zero() => return Err(ProgramFault::TooSlow { limit: limits.time }),
-            None => thread::sleep(PAUSE),
+    while !group::has_ended(child).map_err(ProgramFault::Start)? {
+        if left().is_zero() {
+            return Err(ProgramFault::TooSlow { limit: limits.time });
         }
-    };
+        thread::sleep(PAUSE);
+    }
+    // Once its status is taken its number may be another's: from here on nothing is sent to its group.
+    drop(started.take());
+    let status = child.wait().map_err(ProgramFault::Start)?;
     if status.success() {
         return Ok(output);
     }
@@ -181,11 +183,13 @@ fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io:
     receive
 }
 
-/// Ends it and all that it started; whoever ended already is not an error.
-fn stop(child: &mut Child, limits: &Limits) {
-    if let (Ok(None), false) = (child.try_wait(), limits.asks) {
+/// Ends it and, where its group is its own and its status was not taken yet, all that it started; whoever ended already is
+/// not an error.
+fn stop(child: &mut Child, started: Option<interrupt::Started>) {
+    if started.is_some() {
         group::kill(child);
     }
+    drop(started);
     let _ = child.kill();
     let _ = child.wait();
 }

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use outhaul_kit::durable::{FileError, at};
 use outhaul_kit::group;
 use outhaul_kit::heartbeat::Heartbeat;
-use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// How often the program is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -234,7 +233,7 @@ fn watch(
     let start = Instant::now();
     let mut asked: Option<Instant> = None;
     loop {
-        if has_ended(child)? {
+        if group::has_ended(child)? {
             // The status is taken when its group is gone.
             return Ok(match asked {
                 Some(_) => RunEnd::Stopped,
@@ -256,14 +255,6 @@ fn watch(
         heartbeat.beat();
         thread::sleep(LOOK);
     }
-}
-
-fn has_ended(child: &Child) -> io::Result<bool> {
-    let Some(pid) = group::of(child) else {
-        return Ok(true);
-    };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
 }
 
 /// What a thread reads of a pipe, so that the program never blocks on it.

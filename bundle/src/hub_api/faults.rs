@@ -64,6 +64,9 @@ pub struct SiteFault {
     pub bad: SiteLook,
     /// Whether the site has left the bundle: what runs is an older one.
     pub left: bool,
+    /// Who decided on site to leave it; absent when the site did so by itself, or did not leave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_by: Option<String>,
     /// What the site did between the two, the oldest first.
     pub acts: Vec<SiteAct>,
     /// Numbers between the two of which no report is here, as first and last.

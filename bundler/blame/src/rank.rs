@@ -26,8 +26,6 @@ const DRIFT: f64 = 30.0;
 const UNKNOWN: f64 = 0.05;
 /// The same where the report has no word of any of them: then a change of no harm that came meanwhile is nearly as likely.
 const UNSAID: f64 = 0.8;
-/// Begins what an agent reports of a bundle that a person left.
-const LEFT: &str = "rolled back by ";
 /// Words that tell nothing.
 const COMMON: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "cannot", "did", "do", "does",
@@ -251,7 +249,7 @@ pub(crate) fn ranked(
             .any(|(_, is_supported, cause)| *is_supported || cause.kind == CauseKind::Drift);
         let is_done = candidates.iter().any(|one| one.kind == CauseKind::Rollback);
         // The site tells itself that a person left what ran.
-        let is_decided = is_done && fault.bad.message.starts_with(LEFT);
+        let is_decided = is_done && fault.left_by.is_some();
         weighed.push(site_itself(
             candidates.iter().all(|one| one.kind == CauseKind::Content),
             is_said || is_done,

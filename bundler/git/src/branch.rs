@@ -6,6 +6,7 @@
 //! copy, and refuses a branch that one has checked out, whose files would then seem to be reverted.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
 use crate::import::{self, Change, NewCommit};
@@ -140,7 +141,10 @@ impl From<ProgramError> for BranchError {
 
 /// The commit, to which nothing points yet.
 fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
-    let reference = format!("refs/outhaul/commit-{}", std::process::id());
+    // Not the number of the process: two containers that share the repository may have the same one. A `RandomState` has
+    // keys that nobody can foresee.
+    let name = RandomState::new().hash_one(std::process::id());
+    let reference = format!("refs/outhaul/commit-{name:016x}");
     let (author, committer) = (
         git.text(&["var", "GIT_AUTHOR_IDENT"])?,
         git.text(&["var", "GIT_COMMITTER_IDENT"])?,
@@ -159,8 +163,10 @@ fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
     });
     let made = import::commit(git, &new, changes);
     // Git needs a name to write to; nobody else is to see it.
-    git.text(&["update-ref", "-d", &reference])?;
-    Ok(made?)
+    let removed = git.text(&["update-ref", "-d", &reference]);
+    let made = made?;
+    removed?;
+    Ok(made)
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ fn fault(message: &str) -> SiteFault {
         good_rendered: None,
         bad,
         left: true,
+        left_by: None,
         acts: Vec::new(),
         missing: Vec::new(),
         others: BTreeMap::new(),
@@ -172,7 +173,8 @@ fn without_the_commits_nothing_is_said_of_the_site_itself() {
 
 #[test]
 fn a_rollback_that_the_site_tells_itself_is_the_cause_however_other_sites_do() {
-    let mut fault = fault("rolled back by ann: too loud; bundle 2 is active again");
+    let mut fault = fault("too loud; bundle 2 is active again");
+    fault.left_by = Some("ann".to_owned());
     let others = OtherSites {
         well: 3,
         not_well: 0,

@@ -38,8 +38,8 @@ struct FailedBundle<'a> {
     read: &'a Read,
     number: u64,
     why: String,
-    /// Whether a person left it.
-    by_person: bool,
+    /// Which person left it.
+    left_by: Option<String>,
     /// What is known of the bundle: of one that a person left, any report before.
     event: &'a GenerationEvent,
 }
@@ -103,7 +103,7 @@ fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
     };
     let good = looks(read).filter(active).find(|look| {
         look.at > failed.at
-            && (look.event.number != failed.number || (failed.by_person && is_well(look)))
+            && (look.event.number != failed.number || (failed.left_by.is_some() && is_well(look)))
     });
     let details = details(failed.event, None);
     let mut bad = site_look(failed.read, failed.event, details);
@@ -128,6 +128,7 @@ fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
         bad,
         left: running.is_some_and(|running| running < failed.number)
             && looks(read).next().is_some_and(|look| active(&look)),
+        left_by: failed.left_by,
         others: BTreeMap::new(),
         others_failed: 0,
     };
@@ -145,7 +146,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
                 number: back.number,
                 // Of what a person decided it says who.
                 why: back.reason.clone(),
-                by_person: back.decided_by.is_some(),
+                left_by: back.decided_by.clone(),
                 event: told_of(read, at, back.number).unwrap_or(event),
             });
         }
@@ -158,7 +159,7 @@ fn failed_bundles(read: &[Read]) -> impl Iterator<Item = FailedBundle<'_>> {
             read: one,
             number: event.number,
             why: event.message.clone(),
-            by_person: false,
+            left_by: None,
             event,
         })
     })
@@ -250,6 +251,7 @@ fn assignment_faults(read: &[Read]) -> Vec<(usize, SiteFault)> {
                 good: good_look.map(|good| site_look(good.read, good.event, Vec::new())),
                 assignments: names.into_iter().collect(),
                 left: false,
+                left_by: None,
                 others: BTreeMap::new(),
                 others_failed: 0,
             };

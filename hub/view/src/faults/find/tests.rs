@@ -137,6 +137,7 @@ fn a_bundle_that_failed_and_was_left_is_a_fault_until_another_is_well() {
     assert_eq!(places(&found[0]), (Some(2), 3, 2));
     assert!(found[0].left);
     assert_eq!(found[0].bad.message, "no");
+    assert_eq!(found[0].left_by, None);
     events.push(well(3));
     assert_eq!(of(events), []);
 }
@@ -173,6 +174,7 @@ fn a_bundle_that_a_person_left_while_it_was_well_was_well_last_in_its_own_report
     ]);
     assert_eq!(places(&found[0]), (Some(2), 4, 2));
     assert_eq!(found[0].bad.message, "rolled back by ann: too loud");
+    assert_eq!(found[0].left_by.as_deref(), Some("ann"));
     assert_eq!(
         found[0].bad.snapshot,
         event(2, GenerationState::Active, ComplianceStatus::Compliant, "").snapshot

@@ -6,7 +6,6 @@
 //! copy, and refuses a branch that one has checked out, whose files would then seem to be reverted.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 
 use crate::import::{self, Change, NewCommit};
@@ -141,17 +140,12 @@ impl From<ProgramError> for BranchError {
 
 /// The commit, to which nothing points yet.
 fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
-    // Not the number of the process: two containers that share the repository may have the same one. A `RandomState` has
-    // keys that nobody can foresee.
-    let name = RandomState::new().hash_one(std::process::id());
-    let reference = format!("refs/outhaul/commit-{name:016x}");
     let (author, committer) = (
         git.text(&["var", "GIT_AUTHOR_IDENT"])?,
         git.text(&["var", "GIT_COMMITTER_IDENT"])?,
     );
     let new = NewCommit {
-        reference: &reference,
-        replaces: true,
+        reference: None,
         author: Some(&author),
         committer: &committer,
         parent: Some(edit.parent),
@@ -161,12 +155,7 @@ fn commit(git: &Git, edit: &Edit<'_>) -> Result<String, BranchError> {
         let executable = false;
         (path.as_str(), Change::Write { bytes, executable })
     });
-    let made = import::commit(git, &new, changes);
-    // Git needs a name to write to; nobody else is to see it.
-    let removed = git.text(&["update-ref", "-d", &reference]);
-    let made = made?;
-    removed?;
-    Ok(made)
+    Ok(import::commit(git, &new, changes)?)
 }
 
 #[cfg(test)]
@@ -210,6 +199,9 @@ mod tests {
             .unwrap();
         assert_eq!(listing, "env/base-repo.yaml\nkept.yaml");
         assert_eq!(git.text(&["status", "--porcelain"]).unwrap(), "");
+        // The commit was made without a reference of its own.
+        let references = git.text(&["for-each-ref", "--format=%(refname)"]).unwrap();
+        assert_eq!(references, "refs/heads/main\nrefs/heads/stage");
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! One commit from files in memory, by one `git fast-import`.
 //!
-//! What comes in: a repository, a branch or other reference, and the changes. What goes out: a commit
-//! that the reference points to, made without a checkout however many files there are. It reads nothing
-//! and pushes nothing.
+//! What comes in: a repository, perhaps a branch, and the changes. What goes out: a commit that the branch points
+//! to, or that no reference points to, made without a checkout however many files there are. It reads nothing and
+//! pushes nothing.
 
 use std::io::Write;
 
 use crate::program::{Git, ProgramError};
+
+/// What git is told instead of a reference for a commit that none points to. It is never written.
+const UNNAMED: &str = "refs/outhaul/commit";
 
 /// What becomes of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +28,9 @@ pub enum Change<'a> {
 /// The commit to be.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCommit<'a> {
-    /// What points to it then.
-    pub reference: &'a str,
-    /// Whether it may point to something else now, which this does not follow.
-    pub replaces: bool,
+    /// What points to it then, if anything: a full name. What points to something else now that this does not follow
+    /// is refused.
+    pub reference: Option<&'a str>,
     /// Who wrote it, `NAME <EMAIL> WHEN`; without one the committer did.
     pub author: Option<&'a str>,
     /// Who commits it, `NAME <EMAIL> WHEN`; `now` is a time.
@@ -52,21 +54,14 @@ pub fn commit<'c>(
         true => "--date-format=now",
         false => "--date-format=raw",
     };
-    let mut arguments = vec!["fast-import", "--quiet", "--done", date];
-    if commit.replaces {
-        arguments.push("--force");
-    }
+    let arguments = ["fast-import", "--quiet", "--done", date];
     git.feed(&arguments, |git| {
-        let NewCommit {
-            reference,
-            committer,
-            ..
-        } = commit;
-        writeln!(git, "commit {reference}")?;
+        writeln!(git, "commit {}", commit.reference.unwrap_or(UNNAMED))?;
+        writeln!(git, "mark :1")?;
         if let Some(author) = commit.author {
             writeln!(git, "author {author}")?;
         }
-        writeln!(git, "committer {committer}")?;
+        writeln!(git, "committer {}", commit.committer)?;
         data(git, commit.message.as_bytes())?;
         if let Some(parent) = commit.parent {
             writeln!(git, "from {parent}")?;
@@ -84,9 +79,14 @@ pub fn commit<'c>(
                 data(git, bytes)?;
             }
         }
+        // Git answers with the commit's id.
+        writeln!(git, "get-mark :1")?;
+        if commit.reference.is_none() {
+            // References are written at the end: this one is forgotten before.
+            writeln!(git, "reset {UNNAMED}")?;
+        }
         writeln!(git, "done")
-    })?;
-    git.text(&["rev-parse", "--verify", commit.reference])
+    })
 }
 
 /// A path as `fast-import` takes it, whatever is in it.

@@ -12,9 +12,6 @@ use crate::import::{self, Change, NewCommit};
 use crate::program::{Credential, Git, ProgramError};
 use crate::source::{self, Cache, GitReference, Opened, SourceError, git};
 
-/// Where commits are made before they are pushed. The name ends in the process and a number.
-const SCRATCH: &str = "refs/outhaul/publish";
-
 /// Why the copy could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -189,18 +186,14 @@ impl BranchStore {
             self.git.text(&["var", "GIT_AUTHOR_IDENT"])?,
             self.git.text(&["var", "GIT_COMMITTER_IDENT"])?,
         );
-        let scratch = format!("{SCRATCH}-{}-{:p}", std::process::id(), message.as_ptr());
         let commit = NewCommit {
-            reference: &scratch,
-            replaces: true,
+            reference: None,
             author: Some(&author),
             committer: &committer,
             parent,
             message,
         };
-        let made = import::commit(&self.git, &commit, changes);
-        let _ = self.git.text(&["update-ref", "-d", &scratch]);
-        Ok(made?)
+        Ok(import::commit(&self.git, &commit, changes)?)
     }
 
     /// Moves `branch` from `from` (`None`: it must not exist) to `commit`.

@@ -64,8 +64,7 @@ impl Repository {
     ) -> Result<String, ScaffoldError> {
         let reference = format!("refs/heads/{branch}");
         let commit = NewCommit {
-            reference: &reference,
-            replaces: false,
+            reference: Some(&reference),
             author: None,
             committer: &self.committer,
             parent: None,

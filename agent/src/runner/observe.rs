@@ -70,21 +70,17 @@ pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
     let mut found = find(agent, &index, intact::due(agent, active)?)?;
     let results = found.results.clone();
     let mut event = Event::Observed(active);
-    if found.drifted {
-        let message = match index.reconciler.drift == DriftPolicy::Correct && !site.hold {
-            true => {
-                event = Event::DriftFound(active);
-                "drift was found and is being corrected"
-            }
-            false => "drift was found",
-        };
-        found.say_first(message);
+    if found.drifted && index.reconciler.drift == DriftPolicy::Correct && !site.hold {
+        event = Event::DriftFound(active);
+        found.say_first("drift was found and is being corrected");
+    } else if found.drifted {
+        found.say_first("drift was found");
     }
     runner::transition(agent, &found.event(event))?;
     Ok(Some(results))
 }
 
-/// Puts back what differs of the active generation: the assignments that drifted, and no other.
+/// Puts back what differs of the active generation: the assignments that drifted, and no other; under a hold none.
 ///
 /// # Errors
 /// As [`observe`], and [`AgentError::Stopped`].
@@ -96,7 +92,12 @@ pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, Agen
         }
         other => other?,
     };
-    let desired = held::free(agent, &index)?;
+    // A power cut came, and then a person's hold: what is left is looked at.
+    let is_held = runner::site_now(agent.store.read())?.hold;
+    let desired = match is_held {
+        true => Vec::new(),
+        false => held::free(agent, &index)?,
+    };
     let pass = format!("correct {active}");
     let done = generations::results(agent.store.read(), &pass)?;
     let mut failures = Vec::new();
@@ -125,9 +126,10 @@ pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, Agen
     }
     wait_for(agent, &index, &desired)?;
     let mut found = find(agent, &index, Look::Changed)?;
-    found.say_first(match found.drifted {
-        true => "drift is still there after correcting it",
-        false => "drift was corrected",
+    found.say_first(match (found.drifted, is_held) {
+        (true, true) => "drift was found",
+        (true, false) => "drift is still there after correcting it",
+        (false, _) => "drift was corrected",
     });
     found.notes.extend(failures);
     Ok(found.event(event))

@@ -105,9 +105,8 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     if !matches!(left.state, State::Reverted | State::Failed) {
         return Ok(None);
     }
-    let why = generations::remembered(db, &left.index)?;
     let number = left.number;
-    let Some(why) = why else {
+    let Some(why) = generations::remembered(db, &left.index)? else {
         let approved = generations::approval(db, &left.index)?;
         return Ok(approved.map(|who| Attention {
             assignment: None,
@@ -119,9 +118,13 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     if BY_A_PERSON.iter().any(|by| why.starts_with(by)) {
         return Ok(None);
     }
-    let (what, fix) = match why.contains(UNWELL) {
-        true => ("health", "fix what was not healthy"),
-        false => ("left", "fix what is named there"),
+    let (what, when, fix) = match why.contains(UNWELL) {
+        true => (
+            "health",
+            " while its health was looked at",
+            "fix what was not healthy",
+        ),
+        false => ("left", "", "fix what is named there"),
     };
     let runs = active.map_or_else(
         || "no bundle runs".to_owned(),
@@ -130,12 +133,7 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     Ok(Some(Attention {
         assignment: None,
         what,
-        message: match what {
-            "health" => {
-                format!("bundle {number} was left while its health was looked at: {why}; {runs}")
-            }
-            _ => format!("bundle {number} was left: {why}; {runs}"),
-        },
+        message: format!("bundle {number} was left{when}: {why}; {runs}"),
         help: format!(
             "{fix}, then `outhaul-agent approve {number}` and import it again; or import a newer \
              bundle"

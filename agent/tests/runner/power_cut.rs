@@ -383,6 +383,23 @@ fn a_cut_at_any_instant_of_correcting_drift_changes_nothing_about_its_end() {
     assert!((6..MANY - 1).contains(&cuts), "{cuts}");
 }
 
+#[test]
+fn a_hold_after_a_cut_in_a_correction_leaves_what_differs_until_it_is_released() {
+    let site = drifted();
+    let cut = look(&site, Some("correcting-committed"));
+    assert_eq!(cut.status.signal(), Some(SIGKILL));
+    site.ok(&["hold", "--who", "ann"]);
+    look(&site, None);
+    let applied = site.applied();
+    assert_eq!(applied["a/same.yaml"], b"scribble");
+    assert!(!applied.contains_key("hello/changes.yaml"));
+    assert_eq!(site.status()["assignments"][0]["status"], "drifted");
+    site.ok(&["hold", "--release", "--who", "ann"]);
+    look(&site, None);
+    assert_eq!(site.applied()["a/same.yaml"], b"a");
+    assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+}
+
 /// Names in the first column of the table of instants.
 fn listed() -> BTreeSet<String> {
     let readme = include_str!("../../README.md");

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a command, what it reads, and its limits. What goes out: what it wrote on its standard output, or a
 //! [`ProgramFault`]. It and all that it started are stopped when the time is up, its output is too large, or this process is
-//! stopped. What it writes is not looked at here.
+//! stopped; what it started and left running is stopped when it ends. What it writes is not looked at here.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt as _;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::{group, interrupt};
 
-/// What is kept of what it says on standard error.
-const MAX_STDERR: u64 = 64 << 10;
+/// The end of what it says on standard error, in bytes: so much is kept.
+const MAX_STDERR: usize = 64 << 10;
 /// How often it is asked whether it ended, once it has closed its output.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The longest text of a program that is kept, in characters.
@@ -39,7 +39,7 @@ pub enum ProgramFault {
     Failed {
         /// How it ended.
         status: ExitStatus,
-        /// The beginning of what it wrote on its standard error.
+        /// The last 64 KiB of what it wrote on its standard error.
         stderr: String,
         /// What it wrote on its standard output.
         stdout: Vec<u8>,
@@ -73,6 +73,12 @@ pub fn last_line(text: &str) -> Option<String> {
 }
 
 impl ProgramFault {
+    /// Whether it ended by itself, so that its failure is what it has to say. One that was stopped, killed or could not be
+    /// started said nothing.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Failed { status, .. } if status.code().is_some())
+    }
+
     /// What happened, without the program's path: it is for who runs it, and this may end up in git.
     pub fn sentence(&self) -> String {
         match self {
@@ -137,7 +143,7 @@ fn converse(
         let _ = stdin.write_all(&input);
     });
     let answers = reader(stdout, limits.output + 1);
-    let complaints = child.stderr.take().map(|stderr| reader(stderr, MAX_STDERR));
+    let complaints = child.stderr.take().map(end_of);
     let left = || until.saturating_duration_since(Instant::now());
     let output = match answers.recv_timeout(left()) {
         Ok(read) => read.map_err(ProgramFault::Start)?,
@@ -155,14 +161,17 @@ fn converse(
         }
         thread::sleep(PAUSE);
     }
-    // Once its status is taken its number may be another's: from here on nothing is sent to its group.
+    // What it left running would hold its standard error open. Once its status is taken its number may be another's: from
+    // then on nothing is sent to its group.
+    if started.is_some() {
+        group::kill(child);
+    }
     drop(started.take());
     let status = child.wait().map_err(ProgramFault::Start)?;
     if status.success() {
         return Ok(output);
     }
     let stderr = complaints.and_then(|said| said.recv_timeout(left()).ok());
-    let stderr = stderr.and_then(Result::ok);
     let stderr = String::from_utf8_lossy(&stderr.unwrap_or_default()).into_owned();
     Err(ProgramFault::Failed {
         status,
@@ -179,6 +188,22 @@ fn reader(mut from: impl Read + Send + 'static, most: u64) -> mpsc::Receiver<io:
         let read = from.by_ref().take(most).read_to_end(&mut bytes);
         // Nobody listens any more when the time was up.
         let _ = send.send(read.map(|_| bytes));
+    });
+    receive
+}
+
+/// Reads all of it in a separate thread, so that a program never waits for us, and keeps the last [`MAX_STDERR`] bytes.
+fn end_of(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut buffer = [0; 8192];
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            kept.extend_from_slice(&buffer[..read]);
+            kept.drain(..kept.len().saturating_sub(MAX_STDERR));
+        }
+        // Nobody listens any more when the time was up.
+        let _ = send.send(kept);
     });
     receive
 }
@@ -213,6 +238,45 @@ mod tests {
         assert_eq!(shell("cat", b"text", &LIMITS).unwrap(), b"text");
         let fault = shell("echo first >&2; echo why >&2; exit 3", b"", &LIMITS).unwrap_err();
         assert_eq!(fault.sentence(), "exit status: 3: why");
+    }
+
+    #[test]
+    fn one_that_complains_at_length_is_not_ended_by_it_and_its_last_line_is_shown() {
+        let much = "yes complaint | head -c 1000000 >&2; echo the end >&2";
+        assert_eq!(
+            shell(&format!("{much}; echo done"), b"", &LIMITS).unwrap(),
+            b"done\n"
+        );
+        let fault = shell(&format!("{much}; exit 3"), b"", &LIMITS).unwrap_err();
+        assert_eq!(fault.sentence(), "exit status: 3: the end");
+        assert!(fault.is_answer());
+        let fault = shell("kill -9 $$", b"", &LIMITS).unwrap_err();
+        assert!(!fault.is_answer(), "{fault:?}");
+    }
+
+    #[test]
+    fn what_a_program_left_running_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let number = folder.path().join("number");
+        let script = format!(
+            "sleep 600 >/dev/null & echo $! >{}; exit 1",
+            number.display()
+        );
+        let begun = Instant::now();
+        let fault = shell(&script, b"", &LIMITS).unwrap_err();
+        assert!(fault.is_answer(), "{fault:?}");
+        // It kept standard error open, and nobody waited for it.
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        let number = std::fs::read_to_string(number).unwrap();
+        let status = format!("/proc/{}/stat", number.trim());
+        let is_gone = || match std::fs::read_to_string(&status) {
+            Ok(stat) => stat.contains(") Z "),
+            Err(_) => true,
+        };
+        while !is_gone() {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(PAUSE);
+        }
     }
 
     #[test]

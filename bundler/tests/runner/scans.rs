@@ -94,7 +94,10 @@ fn a_scanner_without_a_program_and_one_that_cannot_start_forbid_the_bundle() {
         ),
         (
             "--scanner look=/nowhere/look",
-            ["it cannot be started: No such file", "refused.report"],
+            [
+                "it gave no verdict: it cannot be started: No such file",
+                "run `/nowhere/look` by hand",
+            ],
         ),
     ] {
         let tried = centre.bundle_with(POLICY, more);
@@ -107,4 +110,19 @@ fn a_scanner_without_a_program_and_one_that_cannot_start_forbid_the_bundle() {
     }
     let wrong = centre.bundle_with(POLICY, "--scanner look");
     assert_eq!(wrong.status.code(), Some(2), "{}", message(&wrong));
+}
+
+#[test]
+fn a_scanner_that_was_killed_gave_no_verdict_and_one_that_complains_at_length_gave_one() {
+    let (centre, scanner) = fixture("kill -9 $$");
+    let tried = centre.bundle_with(POLICY, &scanner);
+    let text = message(&tried);
+    assert_eq!(tried.status.code(), Some(1), "{text}");
+    for part in ["it gave no verdict: signal: 9 (SIGKILL)", "/look` by hand"] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    assert!(!text.contains("forbids"), "{text}");
+    let (centre, scanner) = fixture("yes warning | head -c 1000000 >&2; echo '{}'");
+    let made = centre.bundle_with(POLICY, &scanner);
+    assert!(made.status.success(), "{}", message(&made));
 }

@@ -97,11 +97,18 @@ impl Scan<'_> {
         let file = self.keep(&report, fault.is_some())?;
         match fault {
             None => Ok(()),
-            Some(fault) => refused(
+            Some(fault) if fault.is_answer() => refused(
                 format!("it forbids it: {}", fault.sentence()),
                 format!(
                     "its report is `{}`; correct what it found, or change the policy",
                     file.display()
+                ),
+            ),
+            Some(fault) => refused(
+                format!("it gave no verdict: {}", fault.sentence()),
+                format!(
+                    "run `{}` by hand to see what it does; nothing is signed without its verdict",
+                    program.display()
                 ),
             ),
         }

@@ -8,23 +8,20 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use outhaul_bundle::Digest;
-use outhaul_bundle::index::{Content, DriftPolicy, ReconcilerSettings, Stream};
+use outhaul_bundle::index::{DriftPolicy, ReconcilerSettings, Stream};
 use outhaul_bundle::name::Name;
-use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
-use crate::assemble::{self, BundleSources, EncodedBefore, Spool, UnsignedBundle};
+use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
 use crate::collect::{Collector, ImageSource};
-use crate::deliver::{self, DeliverError};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
@@ -50,6 +47,7 @@ pub mod patches;
 mod plan;
 mod production;
 mod recipients;
+mod recording;
 mod scan;
 mod sealed;
 mod share;
@@ -70,10 +68,10 @@ use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 pub use production::{AwaitedSignature, Produced, Production};
+use recording::ship;
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
 use shipped::ShippedStream;
-use signing::Signed;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -408,74 +406,6 @@ fn ship_or_ask(
     }
 }
 
-/// Where the bundle of a number goes.
-fn file_of(
-    request: &BundleRequest<'_>,
-    cluster_type: &str,
-    environment: &str,
-    number: u64,
-) -> PathBuf {
-    request
-        .out
-        .join(copies::file_name(environment, cluster_type, number))
-}
-
-/// Writes what was signed, and puts it on the fleet's record.
-fn ship(
-    fleet: &Fleet,
-    request: &BundleRequest<'_>,
-    plan: &StreamContents<'_>,
-    sign: SignRequest<'_>,
-    (signed, keys): Signed,
-    (bundle, plain): (UnsignedBundle, Digest),
-    last: &ShippedStream,
-) -> Result<Produced, ProduceError> {
-    let SignRequest { role, number, .. } = sign;
-    let stream = &bundle.index.stream;
-    let file = file_of(
-        request,
-        stream.cluster_type.as_str(),
-        stream.environment.as_str(),
-        number,
-    );
-    let content_bytes = bundle.index.content_bytes();
-    let assignments = bundle.index.assignments.len();
-    // Kept first: it is what another stick gets when nothing changes.
-    shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
-    let own = shelf::bundle(fleet.folder(), role, number);
-    // Until the number is on record, both files are of a bundle that does not exist.
-    let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
-    deliver::write_file(&own, &signed.files, bundle)?;
-    deliver::create(request.out)?;
-    let kept = StoredBundle::of(number, plain, &own)?;
-    let (_, bytes) = deliver::copy_file(&own, &file)?;
-    interrupt::here();
-    let _whole = interrupt::finishing();
-    drop((unrecorded, keys));
-    fleet.commit(&signed)?;
-    interrupt::here();
-    last.write(fleet.folder(), role)?;
-    since::remember(fleet.folder(), role);
-    kept.write(fleet.folder(), role)
-        .map_err(ProduceError::Keep)?;
-    countersigned::forget_before(fleet, role, number + 1)?;
-    if let Some(folder) = request.publish {
-        publish(&file, role, sign.index_bytes, folder)?;
-    }
-    Ok(Produced {
-        cluster_type: plan.cluster_type.to_owned(),
-        number,
-        changed: true,
-        file: Some(file),
-        bytes,
-        content_bytes,
-        assignments,
-        suppressed: None,
-        because: None,
-        waiting: None,
-    })
-}
-
 /// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
 fn expiry(
     request: &BundleRequest<'_>,
@@ -487,14 +417,4 @@ fn expiry(
     issued
         .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
         .map_err(|_| ProduceError::Expiry { issued, days })
-}
-
-fn publish(file: &Path, role: &str, index_bytes: &[u8], folder: &Path) -> Result<(), DeliverError> {
-    let digest = Digest::of(index_bytes);
-    let expected = Content {
-        digest,
-        size: index_bytes.len() as u64,
-    };
-    let target = format!("{role}/{}.index.json", digest.hex());
-    deliver::publish_folder(file, &expected, &target, folder)
 }

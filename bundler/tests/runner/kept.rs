@@ -330,3 +330,36 @@ fn two_commands_never_make_bundles_of_one_fleet_at_once() {
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(fleet.path("out/dev-drone-2.outhaul").exists());
 }
+
+#[test]
+fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
+    let fleet = Fleet::new();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    fleet
+        .fixture
+        .write("manifests/here/app.yaml", "version: 2\n");
+    commit(&fleet.path("manifests"), "second");
+    // Where the next metadata goes, a folder is in the way.
+    let snapshots = fs::read_dir(fleet.path("fleet/metadata")).unwrap();
+    let names = snapshots.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let numbers = names.filter_map(|name| name.strip_suffix(".snapshot.json")?.parse::<u64>().ok());
+    let next = numbers.max().unwrap() + 1;
+    let in_the_way = fleet.path(&format!("fleet/metadata/{next}.snapshot.json"));
+    fs::create_dir_all(in_the_way.join("in")).unwrap();
+    let refused = fleet.bundle(&[]);
+    assert!(!refused.starts_with("exit code 0"), "{refused}");
+    let bundles = |folder: &str| {
+        let entries = fs::read_dir(fleet.path(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".outhaul")).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(bundles("out"), ["dev-drone-1.outhaul"], "{refused}");
+    assert_eq!(bundles("fleet/bundles").len(), 1, "{refused}");
+    fs::remove_dir_all(in_the_way).unwrap();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert_eq!(bundles("out").len(), 2, "{seen}");
+}

@@ -14,10 +14,9 @@ use outhaul_bundle::read::BundleReader;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
+use super::recording::{file_of, publish};
 use super::shelf::{self, StoredBundle};
-use super::{
-    Built, BundleRequest, ProduceError, Produced, StreamContents, file_of, publish, remember,
-};
+use super::{Built, BundleRequest, ProduceError, Produced, StreamContents, remember};
 use crate::deliver::{self, CheckOnly};
 
 /// What became of the question.

@@ -1,0 +1,143 @@
+//! The last step of a stream's bundle: its files are written, and its number comes on the fleet's record.
+//!
+//! What comes in: a bundle with its signatures. What goes out: the files and a [`Produced`]. A bundle whose number does not come on
+//! record is nowhere afterwards; what fails once it is on record is an error that says so, and its file stays. It signs nothing.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Content;
+use outhaul_kit::interrupt;
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::publish::{Latest, SignRequest};
+
+use super::plan::StreamContents;
+use super::shelf::{self, StoredBundle};
+use super::shipped::ShippedStream;
+use super::signing::Signed;
+use super::{BundleRequest, ProduceError, Produced, copies, countersigned, since};
+use crate::assemble::UnsignedBundle;
+use crate::deliver::{self, DeliverError};
+
+/// Where the bundle of a number goes.
+pub(super) fn file_of(
+    request: &BundleRequest<'_>,
+    cluster_type: &str,
+    environment: &str,
+    number: u64,
+) -> PathBuf {
+    request
+        .out
+        .join(copies::file_name(environment, cluster_type, number))
+}
+
+/// Writes what was signed, and puts it on the fleet's record.
+pub(super) fn ship(
+    fleet: &Fleet,
+    request: &BundleRequest<'_>,
+    plan: &StreamContents<'_>,
+    sign: SignRequest<'_>,
+    (signed, keys): Signed,
+    (bundle, plain): (UnsignedBundle, Digest),
+    last: &ShippedStream,
+) -> Result<Produced, ProduceError> {
+    let SignRequest { role, number, .. } = sign;
+    let stream = &bundle.index.stream;
+    let file = file_of(
+        request,
+        stream.cluster_type.as_str(),
+        stream.environment.as_str(),
+        number,
+    );
+    let content_bytes = bundle.index.content_bytes();
+    let assignments = bundle.index.assignments.len();
+    // Kept first: it is what another stick gets when nothing changes.
+    shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+    let own = shelf::bundle(fleet.folder(), role, number);
+    // Until the number is on record, both files are of a bundle that does not exist.
+    let unrecorded = [interrupt::temporary(&own), interrupt::temporary(&file)];
+    deliver::write_file(&own, &signed.files, bundle)?;
+    deliver::create(request.out)?;
+    let kept = StoredBundle::of(number, plain, &own)?;
+    let (_, bytes) = deliver::copy_file(&own, &file)?;
+    interrupt::here();
+    let _whole = interrupt::finishing();
+    drop((unrecorded, keys));
+    if let Err(error) = fleet.commit(&signed) {
+        return Err(not_recorded(fleet, role, number, [&own, &file], error));
+    }
+    interrupt::here();
+    let recorded = || -> Result<(), ProduceError> {
+        last.write(fleet.folder(), role)?;
+        since::remember(fleet.folder(), role);
+        kept.write(fleet.folder(), role)
+            .map_err(ProduceError::Keep)?;
+        countersigned::forget_before(fleet, role, number + 1)?;
+        if let Some(folder) = request.publish {
+            publish(&file, role, sign.index_bytes, folder)?;
+        }
+        Ok(())
+    };
+    recorded().inspect_err(|_| is_recorded_all_the_same(number, &file))?;
+    Ok(Produced {
+        cluster_type: plan.cluster_type.to_owned(),
+        number,
+        changed: true,
+        file: Some(file),
+        bytes,
+        content_bytes,
+        assignments,
+        suppressed: None,
+        because: None,
+        waiting: None,
+    })
+}
+
+/// A number that did not come on record: its files are of a bundle that does not exist, and go.
+fn not_recorded(
+    fleet: &Fleet,
+    role: &str,
+    number: u64,
+    files: [&Path; 2],
+    error: FleetError,
+) -> ProduceError {
+    let is_on_record =
+        |latest: Option<Latest>| latest.is_some_and(|latest| latest.number == number);
+    // Where the record cannot be read it is not known that it does not name them.
+    if fleet.latest(role).is_ok_and(|latest| !is_on_record(latest)) {
+        for path in files {
+            if let Err(problem) = std::fs::remove_file(path) {
+                tracing::warn!(
+                    "`{}` is of a bundle that is not on record, and could not be removed: {problem}; remove it",
+                    path.display()
+                );
+            }
+        }
+    } else {
+        is_recorded_all_the_same(number, files[1]);
+    }
+    error.into()
+}
+
+fn is_recorded_all_the_same(number: u64, file: &Path) {
+    tracing::warn!(
+        "bundle {number} is signed and on record all the same: `{}` may travel",
+        file.display()
+    );
+}
+
+/// Unpacks a bundle for sites that pull it.
+pub(super) fn publish(
+    file: &Path,
+    role: &str,
+    index_bytes: &[u8],
+    folder: &Path,
+) -> Result<(), DeliverError> {
+    let digest = Digest::of(index_bytes);
+    let expected = Content {
+        digest,
+        size: index_bytes.len() as u64,
+    };
+    let target = format!("{role}/{}.index.json", digest.hex());
+    deliver::publish_folder(file, &expected, &target, folder)
+}

@@ -39,7 +39,17 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
         assignments: fault.assignments.clone(),
         ..Walk::default()
     };
-    if let Some(good) = &fault.good
+    // A site that went back to an older bundle by itself, or by a person's word, followed no commit. One that was moved to another
+    // stream meanwhile has other numbers.
+    let is_moved = fault.acts.iter().any(|act| act.kind == "order");
+    let went_back =
+        (fault.good.as_ref()).filter(|good| good.bundle > fault.bad.bundle && !is_moved);
+    if let Some(good) = went_back {
+        found.notes.push(format!(
+            "the site went back from bundle {} to bundle {}: no commit is between them",
+            good.bundle, fault.bad.bundle
+        ));
+    } else if let Some(good) = &fault.good
         && good.snapshot.digest != fault.bad.snapshot.digest
     {
         // What was kept was rendered from older commits than its bundle names.
@@ -50,7 +60,7 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
     }
     let is_of_commits = !found.candidates.is_empty() || found.incomplete.is_some();
     if let Some(good) = &fault.good
-        && good.bundle != fault.bad.bundle
+        && good.bundle < fault.bad.bundle
         && !is_of_commits
     {
         let content = Candidate::content(good.bundle, fault.bad.bundle);
@@ -67,14 +77,12 @@ pub(crate) fn walk(request: &BlameRequest<'_>) -> Walk {
         let is_meant = act.assignment.as_ref().is_none_or(|assignment| {
             found.assignments.is_empty() || found.assignments.contains(assignment)
         });
-        // Consent, and its absence, change nothing that runs; leaving a bundle explains one that was well.
-        let same_bundle = fault
-            .good
-            .as_ref()
-            .is_some_and(|good| good.bundle == fault.bad.bundle);
+        // Consent, and its absence, change nothing that runs; leaving a bundle explains one that was well, and one that is
+        // tried again.
+        let is_left = (fault.good.as_ref()).is_some_and(|good| good.bundle >= fault.bad.bundle);
         let changes_something = match act.kind.as_str() {
             "decision" => false,
-            "rollback" => same_bundle,
+            "rollback" => is_left,
             _ => true,
         };
         if is_meant && changes_something {

@@ -81,30 +81,35 @@ fn looks(read: &[Read]) -> impl Iterator<Item = Look<'_>> {
 fn bundle_fault(read: &[Read]) -> Option<(usize, SiteFault)> {
     let active = |look: &Look<'_>| look.event.state == GenerationState::Active;
     let running = looks(read).find(active).map(|look| look.event.number);
+    let is_well = |look: &Look<'_>| {
+        let mut results = look.event.assignments.iter();
+        results.all(|result| result.status == ComplianceStatus::Compliant)
+    };
     let mut first: Option<FailedBundle<'_>> = None;
     for failed in failed_bundles(read) {
-        let is_over = running.is_some_and(|running| failed.number <= running);
+        // What ran before it failed ends no failure.
+        let is_over = looks(read)
+            .filter(active)
+            .any(|look| look.at < failed.at && look.event.number >= failed.number);
         let is_another = first.as_ref().is_some_and(|known| {
             let was_well = looks(read).filter(active).any(|look| {
                 (known.at..failed.at).contains(&look.at) && look.event.number >= failed.number
             });
             was_well || (known.number != failed.number && known.why != failed.why)
         });
-        if is_over || is_another {
+        if is_another {
             break;
         }
-        first = Some(failed);
+        // One that is over hides no older one that is not.
+        if !is_over {
+            first = Some(failed);
+        }
     }
     let failed = first?;
-    // What a person left although it was well is well last in its own reports: that it was left is what happened.
-    let is_well = |look: &Look<'_>| {
-        let mut results = look.event.assignments.iter();
-        results.all(|result| result.status == ComplianceStatus::Compliant)
-    };
-    let good = looks(read).filter(active).find(|look| {
-        look.at > failed.at
-            && (look.event.number != failed.number || (failed.left_by.is_some() && is_well(look)))
-    });
+    // What was well and was left, or failed later, is well last in its own reports: what came then is what happened.
+    let good = looks(read)
+        .filter(active)
+        .find(|look| look.at > failed.at && (look.event.number != failed.number || is_well(look)));
     let details = details(failed.event, None);
     let mut bad = site_look(failed.read, failed.event, details);
     bad.bundle = failed.number;

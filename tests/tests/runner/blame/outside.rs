@@ -180,3 +180,49 @@ fn an_assignment_that_a_policy_takes_away_is_told_with_the_policy() {
     );
     assert!(told.contains("scheduling/hello-team.yaml"), "{told}");
 }
+
+#[test]
+fn a_rollback_over_several_bundles_is_what_happened_and_no_commit_was_set_back() {
+    let fixture = scene();
+    let settings = fixture.path("sites/edge-1/agent.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(settings, format!("keep_generations = 5\n{text}")).unwrap();
+    for key in ["K1", "K2"] {
+        harmless(&fixture, key);
+        promote(&fixture);
+        ship(&fixture, 0);
+    }
+    harmless(&fixture, "K3");
+    promote(&fixture);
+    let check = fs::read(fixture.path("check.sh")).unwrap();
+    asks(&fixture, "echo the disk is full >&2");
+    ship(&fixture, 1);
+    fs::write(fixture.path("check.sh"), check).unwrap();
+    let back = ["rollback", "--to", "1", "--who", "ann", "--why", "quiet"];
+    fixture.agent("edge-1", 0, &back);
+    fixture.home("edge-1");
+    let answer = blame(&fixture, &[]);
+    let told = told(&fixture, 0, "");
+    assert!(!told.contains("set back"), "{told}");
+    assert!(told.contains("ann"), "{told}");
+}
+
+#[test]
+fn a_rollback_that_fails_is_told_as_that() {
+    let fixture = scene();
+    harmless(&fixture, "K1");
+    promote(&fixture);
+    ship(&fixture, 0);
+    let script = fixture.path("sites/edge-1/applied/hello-dev/platform-config.env");
+    fs::remove_file(&script).unwrap();
+    fs::create_dir_all(script.join("in-the-way")).unwrap();
+    let back = ["rollback", "--who", "ann", "--why", "quiet"];
+    fixture.agent("edge-1", 1, &back);
+    fixture.home("edge-1");
+    let answer = blame(&fixture, &[]);
+    let told = told(&fixture, 0, "");
+    assert!(!told.contains("set back"), "{told}");
+    assert_eq!(kinds(&answer)[0], "rollback", "{answer:#}");
+    let words = "bundle 2 failed: the rollback to bundle 1 failed";
+    assert!(told.contains(words), "{told}");
+}

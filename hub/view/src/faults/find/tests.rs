@@ -193,6 +193,25 @@ fn a_bundle_that_a_person_left_while_it_was_well_was_well_last_in_its_own_report
 }
 
 #[test]
+fn a_bundle_that_was_well_and_failed_since_is_a_fault_and_one_that_is_over_hides_none() {
+    // Bundle 2 was well, is left by a person for bundle 1, and bundle 1 cannot be applied again.
+    let found = of(vec![well(1), well(2), failed(1, "the rollback failed")]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(places(&found[0]), (Some(2), 3, 1));
+    let found = of(vec![well(1), failed(1, "cannot be applied again")]);
+    assert_eq!(places(&found[0]), (Some(1), 2, 1));
+    // Bundle 3 fails; bundle 1, which is tried meanwhile, fails and is well again.
+    let found = of(vec![
+        well(1),
+        failed(3, "no"),
+        failed(1, "cannot go back"),
+        well(1),
+    ]);
+    assert_eq!(places(&found[0]), (Some(1), 2, 3));
+    assert_eq!(of(vec![well(1), failed(1, "no"), well(1)]), []);
+}
+
+#[test]
 fn the_first_bundle_that_fails_has_nothing_before_it_and_runs_on() {
     let found = of(vec![failed(1, "no")]);
     assert_eq!(places(&found[0]), (None, 1, 1));

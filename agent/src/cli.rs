@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use outhaul_kit::console::{self, Exit, Output};
 use outhaul_kit::failure::Classified as _;
-use outhaul_kit::text::printable_lines;
+use outhaul_kit::text::{printable, printable_lines};
 use serde::Serialize;
 
 use crate::agent::Agent;
@@ -246,6 +246,7 @@ fn who() -> String {
         .into_iter()
         .find_map(|name| std::env::var(name).ok());
     named
+        .map(|name| printable(&name).into_owned())
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
 }

@@ -17,7 +17,6 @@ pub mod cli;
 mod daemon;
 mod enrol;
 mod following;
-mod helper;
 mod incomplete;
 mod intact;
 mod intake;
@@ -30,6 +29,7 @@ mod runner;
 mod status;
 mod update;
 
+use outhaul_apply_helper as helper;
 use outhaul_content::{blobs, content_error, generation, serving};
 use outhaul_host::{error, facilities, host};
 use outhaul_kit::durable;

@@ -63,6 +63,10 @@ pub fn drive(agent: &mut Agent) -> Result<Site, AgentError> {
         agent.heartbeat.beat();
         let done = match perform::perform(agent, task) {
             Err(AgentError::Apply(ApplyError::Stopped)) => return Err(AgentError::Stopped),
+            // What was stopped gave no answer that counts against a bundle: it is asked again.
+            Ok(done) if done.event.is_failure() && agent.heartbeat.is_cancelled() => {
+                return Err(AgentError::Stopped);
+            }
             Err(error) if error.is_of_the_host() => {
                 let blocked = blocked(agent, &site, error)?;
                 // A newer bundle does not wait for what cannot go on.

@@ -61,6 +61,31 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// A name or a reason that a person gives: one line, in which nothing is acted on instead of shown.
+///
+/// # Errors
+/// The sentence for who gave it.
+pub fn one_line(text: &str) -> Result<String, String> {
+    match text.chars().find(|letter| is_hidden(*letter)) {
+        None => Ok(text.to_owned()),
+        Some(letter) => Err(format!(
+            "it has the character {}; give one line of text without line breaks and control characters",
+            letter.escape_unicode()
+        )),
+    }
+}
+
+/// The same, of one that must be given.
+///
+/// # Errors
+/// The sentence for who gave it.
+pub fn one_full_line(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty; give one line of text".to_owned()),
+        _ => one_line(text),
+    }
+}
+
 fn escaped(text: &str, acted_on: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&acted_on) {
         return Cow::Borrowed(text);
@@ -98,6 +123,19 @@ mod tests {
             "a\\u{1b}]0;owned\\u{7}b\\u{d}\\u{9b}2J\\u{202e}txt.exe"
         );
         assert_eq!(printable_lines("a\nb\u{1b}"), "a\nb\\u{1b}");
+    }
+
+    #[test]
+    fn a_reason_is_one_line() {
+        assert_eq!(one_line("").unwrap(), "");
+        assert_eq!(
+            one_full_line("Übung bis 17 Uhr").unwrap(),
+            "Übung bis 17 Uhr"
+        );
+        for text in ["ann\nbundle 9 is active", "\u{1b}[2J", "a\rb", "a\u{202e}b"] {
+            assert!(one_line(text).is_err(), "{text:?}");
+        }
+        assert!(one_full_line(" ").is_err());
     }
 
     #[test]

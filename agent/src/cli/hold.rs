@@ -9,6 +9,7 @@ use crate::runner::{decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
+use outhaul_kit::text::one_line;
 
 /// What is remembered where nobody gave a reason.
 const NO_REASON: &str = "no reason given";
@@ -22,7 +23,7 @@ const NO_REASON: &str = "no reason given";
 )]
 pub struct Args {
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = NO_REASON)]
+    #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_line)]
     why: String,
     /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. What
     /// happens then says `at_deadline` in agent.toml.
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as")]
+    #[arg(long, visible_alias = "as", value_parser = one_line)]
     who: Option<String>,
     /// Ends the hold.
     #[arg(long)]

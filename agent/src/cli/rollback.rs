@@ -7,6 +7,7 @@ use crate::error::AgentError;
 use crate::intake::plan;
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{self, decisions};
+use outhaul_kit::text::one_line;
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
@@ -23,10 +24,10 @@ use crate::runner::{self, decisions};
 )]
 pub struct Args {
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as")]
+    #[arg(long, visible_alias = "as", value_parser = one_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = "")]
+    #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]
     why: String,
     /// Goes back to this bundle; `status` lists those that are kept (`keep_generations` in agent.toml).
     #[arg(long, value_name = "NUMBER")]

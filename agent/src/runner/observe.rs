@@ -1,8 +1,7 @@
 //! Looking for drift on a schedule, and correcting it where the stream says so.
 //!
-//! What comes in: the active generation. What goes out: the machine's step for what was found, with a queued
-//! observation of each assignment's verdict. Under a hold nothing is corrected. A host that cannot be looked at is itself
-//! a finding.
+//! What comes in: the active generation. What goes out: the machine's step for what was found, with a queued observation
+//! of each assignment's verdict. Under a hold nothing is corrected. A host that cannot be looked at is a finding.
 
 use outhaul_bundle::Index;
 use outhaul_bundle::index::DriftPolicy;
@@ -94,10 +93,8 @@ pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, Agen
     };
     // A power cut came, and then a person's hold: what is left is looked at.
     let is_held = runner::site_now(agent.store.read())?.hold;
-    let desired = match is_held {
-        true => Vec::new(),
-        false => held::free(agent, &index)?,
-    };
+    let mut desired = held::free(agent, &index)?;
+    desired.retain(|_| !is_held);
     let pass = format!("correct {active}");
     let done = generations::results(agent.store.read(), &pass)?;
     let mut failures = Vec::new();

@@ -381,3 +381,69 @@ fn content_that_was_left_twice_needs_a_person_whatever_its_number() {
         "soaking"
     );
 }
+
+#[test]
+fn a_signal_while_health_is_asked_counts_against_no_bundle() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let [program, hangs, asked] =
+            ["press", "hangs", "asked"].map(|name| folder.path().join(name));
+        let text = format!(
+            "#!/bin/sh\n[ -e {0} ] || exit 0\n: >{1}\nexec sleep 600\n",
+            hangs.display(),
+            asked.display()
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let (centre, site) = site(&format!(
+            "[health]\nask = [{{ name = \"press\", program = [{program:?}], timeout_s = 60 }}]"
+        ));
+        fs::write(&hangs, "").unwrap();
+        let two = centre.publish(&Draft::hello("two"));
+        let mut import = site.command(&["import", two.to_str().unwrap()]);
+        let import = import.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while !asked.exists() {
+            assert!(begun.elapsed().as_secs() < 60, "health was never asked");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let id = import.id().to_string();
+        let kill = std::process::Command::new("kill")
+            .args([signal, &id])
+            .status();
+        assert!(kill.unwrap().success());
+        let printed = import.wait_with_output().unwrap();
+        assert!(!printed.status.success(), "{}", stderr(&printed));
+        assert_eq!(site.state_of(2), "soaking", "{}", stderr(&printed));
+        fs::remove_file(hangs).unwrap();
+        site.ok(&["run", "--once"]);
+        assert_eq!(site.active(), Some(2));
+        assert_eq!(greeting(&site), "greeting: two\n");
+    }
+}
+
+#[test]
+fn a_name_and_a_reason_are_one_line_each() {
+    let (_centre, site) = site("");
+    for arguments in [
+        [
+            "hold",
+            "--why",
+            "harvest\nbundle 9 is active",
+            "--who",
+            "ann",
+        ],
+        ["hold", "--why", "harvest", "--who", "ann\u{1b}[2J"],
+        ["rollback", "--why", "x", "--who", "ann\rbob"],
+    ] {
+        let refused = site.run(&arguments);
+        assert_reports(&refused, 2, &["give one line of text"]);
+    }
+    assert!(site.status().get("hold").is_none());
+    let held = site
+        .command(&["hold", "--why", "harvest"])
+        .env("SUDO_USER", "ann\nbob")
+        .output();
+    assert!(held.unwrap().status.success());
+    assert_eq!(site.status()["hold"]["who"], "ann\\u{a}bob");
+}

@@ -3,7 +3,7 @@
 //! What comes in: who decides what, why, and until when. What goes out: one entry more on record, which nothing
 //! changes or removes. Who may run a command on the hub's state may give any name: it is for the record, and no proof.
 
-use clap::builder::NonEmptyStringValueParser;
+use outhaul_kit::text::one_full_line;
 use serde_json::json;
 
 use super::{Common, Output, print};
@@ -123,10 +123,10 @@ struct OneSite {
 #[derive(Debug, clap::Args)]
 struct Who {
     /// Why
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = one_full_line)]
     reason: String,
     /// Who decides it
-    #[arg(long, value_name = "WHO", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "WHO", value_parser = one_full_line)]
     by: String,
 }
 

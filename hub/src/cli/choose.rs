@@ -3,7 +3,7 @@
 //! What comes in: a report of one of the two, by its digest, who chooses and why. What goes out: one entry more on record
 //! and, from then on, that machine's reports as the site's state. It removes nothing of what was reported.
 
-use clap::builder::NonEmptyStringValueParser;
+use outhaul_kit::text::one_full_line;
 use serde_json::json;
 
 use super::{Common, Output, print};
@@ -35,10 +35,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIGEST", value_parser = digits)]
     digest: String,
     /// Why
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = one_full_line)]
     reason: String,
     /// Who decides it
-    #[arg(long, value_name = "WHO", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "WHO", value_parser = one_full_line)]
     by: String,
 }
 

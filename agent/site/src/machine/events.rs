@@ -73,6 +73,16 @@ pub enum Event {
     Blocked,
 }
 
+impl Event {
+    /// Whether work came to a bad end.
+    pub fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Broken(_) | Self::ReturnBroken(_) | Self::RepairBroken
+        )
+    }
+}
+
 /// A row in the transaction of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {

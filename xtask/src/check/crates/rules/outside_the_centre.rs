@@ -55,6 +55,15 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "who asks knows no key, no database and no machine",
     },
     Rule {
+        member: "outhaul-apply-helper",
+        never: &[
+            &CENTRE,
+            &["axum", "outhaul-asking", "outhaul-pace", "postgres"],
+            PROGRAMS,
+        ],
+        why: "who may change a host is asked by the agent, and asks nobody",
+    },
+    Rule {
         member: "outhaul-content",
         never: &[&CENTRE, &["axum", "outhaul-http", "postgres"], PROGRAMS],
         why: "what a site keeps of bundles is kept without a network",

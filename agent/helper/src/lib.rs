@@ -12,9 +12,9 @@ use outhaul_bundle::Limits;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::media::Media;
 
-use crate::config::{self, AgentConfig};
+use crate::config::AgentConfig;
 use crate::error::AgentError;
-use crate::state::{self, SiteIdentity, StateError, Store};
+use crate::state::{SiteIdentity, StateError, Store};
 use crate::state_folder::{Lock, LockError, StateFolder};
 
 mod accept;
@@ -22,6 +22,12 @@ mod act;
 pub mod answer;
 pub mod init;
 mod plain;
+
+use outhaul_content::{blobs, generation};
+use outhaul_host::{error, facilities, host};
+use outhaul_kit::durable;
+use outhaul_settings::{apply, config};
+use outhaul_site::{cut, machine, state, state_folder};
 
 /// Where the helper's folder lies unless another is named.
 pub const DEFAULT_FOLDER: &str = "/var/lib/outhaul-apply";

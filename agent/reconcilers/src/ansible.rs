@@ -24,6 +24,7 @@ use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::{Binding, Scratch, SealedError, copy_opened, struck_out};
 use crate::settings::AnsibleConfig;
+use crate::watched::is_there;
 
 mod playbook;
 
@@ -76,10 +77,8 @@ impl Ansible {
         let python = self
             .python
             .get_or_init(|| playbook::python(self.config.python.as_deref()));
-        python.as_deref().ok_or_else(|| ApplyError::Program {
-            program: "python3".into(),
-            problem: "no working Python 3 was found".into(),
-        })
+        let gone = || playbook::gone(Path::new("python3"), "no working Python 3 was found");
+        python.as_deref().ok_or_else(gone)
     }
 
     fn run(
@@ -299,13 +298,11 @@ impl Reconciler for Ansible {
         if let Some(vault) = &self.config.vault_password_file {
             durable::read(vault, MAX_KEPT_BYTES)?;
         }
-        if playbook::is_there(&self.config.playbook_program) {
+        if is_there(&self.config.playbook_program) {
             return Ok(());
         }
-        Err(ApplyError::Program {
-            program: self.config.playbook_program.display().to_string(),
-            problem: "it is not installed".into(),
-        })
+        let program = &self.config.playbook_program;
+        Err(playbook::gone(program, "it is not installed"))
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {

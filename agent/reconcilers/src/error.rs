@@ -83,6 +83,8 @@ pub enum ApplyError {
         program: String,
         /// What the system said.
         problem: String,
+        /// What to do next.
+        help: String,
     },
 }
 
@@ -118,18 +120,14 @@ impl ApplyError {
                  site can apply"
                     .into()
             }
-            Self::Cluster { help, .. } | Self::Helper { help, .. } | Self::Hook { help, .. } => {
-                help.clone()
-            }
+            Self::Cluster { help, .. }
+            | Self::Helper { help, .. }
+            | Self::Hook { help, .. }
+            | Self::Program { help, .. } => help.clone(),
             Self::Busy { .. } => {
                 "wait until it has ended, or end it; the agent tries again by itself".into()
             }
             Self::Stopped => String::new(),
-            Self::Program { .. } => {
-                "install ansible-core on this host, or set `ansible.playbook_program` (and \
-                 `ansible.python`) in agent.toml; then repeat the command"
-                    .into()
-            }
         }
     }
 }

@@ -28,8 +28,8 @@ pub mod argocd;
 pub mod controller;
 pub mod flux;
 pub mod follows;
-mod inspect;
-mod objects;
+pub(crate) mod inspect;
+pub(crate) mod objects;
 mod observe;
 mod original;
 mod ownership;
@@ -103,7 +103,7 @@ impl Kubernetes {
         access.map_err(|error| site_error(&Trouble::Access(error)))
     }
 
-    fn cluster(&self) -> Result<Cluster, ApplyError> {
+    pub(crate) fn cluster(&self) -> Result<Cluster, ApplyError> {
         let timeout = Duration::from_secs(self.config.timeout_s);
         Cluster::new(&self.access()?, timeout).map_err(|trouble| site_error(&trouble))
     }

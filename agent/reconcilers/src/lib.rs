@@ -20,6 +20,8 @@ pub mod remote;
 pub mod sealed;
 pub mod settings;
 pub mod watched;
+#[cfg(feature = "kubernetes")]
+pub mod zarf;
 
 #[cfg(test)]
 mod fixture_for_tests;

@@ -93,6 +93,46 @@ pub struct ArgoCdConfig {
     pub mirror: Option<String>,
 }
 
+/// `[zarf]`: the command that deploys packages to the cluster of `[kubernetes]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ZarfConfig {
+    /// The program, by name or path.
+    pub program: PathBuf,
+    /// Whether the cluster pulls images by their own names, from the site's mirror. Otherwise Zarf pushes those that a package
+    /// brings into its own registry, which `zarf init` has set up.
+    pub connected: bool,
+    /// Longest run of the command in seconds, 1 to 86,400.
+    pub timeout_s: u64,
+    /// Seconds that what was deployed may take to be ready, 1 to 86,400.
+    pub wait_s: u64,
+}
+
+impl Default for ZarfConfig {
+    fn default() -> Self {
+        Self {
+            program: "zarf".into(),
+            connected: true,
+            timeout_s: 3600,
+            wait_s: 900,
+        }
+    }
+}
+
+impl ZarfConfig {
+    /// The first value that is out of its range: its key, the value, and what is allowed.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        let seconds = [
+            ("zarf.timeout_s", self.timeout_s),
+            ("zarf.wait_s", self.wait_s),
+        ];
+        let wrong = seconds
+            .into_iter()
+            .find(|(_, found)| !(1..=86_400).contains(found));
+        wrong.map(|(key, found)| (key, found.to_string(), "1 to 86400"))
+    }
+}
+
 impl Default for AnsibleConfig {
     fn default() -> Self {
         Self {

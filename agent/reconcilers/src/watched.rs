@@ -310,6 +310,15 @@ fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>)
     drop(open);
 }
 
+/// Whether a program is to be found, by its path or in `PATH`.
+pub fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// The last lines of what a program said, in one.
 pub fn output_tail(bytes: &[u8]) -> String {
     const LINES: usize = 5;

@@ -11,14 +11,14 @@ use outhaul_bundle::{Digest, Index, Limits};
 use outhaul_reconcilers::ansible::Ansible;
 use outhaul_reconcilers::folder::Folder;
 use outhaul_reconcilers::hook::Hook;
-#[cfg(feature = "kubernetes")]
-use outhaul_reconcilers::kubernetes;
 use outhaul_reconcilers::remote::Remote;
 use outhaul_reconcilers::sealed::{Keys, SealedError};
 use outhaul_reconcilers::settings::ReconcilerChoice;
 use outhaul_reconcilers::{
     ApplyError, Desired, Reconciler, ReconcilerContext, ansible, folder, hook,
 };
+#[cfg(feature = "kubernetes")]
+use outhaul_reconcilers::{kubernetes, zarf};
 
 use crate::config::AgentConfig;
 use outhaul_content::generation;
@@ -135,6 +135,10 @@ pub fn reconciler(
         (ReconcilerChoice::Auto | ReconcilerChoice::Flux, kubernetes::flux::KIND) => {
             Box::new(flux(config, state_folder))
         }
+        #[cfg(feature = "kubernetes")]
+        (ReconcilerChoice::Auto | ReconcilerChoice::Zarf, zarf::KIND) => {
+            Box::new(zarf::Zarf::new(&config.zarf, &config.kubernetes, site()))
+        }
         (ReconcilerChoice::Hook, _) => hook(hook::KIND),
         (ReconcilerChoice::Named(name), kind) if name.as_str() == kind => hook(kind),
         (
@@ -142,6 +146,7 @@ pub fn reconciler(
             | ReconcilerChoice::ArgoCd
             | ReconcilerChoice::Flux
             | ReconcilerChoice::Kubernetes
+            | ReconcilerChoice::Zarf
             | ReconcilerChoice::Named(_)),
             stream,
         ) => {
@@ -204,6 +209,7 @@ pub fn for_items_of(kind: &str, config: &AgentConfig) -> AgentConfig {
         "kubernetes",
         "argocd",
         "flux",
+        "zarf",
         hook::KIND,
     ];
     let choice = match &config.reconciler {

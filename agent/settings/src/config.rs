@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_reconcilers::settings::{
     AnsibleConfig, ApplyConfig, ArgoCdConfig, FluxConfig, FolderConfig, HookConfig,
-    KubernetesConfig, ReconcilerChoice,
+    KubernetesConfig, ReconcilerChoice, ZarfConfig,
 };
 use serde::Deserialize;
 
@@ -68,6 +68,8 @@ pub struct AgentConfig {
     pub argocd: ArgoCdConfig,
     /// Where the cluster's Flux fetches.
     pub flux: FluxConfig,
+    /// The Zarf reconciler's settings.
+    pub zarf: ZarfConfig,
     /// The hook program's settings.
     pub hook: HookConfig,
     /// The platform repository that the cluster follows by itself.
@@ -173,6 +175,7 @@ impl Default for AgentConfig {
             kubernetes: KubernetesConfig::default(),
             argocd: ArgoCdConfig::default(),
             flux: FluxConfig::default(),
+            zarf: ZarfConfig::default(),
             hook: HookConfig::default(),
             observe: ObserveConfig::default(),
             serve: outhaul_serve::settings::Settings::default(),
@@ -318,6 +321,7 @@ pub fn parse(text: &str, path: &str) -> Result<AgentConfig, ConfigError> {
         .or_else(|| config.kubernetes.out_of_range())
         .or_else(|| config.argocd.out_of_range())
         .or_else(|| config.flux.out_of_range())
+        .or_else(|| config.zarf.out_of_range())
         .or_else(|| config.hook.out_of_range(&config.reconciler))
         .or_else(|| config.folder.out_of_range())
         .or_else(|| config.observe.out_of_range());

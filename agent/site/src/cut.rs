@@ -59,6 +59,8 @@ pub const KUBERNETES_INSTANTS: [&str; 3] = ["object-applied", "object-recorded",
 /// Instants that only a hook program's reconciler passes.
 #[cfg(any(debug_assertions, test))]
 pub const HOOK_INSTANTS: [&str; 2] = ["hook-applied", "hook-removed"];
+/// Those that only Zarf passes.
+pub const ZARF_INSTANTS: [&str; 2] = ["zarf-deployed", "zarf-removed"];
 
 /// Instants that only the apply helper passes.
 #[cfg(any(debug_assertions, test))]
@@ -90,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static str> {
         .chain(ORDER_INSTANTS)
         .chain(KUBERNETES_INSTANTS)
         .chain(HOOK_INSTANTS)
+        .chain(ZARF_INSTANTS)
         .chain(HELPER_INSTANTS)
         .chain(UPDATE_INSTANTS)
 }

@@ -71,7 +71,7 @@ pub(super) fn adopt(
                     ansible::known_again(&apply::Context(state_folder.clone()), &desired, oldest),
                     Vec::new(),
                 )
-            } else if matches!(kind.as_str(), "kubernetes" | "argocd" | "flux") {
+            } else if matches!(kind.as_str(), "kubernetes" | "argocd" | "flux" | "zarf") {
                 (objects(state_folder, config, &kind, &desired), Vec::new())
             } else {
                 folder.known_again(&desired)
@@ -122,13 +122,15 @@ fn objects(
     desired: &Desired,
 ) -> Vec<Item> {
     use outhaul_reconcilers::kubernetes::Kubernetes;
+    let site = || Rc::new(apply::Context(state_folder.clone()));
+    if kind == outhaul_reconcilers::zarf::KIND {
+        let zarf = outhaul_reconcilers::zarf::Zarf::new(&config.zarf, &config.kubernetes, site());
+        return zarf.known_again(desired);
+    }
     let reconciler = match kind {
         "argocd" => apply::argocd(config, state_folder),
         "flux" => apply::flux(config, state_folder),
-        _ => Kubernetes::new(
-            &config.kubernetes,
-            Rc::new(apply::Context(state_folder.clone())),
-        ),
+        _ => Kubernetes::new(&config.kubernetes, site()),
     };
     reconciler.known_again(desired)
 }

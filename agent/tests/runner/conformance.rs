@@ -15,6 +15,7 @@ use crate::reconciler_argocd::ArgoCd;
 use crate::reconciler_flux::Flux;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconciler_symphony::Symphony;
+use crate::reconciler_zarf::Zarf;
 use crate::reconcilers::{Ansible, Fixture, Folder, Hook, There};
 use crate::service::Service;
 use crate::site::{Site, code, stderr, stdout};
@@ -91,6 +92,11 @@ fn flux_conforms() {
 #[test]
 fn symphonys_hook_program_conforms() {
     conforms(Symphony::new());
+}
+
+#[test]
+fn zarf_conforms() {
+    conforms(Zarf::new());
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod reconciler_argocd;
 mod reconciler_flux;
 mod reconciler_kubernetes;
 mod reconciler_symphony;
+mod reconciler_zarf;
 mod reconcilers;
 mod refusals;
 mod refused_site;
@@ -83,3 +84,4 @@ fn no_test_file_is_forgotten() {
         );
     }
 }
+mod zarf;

@@ -413,6 +413,7 @@ fn listed() -> BTreeSet<String> {
             "helper-",
             "object-",
             "hook-",
+            "zarf-",
             "blob-made",
             "slot-",
             "trial-",

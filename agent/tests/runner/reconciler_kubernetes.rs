@@ -42,6 +42,10 @@ impl Kubernetes {
         &self.server
     }
 
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -57,7 +61,7 @@ impl Kubernetes {
         )
     }
 
-    fn claims(&self) -> Vec<String> {
+    pub fn claims(&self) -> Vec<String> {
         let (_, listed) = self
             .server
             .ask("GET", &self.path("persistentvolumeclaims"), None)

@@ -71,25 +71,25 @@ pub trait Fixture {
 }
 
 /// A folder of the test's own, made empty.
-fn emptied(path: &Path) {
+pub fn emptied(path: &Path) {
     let _ = fs::remove_dir_all(path);
     fs::create_dir_all(path).unwrap();
 }
 
 /// What shows and ends slow work.
-struct Gate(PathBuf);
+pub struct Gate(pub PathBuf);
 
 impl Gate {
-    fn shell(&self) -> String {
+    pub fn shell(&self) -> String {
         let folder = self.0.display();
         format!("touch {folder}/at-work; while [ ! -e {folder}/go ]; do sleep 0.05; done")
     }
 
-    fn at_work(&self) -> bool {
+    pub fn at_work(&self) -> bool {
         self.0.join("at-work").exists()
     }
 
-    fn open(&self) {
+    pub fn open(&self) {
         fs::write(self.0.join("go"), "").unwrap();
     }
 }

@@ -104,10 +104,7 @@ pub fn run(run: &PlaybookRun<'_>, heartbeat: &Heartbeat) -> Result<PlaybookOutpu
     let ran = watched::run(command(run, &plugins, &results), &bounds, heartbeat);
     let ran = ran.map_err(|lost| match lost {
         RunError::File(error) => error.into(),
-        RunError::Program(error) => ApplyError::Program {
-            program: run.program.display().to_string(),
-            problem: error.to_string(),
-        },
+        RunError::Program(error) => gone(run.program, &error.to_string()),
     })?;
 
     let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
@@ -237,11 +234,13 @@ pub fn python(set: Option<&Path>) -> Option<PathBuf> {
     })
 }
 
-/// Whether a program is to be found, by its path or in `PATH`.
-pub fn is_there(program: &Path) -> bool {
-    if program.components().count() > 1 {
-        return program.is_file();
+/// A program of Ansible's that is not there, or does not start.
+pub fn gone(program: &Path, problem: &str) -> ApplyError {
+    ApplyError::Program {
+        program: program.display().to_string(),
+        problem: problem.to_owned(),
+        help: "install ansible-core on this host, or set `ansible.playbook_program` (and `ansible.python`) in agent.toml; then \
+               repeat the command"
+            .into(),
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

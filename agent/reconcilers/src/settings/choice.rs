@@ -23,6 +23,8 @@ pub enum ReconcilerChoice {
     Folder,
     /// The API server of a cluster.
     Kubernetes,
+    /// Zarf, which deploys packages to a cluster.
+    Zarf,
     /// The hook program, whatever a stream is rendered for.
     Hook,
     /// The hook program, for streams that are rendered for this name.
@@ -39,6 +41,7 @@ impl ReconcilerChoice {
             Self::Flux => "flux",
             Self::Folder => "folder",
             Self::Kubernetes => "kubernetes",
+            Self::Zarf => "zarf",
             Self::Hook => "hook",
             Self::Named(name) => name.as_str(),
         }
@@ -56,6 +59,7 @@ impl TryFrom<String> for ReconcilerChoice {
             Self::Flux,
             Self::Folder,
             Self::Kubernetes,
+            Self::Zarf,
             Self::Hook,
         ];
         match own.into_iter().find(|own| own.as_str() == word) {

@@ -201,7 +201,7 @@ fn a_rollback_over_several_bundles_is_what_happened_and_no_commit_was_set_back()
     let back = ["rollback", "--to", "1", "--who", "ann", "--why", "quiet"];
     fixture.agent("edge-1", 0, &back);
     fixture.home("edge-1");
-    let answer = blame(&fixture, &[]);
+    blame(&fixture, &[]);
     let told = told(&fixture, 0, "");
     assert!(!told.contains("set back"), "{told}");
     assert!(told.contains("ann"), "{told}");

@@ -56,11 +56,7 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
     },
     Rule {
         member: "outhaul-apply-helper",
-        never: &[
-            &CENTRE,
-            &["axum", "outhaul-asking", "outhaul-pace", "postgres"],
-            PROGRAMS,
-        ],
+        never: &[&CENTRE, &["axum", "postgres"], PROGRAMS],
         why: "who may change a host is asked by the agent, and asks nobody",
     },
     Rule {

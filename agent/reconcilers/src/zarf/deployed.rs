@@ -1,0 +1,177 @@
+//! What Zarf keeps of a deployed package: a Secret in the namespace `zarf` of the cluster.
+//!
+//! What comes in: the cluster and a package's name. What goes out: whose package it is, the state of its components, and its charts. It
+//! changes nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outhaul_bundle::report::StepResult;
+use outhaul_kubernetes::{Cluster, Key, Trouble};
+use serde::Deserialize;
+
+use crate::error::ApplyError;
+use crate::outcome::step;
+
+/// Where Zarf keeps its state.
+const NAMESPACE: &str = "zarf";
+/// Which assignment a package was made for.
+pub const ASSIGNMENT: &str = "outhaul.dev/assignment";
+/// What a package was made of, as a digest.
+pub const CONTENT: &str = "outhaul.dev/content";
+
+/// Whose a deployed package is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was made for this assignment.
+    Ours,
+    /// It was made for another assignment, or by another agent.
+    Others,
+    /// It came ready-made, from whomever.
+    Unknown,
+}
+
+/// A deployed package.
+#[derive(Debug, Default)]
+pub struct DeployedPackage {
+    assignment: Option<String>,
+    /// What it was made of.
+    pub content: Option<String>,
+    components: Vec<Component>,
+    has_files: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Written {
+    data: Definition,
+    deployed_components: Option<Vec<Component>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Definition {
+    metadata: Metadata,
+    components: Option<Vec<DefinedComponent>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    annotations: Option<std::collections::BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DefinedComponent {
+    files: Option<Vec<serde_json::Value>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Component {
+    name: String,
+    status: String,
+    installed_charts: Option<Vec<Chart>>,
+}
+
+/// A chart that Zarf installed for a package.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Chart {
+    /// The namespace of its release.
+    pub namespace: String,
+    /// The name of its release.
+    pub chart_name: String,
+}
+
+/// The package of that name; `None` when none is deployed.
+///
+/// # Errors
+/// [`ApplyError::Cluster`]
+pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, ApplyError> {
+    let key = Key {
+        group: String::new(),
+        kind: "Secret".to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: format!("zarf-package-{name}"),
+    };
+    let found = |cluster: &Cluster| -> Result<Option<serde_json::Value>, Trouble> {
+        match cluster.resource("", "v1", "Secret")? {
+            Some(resource) => cluster.get(&resource, &key),
+            None => Ok(None),
+        }
+    };
+    let Some(secret) = found(cluster)? else {
+        return Ok(None);
+    };
+    let text = secret["data"]["data"].as_str().unwrap_or_default();
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let written: Written =
+        serde_json::from_slice(&bytes).map_err(|error| ApplyError::Cluster {
+            problem: format!("what Zarf keeps of the package `{name}` cannot be read: {error}"),
+            help: format!(
+                "see the Secret `zarf-package-{name}` in the namespace `{NAMESPACE}`, and whether this Zarf is one that this \
+                 agent knows"
+            ),
+        })?;
+    let mut annotations = written.data.metadata.annotations.unwrap_or_default();
+    let components = written.data.components.unwrap_or_default();
+    Ok(Some(DeployedPackage {
+        assignment: annotations.remove(ASSIGNMENT),
+        content: annotations.remove(CONTENT),
+        has_files: components
+            .iter()
+            .any(|one| one.files.as_ref().is_some_and(|files| !files.is_empty())),
+        components: written.deployed_components.unwrap_or_default(),
+    }))
+}
+
+impl DeployedPackage {
+    /// Whose it is, as far as it says.
+    pub fn origin(&self, assignment: &str) -> Origin {
+        match self.assignment.as_deref() {
+            None => Origin::Unknown,
+            Some(other) if other == assignment => Origin::Ours,
+            Some(_) => Origin::Others,
+        }
+    }
+
+    /// Its charts, in the order in which they were installed.
+    pub fn charts(&self) -> impl Iterator<Item = &Chart> {
+        self.components
+            .iter()
+            .flat_map(|component| component.installed_charts.iter().flatten())
+    }
+
+    /// A step for each component.
+    pub fn steps(&self) -> Vec<StepResult> {
+        let one = |component: &Component| match component.is_done() {
+            true => step(&component.name, "changed", ""),
+            false => step(&component.name, "failed", component.status.as_str()),
+        };
+        self.components.iter().map(one).collect()
+    }
+
+    /// What is not deployed as a whole.
+    pub fn unfinished(&self) -> Option<String> {
+        let open = self.components.iter().find(|one| !one.is_done())?;
+        Some(format!(
+            "Zarf says of its component `{}`: {}",
+            open.name, open.status
+        ))
+    }
+
+    /// What of it Zarf does not remove.
+    pub fn what_stays(&self) -> &'static str {
+        match self.has_files {
+            true => "files that it wrote on this host stay: Zarf does not remove them",
+            false => "",
+        }
+    }
+}
+
+impl Component {
+    fn is_done(&self) -> bool {
+        self.status == "Succeeded"
+    }
+}

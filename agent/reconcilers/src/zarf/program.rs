@@ -1,0 +1,234 @@
+//! The command `zarf`, as it is started.
+//!
+//! What comes in: what is to be done with which package, and the site's settings. What goes out: what it made or printed, or in its own
+//! words why not. It gets the kubeconfig of the site's owner, a folder of its own, and no other environment; it ends with the agent.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use outhaul_kit::durable;
+use outhaul_kit::heartbeat::Heartbeat;
+
+use crate::error::ApplyError;
+use crate::outcome::Stop;
+use crate::settings::ZarfConfig;
+use crate::watched::{self, RunEnd, RunError, RunLimits, is_there, output_tail};
+
+/// Bytes kept of what it prints: the manifests of a chart are among it.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+/// Where the programs of a package's own actions are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The command, with the site's settings.
+#[derive(Debug)]
+pub struct Zarf {
+    config: ZarfConfig,
+    kubeconfig: Option<PathBuf>,
+    folder: PathBuf,
+}
+
+impl Zarf {
+    /// The command; what it writes for itself lies in `folder`.
+    pub fn new(config: &ZarfConfig, kubeconfig: Option<&Path>, folder: PathBuf) -> Self {
+        Self {
+            config: config.clone(),
+            kubeconfig: kubeconfig.map(Path::to_owned),
+            folder,
+        }
+    }
+
+    /// Its own folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it is installed.
+    pub fn is_there(&self) -> Result<(), ApplyError> {
+        match is_there(&self.config.program) {
+            true => Ok(()),
+            false => Err(self.gone("it is not installed")),
+        }
+    }
+
+    /// Makes a package of the definition in `folder`.
+    pub fn create(&self, folder: &Path, heartbeat: &Heartbeat) -> Result<PathBuf, Stop> {
+        let out = folder.join(".out");
+        durable::make_folder(&out)?;
+        let shown = [".", "--confirm", "--skip-sbom", "--output", ".out"];
+        let arguments = [&["package", "create"][..], &shown].concat();
+        self.run(&arguments, folder, folder, heartbeat)
+            .map_err(|stop| said("`zarf package create`", stop))?;
+        let made = durable::list(&out)?;
+        let mut made = made.into_iter().filter(|path| path.is_file());
+        match (made.next(), made.next()) {
+            (Some(one), None) => Ok(one),
+            _ => Err(Stop::failed(
+                "`zarf package create` ended well and did not make one package",
+            )),
+        }
+    }
+
+    /// Deploys a package, and waits for it. It is unpacked in `scratch`. With `force`, fields that somebody else has set since are
+    /// taken back.
+    pub fn deploy(
+        &self,
+        package: &Path,
+        scratch: &Path,
+        force: bool,
+        heartbeat: &Heartbeat,
+    ) -> Result<(), Stop> {
+        let file = package.display().to_string();
+        let mut arguments = vec!["package", "deploy", file.as_str(), "--confirm"];
+        let wait = format!("{}s", self.config.wait_s);
+        arguments.extend(["--timeout", wait.as_str()]);
+        if self.config.connected {
+            arguments.push("--connected");
+        }
+        if force {
+            arguments.push("--force-conflicts");
+        }
+        self.run(&arguments, &self.folder, scratch, heartbeat)
+            .map(|_| ())
+            .map_err(|stop| said("`zarf package deploy`", stop))
+    }
+
+    /// Removes a deployed package by its name.
+    pub fn remove(&self, name: &str, heartbeat: &Heartbeat) -> Result<(), Stop> {
+        let arguments = ["package", "remove", name, "--confirm"];
+        self.run(&arguments, &self.folder, &self.folder, heartbeat)
+            .map(|_| ())
+            .map_err(|stop| said("`zarf package remove`", stop))
+    }
+
+    /// The definition in a package file.
+    pub fn definition(&self, package: &Path, heartbeat: &Heartbeat) -> Result<String, Stop> {
+        let file = package.display().to_string();
+        let arguments = ["package", "inspect", "definition", file.as_str()];
+        self.run(&arguments, &self.folder, &self.folder, heartbeat)
+            .map_err(|stop| said("`zarf package inspect definition`", stop))
+    }
+
+    /// The manifests that a chart was installed with.
+    pub fn manifests(
+        &self,
+        release: &str,
+        namespace: &str,
+        heartbeat: &Heartbeat,
+    ) -> Result<String, Stop> {
+        let arguments = ["tools", "helm", "get", "manifest", release, "-n", namespace];
+        self.run_bare(&arguments, &self.folder, heartbeat)
+            .map_err(|stop| said("`zarf tools helm get manifest`", stop))
+    }
+
+    /// The releases in a namespace on which something was begun and not ended, as JSON.
+    pub fn pending(&self, namespace: &str, heartbeat: &Heartbeat) -> Result<String, Stop> {
+        let list = ["tools", "helm", "list", "--pending", "-n", namespace];
+        let arguments = [&list[..], &["--output", "json"]].concat();
+        self.run_bare(&arguments, &self.folder, heartbeat)
+            .map_err(|stop| said("`zarf tools helm list`", stop))
+    }
+
+    /// One of its package commands: these know more options than its tools.
+    fn run(
+        &self,
+        arguments: &[&str],
+        folder: &Path,
+        scratch: &Path,
+        heartbeat: &Heartbeat,
+    ) -> Result<String, Stop> {
+        let temporary = scratch.join(".tmp");
+        durable::make_folder(&temporary)?;
+        let (temporary, cache) = (
+            temporary.display().to_string(),
+            self.folder.join("cache").display().to_string(),
+        );
+        let bounds = ["--no-color", "--log-level", "info"];
+        let own = ["--tmpdir", temporary.as_str(), "--cache", cache.as_str()];
+        self.run_bare(&[arguments, &bounds, &own].concat(), folder, heartbeat)
+    }
+
+    fn run_bare(
+        &self,
+        arguments: &[&str],
+        folder: &Path,
+        heartbeat: &Heartbeat,
+    ) -> Result<String, Stop> {
+        durable::make_folder(&self.folder)?;
+        let mut command = Command::new(&self.config.program);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", PATH)
+            .env("HOME", &self.folder)
+            .env("LC_ALL", "C.UTF-8");
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        } else {
+            // A pod's service account is found by these.
+            for name in ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
+                command.envs(std::env::var_os(name).map(|value| (name, value)));
+            }
+        }
+        let lock = self.folder.join(".running");
+        let bounds = RunLimits {
+            input: b"",
+            lock: &lock,
+            timeout: Duration::from_secs(self.config.timeout_s),
+            kept: MAX_OUTPUT_BYTES,
+            no_more: false,
+            whole: true,
+        };
+        let ran = watched::run(command, &bounds, heartbeat).map_err(|lost| match lost {
+            RunError::File(error) => error.into(),
+            RunError::Program(error) => self.gone(&error.to_string()),
+        })?;
+        match ran.end {
+            RunEnd::Exited(status) if status.success() => {
+                Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+            }
+            RunEnd::Stopped => Err(ApplyError::Stopped.into()),
+            RunEnd::Busy => Err(ApplyError::Busy {
+                program: self.config.program.display().to_string(),
+            }
+            .into()),
+            RunEnd::TooLong | RunEnd::TooMuch => Err(Stop::failed(format!(
+                "stopped after {} s, its time limit",
+                self.config.timeout_s
+            ))),
+            RunEnd::Exited(status) => Err(Stop::failed(match words(&ran.stderr) {
+                words if words.is_empty() => format!("it ended with {status}"),
+                words => words,
+            })),
+        }
+    }
+
+    fn gone(&self, problem: &str) -> ApplyError {
+        ApplyError::Program {
+            program: self.config.program.display().to_string(),
+            problem: problem.to_owned(),
+            help: "install Zarf on this host, or set `program` under `[zarf]` in agent.toml; then repeat the command".into(),
+        }
+    }
+}
+
+fn said(what: &str, stop: Stop) -> Stop {
+    match stop {
+        Stop::Assignment(steps, why) => Stop::Assignment(steps, format!("{what}: {why}")),
+        site @ Stop::Site(_) => site,
+    }
+}
+
+/// Its errors alone, where it marks them; else the last lines of what it printed.
+fn words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let errors: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(" ERR ").map(|(_, error)| error.trim()))
+        .collect();
+    match errors.is_empty() {
+        true => output_tail(stderr),
+        false => errors.join("; ").replace(|c: char| c.is_control(), " "),
+    }
+}

@@ -1,0 +1,164 @@
+//! Zarf beyond what every reconciler does: what a power cut leaves of Helm, packages of others, and one that came ready-made.
+//!
+//! What comes in: `OUTHAUL_KUBE_APISERVER` and `OUTHAUL_ZARF`. What must come out: the next bundle is deployed whatever was cut off, and
+//! nobody else's package is touched.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outhaul_tests::Checked as _;
+use serde_json::json;
+
+use crate::centre::{Centre, Load};
+use crate::reconciler_zarf::{Zarf, config_map};
+use crate::reconcilers::Fixture as _;
+use crate::site::{Site, assert_reports, code, stderr, stdout};
+
+fn scene() -> Option<(Zarf, Centre, Site)> {
+    let mut zarf = Zarf::new()?;
+    zarf.clean();
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure(&zarf.settings());
+    Some((zarf, centre, site))
+}
+
+/// A `ConfigMap`, and a claim whose volume nobody provides: Helm waits for it.
+fn waits(zarf: &Zarf, name: &str, content: &str) -> Load {
+    let claim = format!(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec: {{accessModes: [ReadWriteOnce], \
+         resources: {{requests: {{storage: 1Gi}}}}}}\n"
+    );
+    zarf.with(
+        name,
+        &format!("{}---\n{claim}", config_map(name, content)),
+        None,
+    )
+}
+
+/// The power goes while Helm waits: the agent and all that it started are gone.
+fn cut_while_helm_waits(zarf: &Zarf, site: &Site, bundle: &std::path::Path, claim: &str) {
+    let mut import = site.command(&["import", bundle.to_str().unwrap()]);
+    let mut import = import
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !zarf.kubernetes().claims().contains(&claim.to_owned()) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "Helm never began"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    import.kill().unwrap();
+    import.wait().unwrap();
+    let program = zarf.program().display().to_string();
+    let killed = Command::new("pkill")
+        .args(["-KILL", "-f", &program])
+        .status();
+    assert!(killed.unwrap().success(), "zarf was not at work");
+}
+
+#[test]
+fn a_power_cut_while_helm_waits_keeps_no_later_bundle_out() {
+    let Some((zarf, centre, site)) = scene() else {
+        return;
+    };
+    // The first one ever, cut off, and again: nothing was deployed before it.
+    let first = centre.publish(&zarf.draft(vec![waits(&zarf, "a", "one")]));
+    cut_while_helm_waits(&zarf, &site, &first, "a");
+    zarf.kubernetes().let_go();
+    let done = site.import(&first);
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert_eq!(zarf.there()["a"], "one");
+    // An upgrade, cut off, and then another bundle.
+    let with_more = zarf.with(
+        "a",
+        &format!(
+            "{}---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: b}}\nspec: {{accessModes: [ReadWriteOnce], \
+             resources: {{requests: {{storage: 1Gi}}}}}}\n",
+            config_map("a", "two")
+        ),
+        None,
+    );
+    let second = centre.publish(&zarf.draft(vec![with_more]));
+    cut_while_helm_waits(&zarf, &site, &second, "b");
+    let third = centre.publish(&zarf.draft(vec![zarf.load("a", "three")]));
+    let done = site.import(&third);
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert_eq!((site.active(), &*zarf.there()["a"]), (Some(3), "three"));
+}
+
+#[test]
+fn a_package_that_somebody_else_deployed_is_not_touched() {
+    let Some((zarf, centre, site)) = scene() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("{}-a", zarf.kubernetes().namespace());
+    let definition = json!({"kind": "ZarfPackageConfig", "metadata": {"name": name}, "components": [{"name": "own",
+        "required": true, "manifests": [{"name": "own", "namespace": zarf.kubernetes().namespace(), "files": ["thing.yaml"]}]}]});
+    std::fs::write(folder.path().join("zarf.yaml"), definition.to_string()).unwrap();
+    std::fs::write(
+        folder.path().join("thing.yaml"),
+        config_map("own", "somebody's"),
+    )
+    .unwrap();
+    let by_hand = |arguments: &[&str]| {
+        let mut command = Command::new(zarf.program());
+        let done = command
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env("KUBECONFIG", zarf.kubernetes().kubeconfig())
+            .checked()
+            .unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+        stdout(&done)
+    };
+    by_hand(&["package", "create", ".", "--confirm", "--skip-sbom"]);
+    let made = std::fs::read_dir(folder.path()).unwrap();
+    let mut names = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let package = names
+        .find(|name| name.starts_with("zarf-package-"))
+        .unwrap();
+    by_hand(&["package", "deploy", &package, "--confirm", "--connected"]);
+
+    let refused = site.import(&centre.publish(&zarf.draft(vec![zarf.load("a", "ours")])));
+    assert_eq!(code(&refused), 1, "{}", stderr(&refused));
+    let printed = stdout(&refused);
+    assert!(
+        printed.contains("is deployed on this cluster and is not Outhaul's"),
+        "{printed}"
+    );
+    let there = zarf.there();
+    assert_eq!(
+        there.get("own").map(String::as_str),
+        Some("somebody's"),
+        "{there:?}"
+    );
+    assert!(!there.contains_key("a"), "{there:?}");
+
+    // As a file of the payload it is Outhaul's from the first deployment on.
+    by_hand(&["package", "remove", &name, "--confirm"]);
+    let bytes = std::fs::read(folder.path().join(&package)).unwrap();
+    let load = Load::new("a").payload(&package, bytes);
+    site.take(&centre.publish(&zarf.draft(vec![load])));
+    assert_eq!(zarf.there()["own"], "somebody's");
+    zarf.kubernetes().spoil("own");
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    assert_eq!(site.status()["assignments"][0]["status"], "drifted");
+    let other = centre.publish(&zarf.draft(vec![zarf.load("b", "one")]));
+    assert_eq!(
+        site.ok(&["import", other.to_str().unwrap()])["state"],
+        "gated"
+    );
+    site.ok(&["approve", "3"]);
+    let there = zarf.there();
+    assert!(
+        !there.contains_key("own") && there["b"] == "one",
+        "{there:?}"
+    );
+}

@@ -59,6 +59,7 @@ impl Agent {
     /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
     pub fn open(state: &Path) -> Result<Self, AgentError> {
         let state_folder = StateFolder::new(state);
+        state_folder.check()?;
         state::check_enrolled(&state_folder)?;
         let config = config::load(&state_folder.config())?;
         state_folder.create()?;

@@ -77,6 +77,10 @@ pub fn enrol(
         environment: name(&kit.stream.environment)?,
         cluster_type: name(&kit.stream.cluster_type)?,
     };
+    let (fleet, site_name) = (name(&kit.fleet)?, name(&kit.site)?);
+    let trusted = kit
+        .trusted()
+        .map_err(|error| refused(text::chain(&error)))?;
     let kit_key = kit.key();
     let _lock = state_folder.lock()?;
     let config = config::load(&state_folder.config())?;
@@ -99,10 +103,9 @@ pub fn enrol(
             &Asking::first(&kit_key, &seal_key),
             &key,
         )?;
-        let adopted = if adopt_changed {
-            store.commit(|db| adopt::adopt(state_folder, &config, &site.name, true, db))?
-        } else {
-            Adopted::default()
+        let adopted = match adopt_changed {
+            true => store.commit(|db| adopt::adopt(state_folder, &config, &site.name, true, db))?,
+            false => Adopted::default(),
         };
         return Ok(Enrolled {
             site,
@@ -113,13 +116,10 @@ pub fn enrol(
             adopted,
         });
     }
-    let trusted = kit
-        .trusted()
-        .map_err(|error| refused(text::chain(&error)))?;
     let key = load_or_make_key(state_folder)?;
     let site = SiteIdentity {
-        fleet: name(&kit.fleet)?,
-        name: name(&kit.site)?,
+        fleet,
+        name: site_name,
         stream,
         hub_url: kit.hub_url.clone(),
         hub_key: kit.hub_key.clone(),

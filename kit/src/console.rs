@@ -115,7 +115,9 @@ pub fn parse_with<C: Parser>(
         return Err(ending(Exit::SUCCESS));
     }
     let help = help(&error).map_or_else(String::new, |help| format!("\n{help}"));
-    fail(2, &format!("{}{help}", text.trim_end()));
+    // It quotes what was typed, or what a script had from elsewhere.
+    let text = crate::text::printable_lines(text.trim_end());
+    fail(2, &format!("{text}{help}"));
     Err(finish(Exit(2)))
 }
 

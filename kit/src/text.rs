@@ -37,6 +37,11 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// A path as a value of JSON: as it is, with a sign in the place of bytes that are not UTF-8.
+pub fn json_path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 /// A path for a message.
 pub fn path(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
@@ -61,12 +66,18 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Longest name or reason that a person gives, in characters.
+const MAX_LINE: usize = 500;
+
 /// A name or a reason that a person gives: one line, in which nothing is acted on instead of shown.
 ///
 /// # Errors
 /// The sentence for who gave it.
 pub fn one_line(text: &str) -> Result<String, String> {
     match text.chars().find(|letter| is_hidden(*letter)) {
+        None if text.chars().count() > MAX_LINE => Err(format!(
+            "it is longer than {MAX_LINE} characters; give a shorter text"
+        )),
         None => Ok(text.to_owned()),
         Some(letter) => Err(format!(
             "it has the character {}; give one line of text without line breaks and control characters",
@@ -136,6 +147,7 @@ mod tests {
             assert!(one_line(text).is_err(), "{text:?}");
         }
         assert!(one_full_line(" ").is_err());
+        assert!(one_line(&"x".repeat(500)).is_ok() && one_line(&"x".repeat(501)).is_err());
     }
 
     #[test]

@@ -69,6 +69,31 @@ pub fn mark(folder: &Path) -> Result<(), FileError> {
     durable::write(&folder.join(CHECKED), b"", 0o600)
 }
 
+/// The generations on disk by their numbers. Entries with other names, such as `lost+found`, are not the agent's.
+///
+/// # Errors
+/// [`FileError`]
+pub fn on_disk(state_folder: &StateFolder) -> Result<Vec<(u64, PathBuf)>, FileError> {
+    let number = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let number: u64 = name.parse().ok()?;
+        (number.to_string() == name).then_some((number, path))
+    };
+    let all = durable::list(&state_folder.generations())?.into_iter();
+    Ok(all.filter_map(number).collect())
+}
+
+/// Removes what lies in the place of a generation: a folder, or what somebody put there.
+///
+/// # Errors
+/// [`FileError`]
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => durable::remove_file(path),
+        _ => durable::remove_tree(path),
+    }
+}
+
 /// The assignments of a generation on `site`, in the index's order.
 pub fn desired(state_folder: &StateFolder, index: &Index, site: &Name) -> Vec<Desired> {
     let folder = state_folder.generation(index.number);

@@ -415,11 +415,9 @@ impl Helper {
             Ok::<_, StateError>(kept)
         })?;
         cut::here("helper-accepted");
-        for path in durable::list(&self.state_folder.generations())? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let number = name.and_then(|name| name.parse().ok());
-            if !number.is_some_and(|number: u64| kept.contains(&number)) {
-                durable::remove_tree(&path)?;
+        for (number, path) in unpacked::on_disk(&self.state_folder)? {
+            if !kept.contains(&number) {
+                unpacked::remove(&path)?;
             }
         }
         Ok(())

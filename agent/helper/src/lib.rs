@@ -86,6 +86,7 @@ impl Helper {
     /// Opens the helper's folder; no other request is worked on meanwhile.
     fn open(folder: &Path, agent: &Path, heartbeat: Heartbeat) -> Result<Self, RequestFailure> {
         let state_folder = StateFolder::new(folder);
+        state_folder.check()?;
         if let Err(StateError::NotEnrolled) = state::check_enrolled(&state_folder) {
             return Err(not_set_up(folder, agent));
         }

@@ -290,6 +290,7 @@ impl AgentError {
 fn left_alone(rule: &str) -> &'static str {
     match rule {
         "revoked" => "nothing was installed",
+        "damaged-acks-in-part" => "but for the part that is whole",
         _ => "nothing was changed",
     }
 }

@@ -3,12 +3,14 @@
 //! What comes in: the folder. What goes out: paths, and a [`Lock`] for commands that change what is
 //! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use outhaul_kit::durable::Unexpected;
 use outhaul_kit::lock;
 
 use crate::durable::{self, FileError, at};
@@ -38,6 +40,41 @@ impl StateFolder {
             root: self.root.clone(),
             rehearsal: Some(Arc::new(AtomicBool::new(!doubtful))),
         }
+    }
+
+    /// Refuses a folder in which something else lies where the agent's own files and folders are: a link leads elsewhere, and a FIFO
+    /// keeps whoever opens it waiting. Only `agent.toml` may be a link.
+    ///
+    /// # Errors
+    /// [`FileError`] names the first such entry.
+    pub fn check(&self) -> Result<(), FileError> {
+        let own = [
+            "blobs",
+            "blobs/sha256",
+            "blobs/partial",
+            "generations",
+            "roots",
+            "lock",
+        ];
+        for path in own.map(|name| self.root.join(name)) {
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+                return Err(unexpected(&path, "a symbolic link"));
+            }
+        }
+        for path in durable::list(&self.root)? {
+            // What cannot be looked at is said by whoever needs it.
+            let Ok(found) = fs::metadata(&path) else {
+                continue;
+            };
+            let kind = found.file_type();
+            let what = match () {
+                () if kind.is_fifo() => "a FIFO",
+                () if kind.is_block_device() || kind.is_char_device() => "a device",
+                () => continue,
+            };
+            return Err(unexpected(&path, what));
+        }
+        Ok(())
     }
 
     /// Creates the folders that every command relies on.
@@ -159,6 +196,7 @@ impl StateFolder {
     /// [`LockError::Busy`] when another process is that already.
     pub fn lock(&self) -> Result<Lock, LockError> {
         durable::make_folder(&self.root)?;
+        self.check()?;
         let path = self.root.join("lock");
         let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
             let holder = durable::read(&path, 64).unwrap_or_default();
@@ -173,6 +211,12 @@ impl StateFolder {
         let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
         Ok(Lock { _file: file })
     }
+}
+
+fn unexpected(path: &Path, found: &'static str) -> FileError {
+    let expected = "the agent's own file or folder";
+    let what = Unexpected { found, expected };
+    at("open", path)(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 /// The right to change what is applied; given back when dropped, or when the process ends.

@@ -3,6 +3,7 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
+use outhaul_kit::text::json_path;
 use std::path::Path;
 
 use super::CommandResult;
@@ -32,6 +33,19 @@ pub fn path(agent: &mut Agent, path: &Path) -> CommandResult {
     match visit::import_noted(agent, path) {
         Ok(findings) => found(path, findings, &mut answer),
         Err(error) => answer.fail(&error),
+    }
+    answer
+}
+
+/// The same, after this command has gone on with bundle `went_on`, which an interruption had left: that it is active then is its doing.
+pub fn path_after(agent: &mut Agent, path: &Path, went_on: Option<u64>) -> CommandResult {
+    let mut answer = self::path(agent, path);
+    let is_active = answer.value["state"] == State::Active.as_str();
+    let is_it = went_on.is_some() && went_on == answer.value["number"].as_u64();
+    if is_it && is_active && answer.text.ends_with(&already(&[])) {
+        let text = "active: its import, which was interrupted, went on; nothing else was applied";
+        answer.text = format!("bundle {} is {text}", answer.value["number"]);
+        answer.value["message"] = text.into();
     }
     answer
 }
@@ -113,7 +127,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     };
     let lines: Vec<String> = slips.into_iter().chain([text]).collect();
     answer.text = lines.join("\n");
-    value["file"] = serde_json::json!(findings.taken);
+    value["file"] = serde_json::json!(findings.taken.as_deref().map(json_path));
     value["slips"] = slips_json(&findings.slips).into();
     answer.value = value;
 }
@@ -125,7 +139,7 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
         .extend(skipped.map(|line| format!("skipped {line}")));
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
-    let taken = findings.taken.take();
+    let taken = findings.taken.take().as_deref().map(json_path);
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);
     };

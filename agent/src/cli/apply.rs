@@ -4,7 +4,7 @@ use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions::{self, Again};
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::one_full_line;
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
 /// work that could not. A bundle that waits and that nothing holds back any more is applied, too. Reported to the centre.
@@ -15,7 +15,7 @@ use outhaul_kit::text::one_line;
 )]
 pub struct Args {
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as", value_parser = one_line)]
+    #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! `apply-helper`: the half of the agent that may change this host, when the other half runs without rights.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use super::Context;
@@ -73,7 +74,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 ),
                 &serde_json::json!({
                     "site": site.name,
-                    "folder": init.folder,
+                    "folder": json_path(&init.folder),
                     "bundles": ready.bundles,
                     "not_copied": ready.without,
                 }),

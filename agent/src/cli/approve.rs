@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::machine::State;
 use crate::runner::decisions;
 use crate::runner::decisions::assignments::{self, Decided};
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::one_full_line;
 
 /// Approves a bundle that waits, or lets one that failed be tried again. Reported to the centre.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
     /// Who says yes, as it is reported.
-    #[arg(long, visible_alias = "as", value_parser = one_line)]
+    #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
 }
 

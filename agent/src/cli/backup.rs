@@ -1,5 +1,6 @@
 //! `backup`: the whole site in one file.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use super::Context;
@@ -56,7 +57,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             written.digest
         ),
         &serde_json::json!({
-            "site": header.site, "fleet": header.fleet, "file": args.to, "bytes": written.bytes,
+            "site": header.site, "fleet": header.fleet, "file": json_path(&args.to), "bytes": written.bytes,
             "files": header.entries.len(), "content": header.content, "digest": written.digest,
             "epoch": header.epoch, "reports": header.reports_last,
         }),

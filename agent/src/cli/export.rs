@@ -1,5 +1,6 @@
 //! `export`: reports onto a stick.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use super::Context;
@@ -38,10 +39,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
              `{folder}` is safe to remove now"
         )
     });
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| json_path(path)).collect::<Vec<_>>();
     context.print(
         &lines.join("\n"),
         &serde_json::json!({
-            "reports": exported.reports, "files": exported.files, "request": exported.request,
+            "reports": exported.reports, "files": paths(&exported.files),
+            "request": exported.request.as_deref().map(json_path),
         }),
     );
     Ok(0)

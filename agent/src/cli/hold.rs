@@ -9,7 +9,7 @@ use crate::runner::{decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::{one_full_line, one_line};
 
 /// What is remembered where nobody gave a reason.
 const NO_REASON: &str = "no reason given";
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as", value_parser = one_line)]
+    #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Ends the hold.
     #[arg(long)]

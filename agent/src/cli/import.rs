@@ -40,8 +40,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Performer::ThisProcess(mut agent) => {
             interrupted::stops(&agent.heartbeat);
             visit::close_interrupted(&mut agent)?;
+            let mut went_on = None;
             match runner::resume(&mut agent) {
                 Ok(Some((number, state, waited))) => {
+                    went_on = Some(number);
                     let now = state.shown();
                     super::say(&match (waited, state) {
                         (true, _) => format!(
@@ -63,7 +65,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             tidy::tidy_up(&mut agent)?;
             match &call {
                 Call::Slip(text) => calls::import::slip(&mut agent, text),
-                _ => calls::import::path(&mut agent, args.path.as_deref().unwrap_or(Path::new(""))),
+                _ => {
+                    let path = args.path.as_deref().unwrap_or(Path::new(""));
+                    calls::import::path_after(&mut agent, path, went_on)
+                }
             }
         }
         Performer::OtherProcess(answer) => with_own_view(&call, answer),

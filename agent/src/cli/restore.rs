@@ -1,6 +1,6 @@
 //! `restore`: a site from its backup.
 
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::one_full_line;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
     /// Who restores; without it, who gives the command.
-    #[arg(long, value_name = "NAME", value_parser = one_line)]
+    #[arg(long, value_name = "NAME", value_parser = one_full_line)]
     who: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use crate::error::AgentError;
 use crate::intake::plan;
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{self, decisions};
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::{one_full_line, one_line};
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
@@ -24,7 +24,7 @@ use outhaul_kit::text::one_line;
 )]
 pub struct Args {
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as", value_parser = one_line)]
+    #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]

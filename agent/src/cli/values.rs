@@ -2,7 +2,7 @@
 //!
 //! What comes in: a key and a value that a person typed. What goes out: what was decided of it, or what may be set here, and to what.
 
-use outhaul_kit::text::one_line;
+use outhaul_kit::text::{one_full_line, one_line};
 use std::fmt::Write as _;
 
 use outhaul_bundle::Index;
@@ -55,7 +55,7 @@ struct Decision {
     #[arg(long, visible_alias = "assignment", value_name = "NAME")]
     workload: Option<String>,
     /// Who says so, as it is reported.
-    #[arg(long, visible_alias = "as", value_parser = one_line)]
+    #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
     #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]

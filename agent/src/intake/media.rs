@@ -361,9 +361,19 @@ pub fn take_acks(
     };
     let (envelopes, problem) = acks::usable(&agent.site, &bytes);
     if let Some((rule, problem)) = problem {
-        let message = format!(
-            "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
-        );
+        let message = match envelopes.is_empty() {
+            true => format!(
+                "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
+            ),
+            false => format!(
+                "acknowledgements of reports: a part of the file cannot be used: {problem}; the others count, and reports that \
+                 none of them is of stay here and go again"
+            ),
+        };
+        let rule = match envelopes.is_empty() {
+            true => rule,
+            false => "damaged-acks-in-part",
+        };
         let name = text::path(&path);
         findings
             .refused

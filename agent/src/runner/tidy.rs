@@ -10,7 +10,6 @@ use outhaul_bundle::Digest;
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
-use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
 use crate::incomplete;
@@ -47,7 +46,7 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     retain_blobs(agent)?;
     // Last, because by them the next start sees that it was not finished.
     for path in surplus {
-        durable::remove_tree(&path)?;
+        generation::remove(&path)?;
     }
     // A key too many does no harm; what runs now must not end as a failure for it.
     if let Err(error) = former_keys::forget(agent) {
@@ -56,17 +55,11 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Folders of generations that are not among `kept`.
+/// Folders of generations that are not among `kept`. What is called otherwise is nobody's generation, and stays.
 fn surplus(state_folder: &StateFolder, kept: &BTreeSet<u64>) -> Result<Vec<PathBuf>, AgentError> {
-    let mut paths = durable::list(&state_folder.generations())?;
-    paths.retain(|path| {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        !name.parse().is_ok_and(|number: u64| kept.contains(&number))
-    });
-    Ok(paths)
+    let all = generation::on_disk(state_folder)?.into_iter();
+    let surplus = all.filter(|(number, _)| !kept.contains(number));
+    Ok(surplus.map(|(_, path)| path).collect())
 }
 
 /// Takes back what a cut-off or refused copy left. A site that pulls keeps it to go on from there.

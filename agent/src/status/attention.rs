@@ -270,7 +270,7 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
     let waiting = generations::all(db)?
         .into_iter()
-        .filter(|generation| generation.state == State::Gated);
+        .filter(|generation| matches!(generation.state, State::Gated | State::Staged));
     Ok(waiting
         .map(|generation| {
             let number = generation.number;
@@ -280,7 +280,11 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let known = standing.is_ok();
             let standing = standing.unwrap_or_default();
             let notes: Vec<&str> = standing.iter().map(|(_, note)| note.as_str()).collect();
+            let is_staged = generation.state == State::Staged;
             let message = match (known, notes.is_empty()) {
+                (true, true) if is_staged => format!(
+                    "bundle {number} is here whole, and is not applied yet: its import was interrupted"
+                ),
                 (true, false) => format!("bundle {number} waits: {}", notes.join("; ")),
                 (true, true) => format!(
                     "bundle {number} may be applied now; at the last look it waited: {}",

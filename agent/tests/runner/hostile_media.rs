@@ -12,7 +12,7 @@ use outhaul_tests::Checked as _;
 
 use crate::centre::{Centre, Draft};
 use crate::service::Service;
-use crate::site::{Site, assert_reports, stderr, tree};
+use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// A site on which bundle 1 runs, a stick, and beside it what must stay as it is.
 struct Fixture {
@@ -401,4 +401,76 @@ fn each_stick_leaves_one_line_in_the_journal_and_in_status() {
     let shown = fixture.run(&["status"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("refused: `foreign.outhaul`"), "{shown}");
+}
+
+/// What a stick may be called by whoever wrote it: bytes that are no text, and what acts on a terminal.
+const NO_TEXT: &[u8] = b"\x1b[31m\nd\xff";
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_named_with_signs_in_its_place() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = tempfile::tempdir().unwrap();
+    let folder = stick.path().join(std::ffi::OsStr::from_bytes(NO_TEXT));
+    fs::create_dir(&folder).unwrap();
+    let bundle = centre.publish(&Draft::hello("one"));
+    fs::copy(&bundle, folder.join("drone-1.outhaul")).unwrap();
+    for command in ["plan", "import", "import"] {
+        let mut typed = site.command(&[command]);
+        let done = typed.arg(stick.path()).checked().unwrap();
+        assert_eq!(code(&done), 0, "{}", stderr(&done));
+        let printed = format!("{}{}", stdout(&done), stderr(&done));
+        assert!(!printed.contains('\u{1b}'), "{printed:?}");
+    }
+    assert_eq!(site.active(), Some(1));
+    let mut typed = site.command(&["export"]);
+    let done = typed.arg(&folder).checked().unwrap();
+    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
+    let printed = format!("{json}{}{}", stdout(&done), stderr(&done));
+    assert!(!printed.contains('\u{1b}'), "{printed:?}");
+}
+
+#[test]
+fn what_somebody_put_into_the_state_folder_is_named_and_nothing_else_is_removed() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let generations = site.state().join("generations");
+    // Another name is nobody's generation.
+    fs::create_dir_all(generations.join("lost+found/keep")).unwrap();
+    fs::write(generations.join("readme"), "mine").unwrap();
+    fs::write(generations.join("2"), "in the way").unwrap();
+    site.take(&centre.publish(&Draft::hello("two")));
+    assert!(generations.join("lost+found/keep").is_dir() && generations.join("readme").is_file());
+    // A link leads elsewhere, and a FIFO keeps whoever opens it waiting.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::create_dir_all(elsewhere.path().join("7/precious")).unwrap();
+    let aside = site.state().join("aside");
+    fs::rename(&generations, &aside).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &generations).unwrap();
+    let three = centre.publish(&Draft::hello("three"));
+    let words = ["it is a symbolic link, not the agent's own file or folder"];
+    assert_reports(&site.import(&three), 3, &words);
+    assert!(elsewhere.path().join("7/precious").is_dir());
+    fs::remove_file(&generations).unwrap();
+    fs::rename(&aside, &generations).unwrap();
+    let pulled = site.state().join("pulled.json");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pulled)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for arguments in [&["status"][..], &["import", three.to_str().unwrap()]] {
+        assert_reports(
+            &site.run(arguments),
+            3,
+            &["it is a FIFO, not the agent's own"],
+        );
+    }
+    fs::remove_file(pulled).unwrap();
+    site.take(&three);
 }

@@ -281,3 +281,37 @@ fn root_does_not_lock_the_owner_of_the_state_folder_out() {
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(site.active(), Some(2));
 }
+
+#[test]
+fn an_import_that_was_cut_off_is_shown_and_goes_on_with_words_that_say_so() {
+    for command in ["import", "apply"] {
+        let centre = Centre::new();
+        let site = Site::new(&centre, "drone-7");
+        site.take(&centre.publish(&Draft::hello("one")));
+        let two = centre.publish(&Draft::hello("two"));
+        let mut cut = site.command(&["import", two.to_str().unwrap()]);
+        let done = cut.env("OUTHAUL_CUT", "staged-committed").output().unwrap();
+        assert!(!done.status.success());
+        let status = site.status();
+        let said = "bundle 2 is here whole, and is not applied yet";
+        let shown = status["attention"].to_string();
+        assert!(shown.contains(said), "{status}");
+        assert!(
+            status["next"].to_string().contains("`outhaul-agent apply`"),
+            "{status}"
+        );
+        let arguments = match command {
+            "import" => vec!["import", two.to_str().unwrap()],
+            other => vec![other],
+        };
+        let done = site.run(&arguments);
+        assert_eq!(
+            (code(&done), site.active()),
+            (0, Some(2)),
+            "{}",
+            stderr(&done)
+        );
+        let printed = stdout(&done);
+        assert!(!printed.contains("nothing was applied"), "{printed}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `outhaul bundle`: from a control plane to one signed bundle per stream.
 
+use outhaul_kit::text::json_path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -293,7 +294,7 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
                 "cluster_type": one.cluster_type,
                 "number": one.number,
                 "changed": one.changed,
-                "file": one.file,
+                "file": one.file.as_deref().map(json_path),
                 "bytes": one.bytes,
                 "content_bytes": one.content_bytes,
                 "assignments": one.assignments,

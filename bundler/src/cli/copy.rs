@@ -1,5 +1,6 @@
 //! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
 
+use outhaul_kit::text::json_path;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -103,11 +104,13 @@ impl Args {
                 });
                 json!({
                     "environment": bundle.environment, "cluster_type": bundle.cluster_type,
-                    "number": bundle.number, "file": copied.file, "bytes": copied.bytes,
+                    "number": bundle.number, "file": json_path(&copied.file), "bytes": copied.bytes,
                     "written": copied.written, "left_out": left_out,
                 })
             });
-            return print_json(&json!({ "to": self.to, "copied": copied.collect::<Vec<_>>() }));
+            return print_json(
+                &json!({ "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>() }),
+            );
         }
         Ok(Exit::SUCCESS)
     }

@@ -1,5 +1,6 @@
 //! `outhaul init`: a control plane to start from, and the templates that come with Outhaul.
 
+use outhaul_kit::text::json_path;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ impl Args {
                 |(name, commit, files)| json!({ "branch": name, "commit": commit, "files": files }),
             );
             return print_json(&json!({
-                "folder": folder, "git": written.git, "url": plan.url, "project": project,
+                "folder": json_path(&folder), "git": written.git, "url": plan.url, "project": project,
                 "branches": branches.collect::<Vec<_>>(),
             }));
         }

@@ -1,5 +1,6 @@
 //! `outhaul new`: one more object in a working copy of a control plane.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -231,7 +232,7 @@ impl Args {
         let next = next(&place, &new, &added);
         if place.output == Output::Json {
             return print_json(&json!({
-                "file": added.file, "kind": added.kind, "name": place.name, "branch": added.branch.as_ref().map(|branch| &branch.name),
+                "file": json_path(&added.file), "kind": added.kind, "name": place.name, "branch": added.branch.as_ref().map(|branch| &branch.name),
                 "copied": added.branch.as_ref().map(|branch| branch.copied),
                 "left_out": added.branch.as_ref().map(|branch| &branch.left_out), "next": next,
             }));

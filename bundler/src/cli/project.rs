@@ -1,6 +1,7 @@
 //! `outhaul project`: the settings that need not be typed here, and whether their file is trusted.
 
 use clap::Subcommand;
+use outhaul_kit::text::json_path;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
@@ -78,7 +79,7 @@ impl Args {
                         })
                     })
                     .collect();
-                json!({"path": located.found.path, "trusted": located.trusted, "settings": values})
+                json!({"path": json_path(&located.found.path), "trusted": located.trusted, "settings": values})
             });
             let variables: Vec<Value> = variables
                 .iter()
@@ -153,7 +154,7 @@ fn trust(
         .map(|line| without_password(line))
         .collect();
     if output == Output::Json {
-        print_json(&json!({"trusted": located.found.path, "settings": lines}))?;
+        print_json(&json!({"trusted": json_path(&located.found.path), "settings": lines}))?;
     } else {
         for line in &lines {
             data(line);

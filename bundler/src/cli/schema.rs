@@ -1,5 +1,6 @@
 //! `outhaul schema`: the kinds of a control plane, as a list, as a reference, and as JSON Schemas.
 
+use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -132,7 +133,7 @@ impl Args {
         }
         if self.output == SchemaFormat::Json {
             let names: Vec<&String> = files.keys().collect();
-            return print_json(&json!({"folder": folder, "files": names}));
+            return print_json(&json!({"folder": json_path(folder), "files": names}));
         }
         say(&format!(
             "{} schemas in `{}`",

@@ -1,5 +1,6 @@
 //! `outhaul slip`: a freshness slip for the sites of one stream, as a file, a picture, or text.
 
+use outhaul_kit::text::json_path;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +118,7 @@ impl Args {
         let stream = format!("{}/{}", self.environment, self.cluster_type);
         if self.output == Output::Json {
             return print_json(&json!({
-                "file": self.out, "png": self.png, "bytes": bytes, "fleet": fleet.id(),
+                "file": json_path(&self.out), "png": self.png.as_deref().map(json_path), "bytes": bytes, "fleet": fleet.id(),
                 "stream": {"environment": self.environment, "cluster_type": self.cluster_type},
                 "number": made.number, "versions": made.versions, "issued": made.signed_at,
                 "expires": made.expires, "text": made.slip.to_line(),

@@ -1,5 +1,6 @@
 //! `outhaul-signer countersign`: another key's signature, where that key is.
 
+use outhaul_kit::text::json_path;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
@@ -108,7 +109,7 @@ impl Args {
         let id = key.public().id();
         common.print(
             &path.display().to_string(),
-            &json!({"answer": path, "key": id, "digest": review.digest()}),
+            &json!({"answer": json_path(&path), "key": id, "digest": review.digest()}),
         );
         Ok(CommandOutcome::Done)
     }

@@ -1,5 +1,6 @@
 //! `outhaul-signer passphrase`: another passphrase, or today's strength, for keys that there are.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use outhaul_kit::interrupt;
@@ -64,7 +65,10 @@ impl Args {
             1 => "1 key is encrypted anew".to_owned(),
             count => format!("{count} keys are encrypted anew"),
         };
-        common.print(&text, &json!({"keys": written}));
+        common.print(
+            &text,
+            &json!({"keys": written.iter().map(|path| json_path(path)).collect::<Vec<_>>()}),
+        );
         Ok(CommandOutcome::Done)
     }
 }

@@ -3,6 +3,7 @@
 //! What comes in: containerd's folder of hosts and its configuration, and the settings of the mirror. What goes out: what
 //! was done to each file, on stdout; what containerd would ignore, as a finding with what to add.
 
+use outhaul_kit::text::json_path;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -73,9 +74,9 @@ pub(super) fn enable(state: &Path, settings: &Settings, args: &Enable) -> Result
     if console::is_json() {
         console::result(json!({
             "url": mirror.url,
-            "ca": mirror.authority,
+            "ca": mirror.authority.as_deref().map(json_path),
             "files": files(&changes),
-            "config": { "path": args.config, "reads_folder": is_named },
+            "config": { "path": json_path(&args.config), "reads_folder": is_named },
         }));
     } else {
         show(&changes);
@@ -148,7 +149,7 @@ fn files(changes: &[FileChange]) -> serde_json::Value {
             What::Restored => ("restored", None, None),
             What::Removed => ("removed", None, None),
         };
-        json!({ "path": change.path, "what": what, "before": before, "reason": reason })
+        json!({ "path": json_path(&change.path), "what": what, "before": before, "reason": reason })
     };
     changes.iter().map(file).collect()
 }

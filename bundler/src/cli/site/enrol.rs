@@ -3,6 +3,7 @@
 //! What comes in: a fleet, a site's name and its stream. What goes out: the kit as a file, and a record of the site with
 //! the kit's id in the fleet. It writes no second kit for a site unless that is asked for.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use outhaul_bundle::Digest;
@@ -75,7 +76,7 @@ impl Args {
         self.enrolment.record(&fleet, &new)?;
         if self.output == Output::Json {
             return print_json(&json!({
-                "kit": self.out, "site": kit.site, "role": kit.stream.role,
+                "kit": json_path(&self.out), "site": kit.site, "role": kit.stream.role,
                 "kit_id": kit.id(),
             }));
         }

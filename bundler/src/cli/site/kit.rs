@@ -5,6 +5,7 @@
 //! newest bundle, and one page for the person at the machine. It signs nothing: the script has the digests of all that it
 //! installs, and the script's own digest is printed, to be brought to the site by another way than the stick.
 
+use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -108,9 +109,9 @@ impl Args {
         if self.output == Output::Json {
             return print_json(&json!({
                 "site": site, "kit_id": kit.id(), "new_kit": new.is_some(),
-                "start": self.stick.join(&start), "sha256": digest.hex(),
+                "start": json_path(&self.stick.join(&start)), "sha256": digest.hex(),
                 "packages": packages.iter().map(Package::name).collect::<Vec<_>>(),
-                "bundle": bundle.as_ref().map(|(number, file)| json!({ "number": number, "file": file })),
+                "bundle": bundle.as_ref().map(|(number, file)| json!({ "number": number, "file": json_path(file) })),
                 "removed": left,
             }));
         }

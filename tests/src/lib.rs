@@ -15,6 +15,7 @@ pub mod kubernetes;
 mod left_alone;
 pub mod postgres;
 mod skips;
+pub mod zarf;
 
 pub use left_alone::{Checked, Watched, sentences};
 pub use skips::{

@@ -1,12 +1,12 @@
 //! The Zarf reconciler as the conformance scenarios need it: a real `zarf`, and a real API server.
 //!
-//! What comes in: `OUTHAUL_KUBE_APISERVER` and `OUTHAUL_ZARF`. What goes out: a [`Fixture`]. No kubelet is there: the one node and the one pod
-//! by which Zarf knows a cluster that works are written by hand.
+//! What comes in: `OUTHAUL_KUBE_APISERVER` and `OUTHAUL_ZARF`. What goes out: a [`Fixture`]. No kubelet is there: see
+//! [`zarf::make_believe_a_node`].
 
 use std::fs;
 use std::path::PathBuf;
 
-use outhaul_tests::kubernetes::ApiServer;
+use outhaul_tests::zarf;
 use serde_json::json;
 
 use crate::centre::Load;
@@ -19,53 +19,16 @@ pub struct Zarf {
     zarf: PathBuf,
 }
 
-/// Where `.ci/programs/build zarf` put the program; the calling test is skipped without it.
-#[track_caller]
-pub fn available_or_skip() -> Option<PathBuf> {
-    let program = std::env::var_os("OUTHAUL_ZARF").map(PathBuf::from);
-    let found = program.filter(|program| program.is_file());
-    if found.is_none() {
-        outhaul_tests::skipped(
-            "OUTHAUL_ZARF does not name a zarf; `.ci/programs/build zarf` builds one",
-        );
-    }
-    found
-}
-
-/// What Zarf takes for a cluster that works.
-pub fn makes_believe_a_node(server: &ApiServer) {
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}});
-    server.create("/api/v1/nodes", &node).unwrap();
-    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-    server
-        .patch("/api/v1/nodes/one/status", "kubelet", &ready)
-        .unwrap();
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "namespace": "default"},
-        "spec": {"nodeName": "one", "automountServiceAccountToken": false,
-            "containers": [{"name": "one", "image": "one"}]}});
-    let account =
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    let _ = server.create("/api/v1/namespaces/default/serviceaccounts", &account);
-    server
-        .create("/api/v1/namespaces/default/pods", &pod)
-        .unwrap();
-    let running = json!({"status": {"phase": "Running"}});
-    server
-        .patch(
-            "/api/v1/namespaces/default/pods/one/status",
-            "kubelet",
-            &running,
-        )
-        .unwrap();
-}
-
 impl Zarf {
     #[track_caller]
     pub fn new() -> Option<Self> {
-        let zarf = available_or_skip()?;
+        let program = zarf::available_or_skip()?;
         let kubernetes = Kubernetes::new()?;
-        makes_believe_a_node(kubernetes.server());
-        Some(Self { kubernetes, zarf })
+        zarf::make_believe_a_node(kubernetes.server()).unwrap();
+        Some(Self {
+            kubernetes,
+            zarf: program,
+        })
     }
 
     fn gate(&self) -> Gate {

@@ -44,3 +44,4 @@ mod story;
 mod stuck;
 mod system;
 mod threat_model;
+mod zarf;

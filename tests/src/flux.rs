@@ -1,9 +1,9 @@
-//! A real Flux for tests: kustomize-controller on this host, beside a real API server.
+//! A real Flux for tests: kustomize-controller on this host, beside a real API server, and a real source-controller or a stand-in.
 //!
-//! What comes in: a server, and `OUTHAUL_FLUX`, which `.ci/programs/build cluster` builds. What goes out: a controller that applies
-//! what `Kustomization`s say. Its sources come from a stand-in, because source-controller cannot be built from the
-//! module proxy: a thread that writes `status.artifact` and serves the archive, as source-controller would. Only
-//! that is a stand-in; whatever is applied, Flux applies.
+//! What comes in: a server, `OUTHAUL_FLUX`, which `.ci/programs/build cluster` builds, and `OUTHAUL_SOURCE_CONTROLLER`, of
+//! `.ci/programs/build source`. What goes out: a controller that applies what `Kustomization`s say. Where a test is about fetching, the real
+//! source-controller fetches. Where sources are to be folders, at once and under any URL, a stand-in takes its place: a thread that writes
+//! `status.artifact` and serves the archive, as source-controller would. Whatever is applied, Flux applies.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -26,9 +26,11 @@ const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1";
 /// How long the API may take to know Flux's kinds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the stand-in for source-controller has sources from.
+/// Where sources come from.
 #[derive(Debug, Clone)]
 pub enum Sources {
+    /// source-controller itself, the program of that path, fetches what each of them names.
+    Controller(PathBuf),
     /// Every source is this folder.
     Folder(PathBuf),
     /// Each `GitRepository` is cloned from its `spec.url`, with the authority in its `secretRef`; of these URLs, from
@@ -36,13 +38,14 @@ pub enum Sources {
     Git(Vec<(String, PathBuf)>),
 }
 
-/// A controller, and the stand-in for its sources.
+/// A controller, and who fetches its sources.
 #[derive(Debug)]
 pub struct Flux {
     folder: PathBuf,
     programs: PathBuf,
     kubeconfig: PathBuf,
     controller: Option<Child>,
+    source_controller: Option<Child>,
     stop: Arc<AtomicBool>,
     stand_in: Option<JoinHandle<()>>,
 }
@@ -50,6 +53,10 @@ pub struct Flux {
 impl Drop for Flux {
     fn drop(&mut self) {
         self.stop();
+        if let Some(mut fetches) = self.source_controller.take() {
+            let _ = fetches.kill();
+            let _ = fetches.wait();
+        }
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.stand_in.take() {
             let _ = thread.join();
@@ -72,6 +79,22 @@ impl Flux {
             );
         }
         found
+    }
+
+    /// The source-controller that `.ci/programs/build source` builds; `None` where it is missing, and the calling test is skipped.
+    ///
+    /// # Panics
+    /// As [`crate::skipped`].
+    #[track_caller]
+    pub fn sources_or_skip() -> Option<Sources> {
+        let program = std::env::var_os("OUTHAUL_SOURCE_CONTROLLER").map(PathBuf::from);
+        let found = program.filter(|program| program.is_file());
+        if found.is_none() {
+            crate::skipped(
+                "OUTHAUL_SOURCE_CONTROLLER does not name a source-controller; `.ci/programs/build source` builds one",
+            );
+        }
+        found.map(Sources::Controller)
     }
 
     /// Defines Flux's kinds on `server`, and starts controller and stand-in with their files in `folder`.
@@ -101,16 +124,25 @@ impl Flux {
         sources: Sources,
     ) -> Result<Self> {
         fs::create_dir_all(folder)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stand_in = StandIn::start(server.requests(), folder, sources, Arc::clone(&stop))?;
         let mut this = Self {
             folder: folder.to_owned(),
             programs: programs.to_owned(),
             kubeconfig: server.kubeconfig(ADMIN),
             controller: None,
-            stop,
-            stand_in: Some(stand_in),
+            source_controller: None,
+            stop: Arc::new(AtomicBool::new(false)),
+            stand_in: None,
         };
+        match &sources {
+            Sources::Controller(program) => {
+                this.source_controller = Some(this.start_source_controller(program)?);
+            }
+            Sources::Folder(_) | Sources::Git(_) => {
+                let stop = Arc::clone(&this.stop);
+                let stand_in = StandIn::start(server.requests(), folder, sources, stop)?;
+                this.stand_in = Some(stand_in);
+            }
+        }
         this.go_on()?;
         Ok(this)
     }
@@ -168,7 +200,30 @@ impl Flux {
         Ok(())
     }
 
-    /// Ends the controller at once. The stand-in goes on.
+    fn start_source_controller(&self, program: &Path) -> Result<Child> {
+        let storage = self.folder.join("storage");
+        fs::create_dir_all(&storage)?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        Command::new(program)
+            .args([
+                "--watch-all-namespaces=true",
+                "--enable-leader-election=false",
+            ])
+            .args(["--events-addr=", "--metrics-addr=0", "--health-addr=0"])
+            .arg(format!("--storage-path={}", storage.display()))
+            .arg(format!("--storage-addr={address}"))
+            .arg(format!("--storage-adv-addr={address}"))
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("RUNTIME_NAMESPACE", "flux-system")
+            .env("TMPDIR", &storage)
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.folder.join("source-controller.log"))?)
+            .spawn()
+            .context("cannot start source-controller")
+    }
+
+    /// Ends the controller at once. Whoever fetches its sources goes on.
     pub fn stop(&mut self) {
         if let Some(mut controller) = self.controller.take() {
             let _ = controller.kill();
@@ -266,6 +321,7 @@ impl StandIn {
     fn artifact(&self, found: &Value) -> Result<Value> {
         let branch = found["spec"]["ref"]["branch"].as_str().unwrap_or("main");
         let (tree, commit) = match &self.sources {
+            Sources::Controller(_) => anyhow::bail!("source-controller fetches them itself"),
             Sources::Folder(tree) => (tree.clone(), None),
             Sources::Git(instead) => {
                 let (tree, commit) = self.cloned(found, branch, instead)?;

@@ -1,7 +1,6 @@
-//! Flux on site, with a real kustomize-controller: what it fetches, what it says, and what is in its way.
+//! Flux on site, with a real kustomize-controller and source-controller: what it fetches, what it says, and what is in its way.
 //!
-//! What comes in: bundles that a real fleet signed, the real `outhaul-mirror`, and the stand-in for
-//! source-controller, which clones from it. What goes out: what Flux made, what the agent said of it, and what
+//! What comes in: bundles that a real fleet signed, the real `outhaul-mirror`, and a real source-controller, which clones from it. What goes out: what Flux made, what the agent said of it, and what
 //! it reports.
 
 use std::fs;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use outhaul_bundle::report::{ReportEvent, StepResult};
-use outhaul_tests::flux::{Flux as Controller, Sources};
+use outhaul_tests::flux::Flux as Controller;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::json;
 
@@ -100,7 +99,7 @@ impl Offline {
         let site = Site::new(&centre, "drone-7");
         let folder = site.folder.path().to_owned();
         let server = ApiServer::start_or_skip(&folder.join("server"))?.unwrap();
-        let sources = Sources::Git(Vec::new());
+        let sources = Controller::sources_or_skip()?;
         let flux = Controller::start(&programs, &server, &folder.join("flux"), sources).unwrap();
         let mirror = Mirror::start(&site);
         site.configure(&format!(

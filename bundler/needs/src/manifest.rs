@@ -328,8 +328,12 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
         let Some(url) = at.as_str().filter(|url| url.contains(':')) else {
             continue;
         };
+        let artifact = (key == "repoURL")
+            .then(|| helm::argocd_artifact(url, node))
+            .flatten();
         let revision = read(node).filter(|_| !url.starts_with("oci://"));
         let need = match revision {
+            None if artifact.is_some() => artifact.unwrap_or_else(|| Need::Source(url.to_owned())),
             Some(revision) => Need::Repository(url.to_owned(), revision),
             None => Need::Source(url.to_owned()),
         };

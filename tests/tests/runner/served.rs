@@ -16,6 +16,7 @@ use super::system::SystemFixture;
 
 mod charts;
 mod damage;
+mod followed;
 mod layers;
 mod lost;
 mod materials;

@@ -425,6 +425,23 @@ pub fn is_exact(version: &str) -> bool {
     parts.len() == 3 && parts.iter().all(is_number)
 }
 
+/// What a source of an `Application` fetches from a registry, where it names one version: a digest or a tag.
+pub(super) fn argocd_artifact(url: &str, source: &Node) -> Option<Need> {
+    let base = url.strip_prefix(SCHEME)?;
+    let revision = text(source, "targetRevision")?;
+    let is_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name = match revision.starts_with("sha256:") {
+        true => format!("{base}@{revision}"),
+        false if revision != "HEAD" && revision.chars().all(is_tag) => format!("{base}:{revision}"),
+        false => return None,
+    };
+    Some(Need::Artifact {
+        url: url.to_owned(),
+        name,
+        release: None,
+    })
+}
+
 /// What an `OCIRepository` fetches.
 pub(super) fn artifact(file: &Arc<SourceFile>, spec: &Node) -> Option<(Need, Location)> {
     let at = spec.field("url")?;

@@ -254,3 +254,29 @@ spec: {chart: {spec: {version: ^1.3}}}
         "its chart is of the OCIRepository `x`, which no file here describes with one version";
     assert_eq!(alone[0].0, Need::Unknown(expected.into()));
 }
+
+#[test]
+fn an_artifact_of_an_application_is_what_its_one_revision_names() {
+    let of = |revision: &str| {
+        let text = format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: a}}\nspec: {{source: {{repoURL: \
+             'oci://ghcr.io/team/app', path: ., targetRevision: '{revision}'}}}}\n"
+        );
+        let needs = together(vec![Needs::of("a.yaml", text.as_bytes())]);
+        needs.into_iter().map(|(need, _)| need).collect::<Vec<_>>()
+    };
+    let artifact = |name: &str| {
+        [Need::Artifact {
+            url: "oci://ghcr.io/team/app".into(),
+            name: name.to_owned(),
+            release: None,
+        }]
+    };
+    let digest = format!("sha256:{}", "0".repeat(64));
+    assert_eq!(of("1.2.3"), artifact("ghcr.io/team/app:1.2.3"));
+    assert_eq!(of(&digest), artifact(&format!("ghcr.io/team/app@{digest}")));
+    for range in ["1.x || 2", ">=1.0.0", "HEAD", "*"] {
+        let source = Need::Source("oci://ghcr.io/team/app".into());
+        assert_eq!(of(range), [source], "{range}");
+    }
+}

@@ -41,14 +41,18 @@ pub fn unsupported(
              `{cluster_type}`, of which no bundles are made then"
         )));
     }
-    let images = delivery.images.as_ref();
-    if images.is_none_or(|images| images.value != Images::Reference) {
+    let images = delivery.images.as_ref().map(|images| &images.value);
+    // What a rendered object fetches travels then, by the digest that the lock has; see [`not_fetched`].
+    if images == Some(&Images::Carry) {
+        return None;
+    }
+    if images != Some(&Images::Reference) {
         let message =
             format!("no bundle contains the manifests of `{name}`: they are an OCI artifact");
         return Some(Diagnostic::error("not-carried", message).at(at).help(format!(
-            "where the sites have their own registry, set `images: reference` in a delivery policy of \
-             cluster type `{cluster_type}`: the bundle then names the artifact by its digest; otherwise keep \
-             the manifests in git (`storage: git`)"
+            "set `images: carry` in a delivery policy of cluster type `{cluster_type}`: the artifact travels then; \
+             where the sites have their own registry, `images: reference`: the bundle then names the artifact by \
+             its digest; otherwise keep the manifests in git (`storage: git`)"
         )));
     }
     if value("digest").parse::<Digest>().is_ok() {
@@ -61,6 +65,32 @@ pub fn unsupported(
     Some(Diagnostic::error("not-pinned", message).at(at).help(
         "write `digest: sha256:…` beside `repo`; `flux push artifact` and `oras push` print it",
     ))
+}
+
+/// The repository, without `oci://`, of the artifact that a target's manifests are, where it is to travel.
+pub fn artifact<'a>(delivery: &Delivery, target: &'a DeploymentTarget) -> Option<&'a str> {
+    let manifests = target.manifests.as_ref()?;
+    let images = delivery.images.as_ref()?;
+    let is_oci = manifests
+        .get("storage")
+        .is_some_and(|storage| storage == OCI);
+    let repo = manifests
+        .get("repo")
+        .filter(|_| is_oci && images.value == Images::Carry)?;
+    Some(repo.strip_prefix("oci://").unwrap_or(repo))
+}
+
+/// An artifact that travels with nothing: no rendered object fetches it.
+pub fn not_fetched(target: &DeploymentTarget) -> Diagnostic {
+    let at = target.storage_at.as_ref().unwrap_or(&target.location);
+    let name = &target.name;
+    let message = format!(
+        "no bundle contains the manifests of `{name}`: they are an OCI artifact, which no rendered object fetches"
+    );
+    Diagnostic::error("not-carried", message).at(at).help(
+        "give the cluster type a template whose `OCIRepository` (or `Application`) names the artifact, such as `flux-oci`; \
+         otherwise keep the manifests in git (`storage: git`)",
+    )
 }
 
 /// What keeps bundles from being made of cluster types that are said to travel by bundle, each once.

@@ -49,6 +49,24 @@ impl Collector<'_> {
         }
     }
 
+    /// Whether an artifact of the repository `repo` is among what an assignment's objects fetch; `true` when none is asked for.
+    ///
+    /// # Errors
+    /// As [`Self::look_served`].
+    pub fn fetches(
+        &mut self,
+        name: &str,
+        assignment: &RenderedAssignment,
+        repo: Option<&str>,
+    ) -> Result<bool, CollectError> {
+        let Some(repo) = repo else { return Ok(true) };
+        let needed = self.needed(name, assignment, None)?;
+        Ok(needed.iter().any(|(whole, _)| {
+            let rest = whole.strip_prefix(repo);
+            rest.is_some_and(|rest| rest.starts_with([':', '@']))
+        }))
+    }
+
     /// Adds all of that to what is served.
     pub(super) fn serve_others(
         &mut self,

@@ -390,8 +390,12 @@ fn unfit(
                 let looked = looked.and_then(|listed| {
                     collector.look_served(name, rendered, None).map(|()| listed)
                 });
+                let artifact = delivery::storage::artifact(delivery, target);
+                let looked =
+                    looked.and_then(|all| Ok((all, collector.fetches(name, rendered, artifact)?)));
                 match looked {
-                    Ok(listed) => {
+                    Ok((_, false)) => Some(delivery::storage::not_fetched(target)),
+                    Ok((listed, true)) => {
                         shares.insert(name.clone(), Share::of(rendered, listed));
                         None
                     }

@@ -2,7 +2,8 @@
 //!
 //! What comes in: a [`Service`], the time, and who is informed. What goes out: rounds, one after another: at
 //! once, then every interval, and whenever the hook is called; answers over HTTP; and notifications to systemd.
-//! One thread works, and the other answers. SIGTERM and SIGINT end it after the step in hand.
+//! One thread works, and the other answers. SIGTERM and SIGINT end it after the step in hand,
+//! and a second one at once, with the programs that it started.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_kit::interrupt;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -93,16 +95,21 @@ pub fn run(
         let mut watchdog = Watchdog::of_service();
         let mut tick = tokio::time::interval(watchdog.interval());
         loop {
+            let code;
             tokio::select! {
                 _ = &mut done => break,
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = terminate.recv() => code = 143,
+                _ = interrupt.recv() => code = 130,
                 _ = tick.tick() => {
                     watchdog.feed(&heartbeat);
                     continue;
                 }
             }
-            tell("stopping after the step in hand");
+            if heartbeat.is_cancelled() {
+                tell("stopping at once: nothing half-written is left");
+                interrupt::end(code);
+            }
+            tell("stopping after the step in hand; a second signal stops at once");
             notify(NotifyState::Stopping);
             heartbeat.cancel();
             // It may be awake already.

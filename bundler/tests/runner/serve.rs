@@ -393,3 +393,59 @@ fn the_server_begins_a_round_for_who_knows_the_secret_and_ends_when_asked() {
     assert_eq!(code, 0, "{said}");
     assert_eq!(centre.made(), counts(3, "2", "1"));
 }
+
+#[test]
+fn a_second_signal_ends_the_server_at_once_with_what_it_started() {
+    let centre = Centre::new();
+    let (hangs, number) = (centre.path("hangs"), centre.path("number"));
+    let script = format!("#!/bin/sh\necho $$ >{}\nexec sleep 600\n", number.display());
+    fs::write(&hangs, script).unwrap();
+    fs::set_permissions(&hangs, fs::Permissions::from_mode(0o755)).unwrap();
+    on_branch(&centre.path("plane"), "dev", |copy| {
+        let policy = "apiVersion: outhaul.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: hangs}\nspec:\n  \
+                      deploymentTargetSelector: {labelSelector: {matchLabels: {purpose: test}}}\n  \
+                      clusterTypeSelector: {labelSelector: {}}\n  scheduler: hangs\n";
+        fs::write(copy.join("hangs.yaml"), policy).unwrap();
+    });
+    let file = centre.path("serve.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let named = format!("schedulers = [\"hangs={}\"]\n", hangs.display());
+    fs::write(
+        &file,
+        text.replacen("state = ", &format!("{named}state = "), 1),
+    )
+    .unwrap();
+    let mut running = Running::start(&centre);
+    let begun = std::time::Instant::now();
+    while !fs::read_to_string(&number).is_ok_and(|text| text.ends_with('\n')) {
+        assert!(
+            begun.elapsed().as_secs() < 60,
+            "the scheduler was never asked"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = running.child.id().to_string();
+    let terminate = || {
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-TERM", &pid]).status().unwrap().success());
+    };
+    terminate();
+    let first = running.lines.by_ref().map(Result::unwrap);
+    let said = first
+        .take_while(|line| !line.starts_with("stopping after"))
+        .count();
+    assert!(
+        running.child.try_wait().unwrap().is_none(),
+        "{said} lines before"
+    );
+    terminate();
+    let status = running.child.wait().unwrap();
+    assert_eq!(status.code(), Some(143));
+    assert!(begun.elapsed().as_secs() < 60);
+    let number = fs::read_to_string(number).unwrap();
+    let left = fs::read_to_string(format!("/proc/{}/cmdline", number.trim()));
+    assert!(
+        left.is_err() || left.unwrap().is_empty(),
+        "the scheduler is still at work"
+    );
+}

@@ -13,6 +13,7 @@ pub mod argocd;
 pub mod flux;
 pub mod kubernetes;
 mod left_alone;
+pub mod mirror;
 pub mod postgres;
 mod skips;
 pub mod zarf;

@@ -30,7 +30,7 @@ pub mod flux;
 pub mod follows;
 pub(crate) mod inspect;
 pub(crate) mod objects;
-mod observe;
+pub(crate) mod observe;
 mod original;
 mod ownership;
 mod prune;

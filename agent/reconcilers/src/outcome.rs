@@ -7,6 +7,7 @@ use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 
 use crate::assignment::Desired;
 use crate::error::ApplyError;
+use crate::sealed::SealedError;
 
 /// One thing that would change.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -30,6 +31,14 @@ impl Stop {
     /// The assignment is the reason.
     pub(crate) fn failed(why: impl Into<String>) -> Self {
         Self::Assignment(Vec::new(), why.into())
+    }
+
+    /// What is sealed cannot be opened: the disk is this host's trouble, anything else the assignment's.
+    pub(crate) fn sealed(error: SealedError) -> Self {
+        match error.of_the_disk() {
+            Ok(error) => Self::Site(error.into()),
+            Err(error) => Self::failed(error.to_string()),
+        }
     }
 }
 

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use outhaul_tests::argocd::ArgoCd as Controller;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
+use outhaul_tests::mirror::Mirror;
 use serde_json::json;
 
 use crate::centre::{Centre, Draft, Load};
-use crate::flux::{Mirror, newest, said};
+use crate::flux::{newest, said};
 use crate::reconciler_argocd::ArgoCd;
 use crate::reconcilers::Fixture as _;
 use crate::served::{git, with_repository};
@@ -73,7 +74,7 @@ impl Offline {
         let folder = site.folder.path().to_owned();
         let server = ApiServer::start_or_skip(&folder.join("server"))?.unwrap();
         let argocd = Controller::start(&programs, &server, &folder.join("argocd")).unwrap();
-        let mirror = Mirror::start(&site);
+        let mirror = Mirror::start(&site.state()).unwrap();
         // What an operator does once, with `argocd-tls-certs-cm`.
         let authority = site.state().join("serve/tls/ca.pem");
         fs::copy(authority, argocd.authority_of("127.0.0.1")).unwrap();

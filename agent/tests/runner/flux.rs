@@ -4,13 +4,13 @@
 //! it reports.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use outhaul_bundle::report::{ReportEvent, StepResult};
 use outhaul_tests::flux::Flux as Controller;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
+use outhaul_tests::mirror::Mirror;
 use serde_json::json;
 
 use crate::centre::{Centre, Draft, Load};
@@ -50,37 +50,6 @@ spec:
 ";
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: dev-hello}\n";
 
-/// `outhaul-mirror run` with TLS on a site's state folder; ended when dropped.
-pub struct Mirror {
-    child: Child,
-    pub url: String,
-}
-
-impl Mirror {
-    pub fn start(site: &Site) -> Self {
-        let mut child = Command::new(outhaul_tests::program("outhaul-mirror").unwrap())
-            .args(["run", "--listen", "127.0.0.1:0", "--state"])
-            .arg(site.state())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line.trim().trim_end_matches('/').to_owned();
-        assert!(url.starts_with("https://127.0.0.1:"), "{url}");
-        Self { child, url }
-    }
-}
-
-impl Drop for Mirror {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A site whose Flux fetches from its mirror.
 struct Offline {
     _flux: Controller,
@@ -101,7 +70,7 @@ impl Offline {
         let server = ApiServer::start_or_skip(&folder.join("server"))?.unwrap();
         let sources = Controller::sources_or_skip()?;
         let flux = Controller::start(&programs, &server, &folder.join("flux"), sources).unwrap();
-        let mirror = Mirror::start(&site);
+        let mirror = Mirror::start(&site.state()).unwrap();
         site.configure(&format!(
             "[kubernetes]\nkubeconfig = \"{}\"\n[flux]\nmirror = \"{}\"\n",
             server.kubeconfig(ADMIN).display(),

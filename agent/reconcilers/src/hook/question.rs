@@ -114,10 +114,7 @@ impl Hook {
             .site
             .keys()
             .and_then(|keys| copy_opened(&*keys, &desired.rendered, &desired.binding()))
-            .map_err(|error| match error.of_the_disk() {
-                Ok(error) => Stop::Site(error.into()),
-                Err(error) => Stop::failed(error.to_string()),
-            })?;
+            .map_err(Stop::sealed)?;
         let rendered = opened
             .as_ref()
             .map_or(&*desired.rendered, |o| o.scratch.path());

@@ -4,17 +4,70 @@
 //! for each object that has something to say. It changes nothing but the annotation by which a controller is asked to
 //! look, so that one that has stopped is noticed at the next look.
 
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::Health;
 
-use super::inspect::{self, InspectedObject};
+use super::inspect::{self, InspectedObject, ObjectState};
 use super::objects::DesiredObjects;
 use super::ownership::Owner;
 use super::{Kubernetes, redacted_result};
 use crate::assignment::Desired;
 use crate::inventory::Item;
 use crate::outcome::{Stop, step};
+
+/// What was seen of the objects of one assignment.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectsSeen {
+    count: usize,
+    drifted: Vec<StepResult>,
+    sick: Vec<StepResult>,
+    late: Vec<StepResult>,
+    well: Vec<StepResult>,
+}
+
+impl ObjectsSeen {
+    /// One more object.
+    pub(crate) fn add(&mut self, name: String, state: ObjectState) {
+        self.count += 1;
+        match state {
+            ObjectState::Drifted(why) => self.drifted.push(step(name, "changed", why)),
+            ObjectState::AsApplied(Health::Ready, words) => {
+                if !words.is_empty() {
+                    self.well.push(step(name, "ok", words));
+                }
+            }
+            ObjectState::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
+                self.late.push(step(name, "skipped", why));
+            }
+            ObjectState::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
+                self.sick.push(step(name, "failed", why));
+            }
+        }
+    }
+
+    /// The verdict on all of them, as what was `done` with them: `applied`, `deployed`.
+    pub(crate) fn verdict(mut self, done: &str) -> (ComplianceStatus, String, Vec<StepResult>) {
+        let count = self.count;
+        if !self.drifted.is_empty() {
+            let message = format!(
+                "{} of {count} objects are not as {done}",
+                self.drifted.len()
+            );
+            (ComplianceStatus::Drifted, message, self.drifted)
+        } else if let Some(first) = self.sick.first() {
+            let message = format!("`{}`: {}", first.name, first.message);
+            (ComplianceStatus::Failed, message, self.sick)
+        } else if let Some(first) = self.late.first() {
+            let message = format!("not ready: `{}`: {}", first.name, first.message);
+            (ComplianceStatus::InProgress, message, self.late)
+        } else {
+            let mut steps = vec![step(format!("{count} objects"), "ok", "")];
+            steps.append(&mut self.well);
+            (ComplianceStatus::Compliant, String::new(), steps)
+        }
+    }
+}
 
 impl Kubernetes {
     pub(super) fn observe_all(
@@ -28,52 +81,20 @@ impl Kubernetes {
         let cluster = self.cluster()?;
         let owner = Owner::of(desired);
         inspect::prepare(&cluster, &*self.controller, &mut all, &owner)?;
-        let (mut drifted, mut sick, mut late) = (Vec::new(), Vec::new(), Vec::new());
-        let mut well = Vec::new();
+        let mut seen = ObjectsSeen::default();
         for wanted in &all.objects {
             heartbeat.beat();
             let key = &wanted.object.key;
             let mark = inspect::mark_of(recorded, key);
-            match inspect::drift(&cluster, &*self.controller, wanted, mark.as_ref())? {
-                inspect::ObjectState::Drifted(why) => {
-                    drifted.push(step(key.to_string(), "changed", why));
-                }
-                inspect::ObjectState::AsApplied(Health::Ready, words) => {
-                    if !words.is_empty() {
-                        well.push(step(key.to_string(), "ok", words));
-                    }
-                }
-                inspect::ObjectState::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
-                    late.push(step(key.to_string(), "skipped", why));
-                }
-                inspect::ObjectState::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
-                    sick.push(step(key.to_string(), "failed", why));
-                }
-            }
+            let state = inspect::drift(&cluster, &*self.controller, wanted, mark.as_ref())?;
+            seen.add(key.to_string(), state);
         }
         // A controller that has stopped says for ever what it said last: whether it answers is seen at the next look.
         if ask {
             let objects = all.objects.iter().map(|wanted| &wanted.object);
             self.ask_for_attention(&cluster, desired, objects)?;
         }
-        let all_of_them = all.objects.len();
-        let (status, message, steps) = if !drifted.is_empty() {
-            let message = format!(
-                "{} of {all_of_them} objects are not as applied",
-                drifted.len()
-            );
-            (ComplianceStatus::Drifted, message, drifted)
-        } else if let Some(first) = sick.first() {
-            let message = format!("`{}`: {}", first.name, first.message);
-            (ComplianceStatus::Failed, message, sick)
-        } else if let Some(first) = late.first() {
-            let message = format!("not ready: `{}`: {}", first.name, first.message);
-            (ComplianceStatus::InProgress, message, late)
-        } else {
-            let mut steps = vec![step(format!("{all_of_them} objects"), "ok", "")];
-            steps.append(&mut well);
-            (ComplianceStatus::Compliant, String::new(), steps)
-        };
+        let (status, message, steps) = seen.verdict("applied");
         Ok(redacted_result(desired, &all, status, &message, steps))
     }
 

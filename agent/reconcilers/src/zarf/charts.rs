@@ -4,18 +4,19 @@
 //! those that Helm recorded; each is asked of the API server as a dry run, so that nothing is changed.
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_bundle::report::AssignmentResult;
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::yaml::Budget;
-use outhaul_kubernetes::{Cluster, Health, manifest};
+use outhaul_kubernetes::{Cluster, manifest};
 
 use super::deployed::DeployedPackage;
 use super::program::Zarf;
 use crate::assignment::Desired;
 use crate::kubernetes::controller::PlainManifests;
-use crate::kubernetes::inspect::{self, ObjectState};
+use crate::kubernetes::inspect;
 use crate::kubernetes::objects::DesiredObject;
-use crate::outcome::{Stop, result, step};
+use crate::kubernetes::observe::ObjectsSeen;
+use crate::outcome::{Stop, result};
 
 /// Compares each object of each chart.
 pub fn compare(
@@ -25,13 +26,12 @@ pub fn compare(
     program: &Zarf,
     heartbeat: &Heartbeat,
 ) -> Result<AssignmentResult, Stop> {
-    let (mut drifted, mut sick, mut late, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut seen = ObjectsSeen::default();
     for chart in package.charts() {
         let text = program.manifests(&chart.chart_name, &chart.namespace, heartbeat)?;
         let objects = manifest::objects(&text, &chart.chart_name, &mut Budget::default());
         for mut object in objects.map_err(Stop::failed)? {
             heartbeat.beat();
-            count += 1;
             let resource = inspect::resource(cluster, &object)?;
             if object.key.namespace.is_none()
                 && resource.is_some_and(|resource| resource.namespaced)
@@ -44,30 +44,12 @@ pub fn compare(
                 content: Digest::of(b""),
                 note: String::new(),
             };
-            match inspect::drift(cluster, &PlainManifests, &wanted, None)? {
-                ObjectState::Drifted(why) => drifted.push(step(name, "changed", why)),
-                ObjectState::AsApplied(Health::Ready, _) => {}
-                ObjectState::AsApplied(Health::Waiting(why) | Health::Silent(why), _) => {
-                    late.push(step(name, "skipped", why));
-                }
-                ObjectState::AsApplied(Health::Failed(why) | Health::Failing(why), _) => {
-                    sick.push(step(name, "failed", why));
-                }
-            }
+            seen.add(
+                name,
+                inspect::drift(cluster, &PlainManifests, &wanted, None)?,
+            );
         }
     }
-    let (status, message, steps) = if !drifted.is_empty() {
-        let message = format!("{} of {count} objects are not as deployed", drifted.len());
-        (ComplianceStatus::Drifted, message, drifted)
-    } else if let Some(first) = sick.first() {
-        let message = format!("`{}`: {}", first.name, first.message);
-        (ComplianceStatus::Failed, message, sick)
-    } else if let Some(first) = late.first() {
-        let message = format!("not ready: `{}`: {}", first.name, first.message);
-        (ComplianceStatus::InProgress, message, late)
-    } else {
-        let steps = vec![step(format!("{count} objects"), "ok", "")];
-        (ComplianceStatus::Compliant, String::new(), steps)
-    };
+    let (status, message, steps) = seen.verdict("deployed");
     Ok(result(desired, status, &message, steps))
 }

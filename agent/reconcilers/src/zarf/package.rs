@@ -145,10 +145,7 @@ impl PackageSource {
         let opened = site
             .keys()
             .and_then(|keys| copy_opened(&*keys, &desired.rendered, &desired.binding()))
-            .map_err(|error| match error.of_the_disk() {
-                Ok(error) => Stop::Site(error.into()),
-                Err(error) => Stop::failed(error.to_string()),
-            })?;
+            .map_err(Stop::sealed)?;
         let (folder, mut definition) = match &opened {
             // The definition itself may have sealed values.
             Some(opened) => {

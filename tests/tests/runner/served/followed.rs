@@ -5,51 +5,20 @@
 //! version after it, and the one before after a rollback.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use outhaul_tests::argocd::ArgoCd;
 use outhaul_tests::flux::Flux;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
+use outhaul_tests::mirror::Mirror;
 use outhaul_tests::{run_script, workspace_root};
 use serde_json::Value;
 
-use super::{Registry, crane_or_skip, program};
+use super::{Registry, crane_or_skip};
 use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
 const NAMESPACE: &str = "dev-store-stock-report-nightly";
-
-/// `outhaul-mirror run` on the site's state folder; ended when dropped.
-struct Mirror {
-    child: Child,
-    url: String,
-}
-
-impl Mirror {
-    fn start(fixture: &SystemFixture) -> Self {
-        let mut child = Command::new(program("outhaul-mirror").unwrap())
-            .args(["run", "--listen", "127.0.0.1:0", "--state"])
-            .arg(fixture.path(&format!("sites/{SITE}")))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let url = line.trim().trim_end_matches('/').to_owned();
-        Self { child, url }
-    }
-}
-
-impl Drop for Mirror {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Pushes an artifact whose one layer holds a `ConfigMap` with `text`; its digest.
 fn push(fixture: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
@@ -130,7 +99,7 @@ impl Followed {
         push(&fixture, &crane, &format!("{repo}:1"), "one");
         let second = push(&fixture, &crane, &format!("{repo}:2"), "two");
         follows(&fixture, template, (&repo, "1"));
-        let mirror = Mirror::start(&fixture);
+        let mirror = Mirror::start(&fixture.path(&format!("sites/{SITE}"))).unwrap();
         let config = format!(
             "[kubernetes]\nkubeconfig = {:?}\nwait_s = 60\n[{section}]\nmirror = \"{}\"\n",
             server.kubeconfig(ADMIN),

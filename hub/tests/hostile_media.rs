@@ -143,3 +143,26 @@ fn a_file_of_reports_that_nobody_could_have_written_is_not_read() {
     let message = String::from_utf8(output.stdout).unwrap();
     assert!(message.contains("1 report taken in"), "{message}");
 }
+
+#[test]
+fn of_many_files_that_are_refused_for_one_reason_the_first_are_named_and_the_others_counted() {
+    let (hub, stick) = fixture();
+    for number in 0..200 {
+        fs::write(
+            stick.join(format!("junk-{number:03}.reports")),
+            format!("junk {number}\n"),
+        )
+        .unwrap();
+    }
+    let output = hub.run(&["import", stick.to_str().unwrap()]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    let named = message
+        .lines()
+        .filter(|line| line.contains("junk-"))
+        .count();
+    assert_eq!(named, 20, "{message}");
+    assert!(message.contains("180 more: "), "{message}");
+    let json = hub.run(&["import", stick.to_str().unwrap(), "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["result"]["refused"].as_array().unwrap().len(), 200);
+}

@@ -1,5 +1,6 @@
 //! `outhaul-hub import`: takes in what came on a stick or in a file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outhaul_kit::console;
@@ -116,8 +117,19 @@ fn nothing(done: &Imported) -> String {
     format!("error: {what}; {ignored} of another kind\nhelp: {help}")
 }
 
+/// Refusals that are shown of each rule; all are in the JSON.
+const SHOWN: usize = 20;
+
 fn print_refused(done: &Imported) {
+    let mut counts: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     for refused in &done.refused {
+        let count = counts
+            .entry((refused.rule.as_str(), refused.known))
+            .or_default();
+        *count += 1;
+        if *count > SHOWN {
+            continue;
+        }
         let at = match (refused.line, refused.last_line) {
             (Some(first), Some(last)) if first != last => format!(":{first}-{last}"),
             (Some(line), _) => format!(":{line}"),
@@ -138,6 +150,15 @@ fn print_refused(done: &Imported) {
             visible::line(&refused.reason)
         );
         print::talk(&line);
+    }
+    for ((rule, known), count) in counts {
+        let more = count.saturating_sub(SHOWN);
+        if more > 0 {
+            let before = if known { " before, unchanged" } else { "" };
+            print::talk(&format!(
+                "refused{before}: {more} more: {rule} (`--output json` names each)"
+            ));
+        }
     }
 }
 

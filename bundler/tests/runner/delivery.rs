@@ -273,3 +273,17 @@ fn an_oci_artifact_is_named_by_digest_where_sites_have_it_and_refused_where_not(
     assert!(seen.status.success(), "{}", message(&seen));
     assert!(!String::from_utf8_lossy(&seen.stdout).contains("print-label.sh"));
 }
+
+#[test]
+fn an_oci_artifact_that_is_to_travel_and_that_no_rendered_object_fetches_is_refused_by_name() {
+    let centre = Centre::new();
+    in_a_registry(&centre, "");
+    let seen = centre.refused("  images: carry\n", 1);
+    for words in [
+        "error[not-carried]",
+        "they are an OCI artifact, which no rendered object fetches",
+        "such as `flux-oci`",
+    ] {
+        assert!(seen.contains(words), "`{words}` is not in:\n{seen}");
+    }
+}

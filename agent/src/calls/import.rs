@@ -250,7 +250,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
                 .to_owned(),
         ),
         (true, 0) => (
-            format!("`{place}` has no file, as far as it was looked at: three folders deep"),
+            format!("`{place}` is empty, as far as it was looked at: three folders deep"),
             format!(
                 "see that the right stick is plugged in and mounted there (`findmnt {place}`), and that the bundle \
                  was written to it"

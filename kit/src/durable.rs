@@ -30,6 +30,9 @@ pub struct Unexpected {
     pub expected: &'static str,
 }
 
+/// What must be in a folder of a program's own.
+pub const OWN_ENTRY: &str = "the agent's own file or folder";
+
 impl fmt::Display for Unexpected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, expected } = self;
@@ -95,6 +98,9 @@ impl FileError {
         if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
             if self.doing == "open" && what.found == "a folder" {
                 return "name a file in that folder".into();
+            }
+            if what.expected == OWN_ENTRY {
+                return "put a file or folder in its place (a bind mount puts a folder on another disk), and repeat the command".into();
             }
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }

@@ -298,7 +298,7 @@ impl Reconciler for Ansible {
         if let Some(vault) = &self.config.vault_password_file {
             durable::read(vault, MAX_KEPT_BYTES)?;
         }
-        if is_there(&self.config.playbook_program) {
+        if is_there(&self.config.playbook_program, None) {
             return Ok(());
         }
         let program = &self.config.playbook_program;

@@ -32,7 +32,7 @@ pub(crate) mod inspect;
 pub(crate) mod objects;
 pub(crate) mod observe;
 mod original;
-mod ownership;
+pub(crate) mod ownership;
 mod prune;
 mod site_error;
 mod values;

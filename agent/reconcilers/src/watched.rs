@@ -310,13 +310,13 @@ fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>)
     drop(open);
 }
 
-/// Whether a program is to be found, by its path or in `PATH`.
-pub fn is_there(program: &Path) -> bool {
+/// Whether a program is to be found: by its path, or in the folders of `path`, without which they are this process's own.
+pub fn is_there(program: &Path, path: Option<&str>) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    let path = path.map_or_else(|| std::env::var_os("PATH"), |path| Some(path.into()));
+    std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 
 /// The last lines of what a program said, in one.

@@ -16,6 +16,7 @@ use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
 use crate::inventory::{Item, Ledger};
 use crate::kubernetes::Kubernetes;
+use crate::kubernetes::ownership::Owner;
 use crate::outcome::{Change, Stop, of_assignment, result, step};
 use crate::reconciler::Reconciler;
 use crate::settings::{KubernetesConfig, ZarfConfig};
@@ -32,6 +33,9 @@ use program::Zarf as Program;
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "zarf";
+
+/// What Helm says of a release on which something was begun and not ended.
+const IN_PROGRESS: &str = "is in progress";
 
 /// The reconciler.
 #[derive(Debug)]
@@ -64,8 +68,7 @@ impl Zarf {
             return Vec::new();
         };
         let there = self.deployed(&source.name).ok().flatten();
-        let assignment = desired.assignment.name.as_str();
-        let ours = there.filter(|there| there.origin(assignment) == Origin::Ours);
+        let ours = there.filter(|there| there.origin(&Owner::of(desired)) == Origin::Ours);
         let item = ours.map(|there| {
             let content = there.content.unwrap_or_default();
             Item::intent(KIND, desired, source.name, content).applied()
@@ -91,11 +94,9 @@ impl Zarf {
         }
         let known = recorded.iter().find(|item| item.item == name);
         let there = self.deployed(name)?;
-        if known.is_none()
-            && there
-                .as_ref()
-                .is_some_and(|there| there.origin(assignment) != Origin::Ours)
-        {
+        let is_of_others =
+            |there: &DeployedPackage| there.origin(&Owner::of(desired)) != Origin::Ours;
+        if known.is_none() && there.as_ref().is_some_and(is_of_others) {
             return Err(Stop::failed(format!(
                 "the package `{name}` is deployed on this cluster and is not Outhaul's; remove it with `zarf package remove \
                  {name} --confirm`, or give this one another name; nothing of `{assignment}` was deployed"
@@ -168,7 +169,7 @@ impl Zarf {
         }
         // An upgrade that was cut off makes the first attempt fail, by which Zarf takes it back.
         match once() {
-            Err(Stop::Assignment(..)) => once(),
+            Err(Stop::Assignment(_, why)) if why.contains(IN_PROGRESS) => once(),
             other => other,
         }
     }
@@ -198,7 +199,7 @@ impl Zarf {
             .content
             .as_deref()
             .is_some_and(|marked| marked != content)
-            || there.origin(desired.assignment.name.as_str()) == Origin::Others
+            || there.origin(&Owner::of(desired)) == Origin::Others
         {
             return drifted("somebody deployed another package of its name");
         }
@@ -208,7 +209,10 @@ impl Zarf {
             return Ok(result(desired, ComplianceStatus::Failed, &message, steps));
         }
         let cluster = self.cluster.cluster()?;
+        let values = package::values(desired, &*self.site)?;
         charts::compare(desired, &there, &cluster, &self.program, heartbeat)
+            .map(|found| package::redacted(found, &values))
+            .map_err(|stop| package::without(stop, &values))
     }
 
     /// Removes these packages, and records in the ledger which are gone.
@@ -226,7 +230,7 @@ impl Zarf {
                 steps.push(step(name, "removed", "it was not there any more"));
                 continue;
             };
-            if there.origin(&item.assignment) == Origin::Others {
+            if !there.is_of(item) {
                 ledger.forget(std::slice::from_ref(item))?;
                 let why = "somebody deployed another package of its name since, which stays";
                 steps.push(step(name, "skipped", why));
@@ -307,7 +311,9 @@ impl Reconciler for Zarf {
         recorded: &[Item],
         heartbeat: &Heartbeat,
     ) -> Result<AssignmentResult, ApplyError> {
-        let found = match recorded.first() {
+        // One that got another name leaves the older one in the inventory until it is removed.
+        let newest = recorded.iter().max_by_key(|item| item.generation);
+        let found = match newest {
             Some(item) => self.compare(desired, &item.item, &content_of(desired), heartbeat),
             None => {
                 let message = "no package of it was deployed";

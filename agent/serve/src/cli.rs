@@ -4,6 +4,7 @@
 //! stderr; with `check` what is served; with `enable` and `disable` what became of containerd's configuration; an exit
 //! code (0 ok, 1 findings, 2 usage or configuration, 3 environment, 4 certificates).
 
+use outhaul_kit::text::json_path;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
@@ -342,7 +343,7 @@ fn announce(output: Output, address: SocketAddr, ca: Option<&Path>) {
     let scheme = if ca.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}/");
     match output {
-        Output::Json => console::ready(json!({ "url": url, "ca": ca })),
+        Output::Json => console::ready(json!({ "url": url, "ca": ca.map(json_path) })),
         Output::Text => console::data(&url),
     }
 }

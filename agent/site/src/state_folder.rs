@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outhaul_kit::durable::Unexpected;
+use outhaul_kit::durable::{OWN_ENTRY, Unexpected};
 use outhaul_kit::lock;
 
 use crate::durable::{self, FileError, at};
@@ -214,7 +214,7 @@ impl StateFolder {
 }
 
 fn unexpected(path: &Path, found: &'static str) -> FileError {
-    let expected = "the agent's own file or folder";
+    let expected = OWN_ENTRY;
     let what = Unexpected { found, expected };
     at("open", path)(io::Error::new(io::ErrorKind::InvalidInput, what))
 }

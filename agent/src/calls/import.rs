@@ -17,6 +17,10 @@ use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
 use crate::machine::State;
 
+/// What is said of a bundle that this command itself made active by going on with it.
+const WENT_ON: &str =
+    "active: its import, which was interrupted, went on; nothing else was applied";
+
 /// Imports a slip's text.
 pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
     let mut answer = CommandResult::default();
@@ -27,25 +31,13 @@ pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
     answer
 }
 
-/// Imports what lies at `path`.
-pub fn path(agent: &mut Agent, path: &Path) -> CommandResult {
+/// Imports what lies at `path`. With bundle `went_on` this command has gone on before, which an interruption had left: that it is active
+/// then is its doing.
+pub fn path(agent: &mut Agent, path: &Path, went_on: Option<u64>) -> CommandResult {
     let mut answer = CommandResult::default();
     match visit::import_noted(agent, path) {
-        Ok(findings) => found(path, findings, &mut answer),
+        Ok(findings) => found(path, findings, went_on, &mut answer),
         Err(error) => answer.fail(&error),
-    }
-    answer
-}
-
-/// The same, after this command has gone on with bundle `went_on`, which an interruption had left: that it is active then is its doing.
-pub fn path_after(agent: &mut Agent, path: &Path, went_on: Option<u64>) -> CommandResult {
-    let mut answer = self::path(agent, path);
-    let is_active = answer.value["state"] == State::Active.as_str();
-    let is_it = went_on.is_some() && went_on == answer.value["number"].as_u64();
-    if is_it && is_active && answer.text.ends_with(&already(&[])) {
-        let text = "active: its import, which was interrupted, went on; nothing else was applied";
-        answer.text = format!("bundle {} is {text}", answer.value["number"]);
-        answer.value["message"] = text.into();
     }
     answer
 }
@@ -132,7 +124,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     answer.value = value;
 }
 
-fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
+fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut CommandResult) {
     let skipped = findings.skipped.iter();
     answer
         .messages
@@ -149,9 +141,13 @@ fn found(path: &Path, mut findings: Findings, answer: &mut CommandResult) {
     answer.messages.extend(refused);
     let (number, state, note) = match outcome {
         ImportOutcome::AlreadyActive { number, remembered } => {
-            answer.text = format!("bundle {number} is {}", already(&remembered));
+            let words = match went_on == Some(number) && remembered.is_empty() {
+                true => WENT_ON.to_owned(),
+                false => already(&remembered),
+            };
+            answer.text = format!("bundle {number} is {words}");
             answer.value = serde_json::json!({
-                "number": number, "state": State::Active.as_str(), "message": already(&remembered),
+                "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
             return;

@@ -1,5 +1,6 @@
 //! `enrol`: makes this machine a site, with a kit from the centre.
 
+use outhaul_kit::text::json_path;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -82,9 +83,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &text,
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
-            "request": enrolled.request, "seal_key": enrolled.seal_key,
+            "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
             "fingerprint": enrolled.fingerprint, "again": enrolled.again,
-            "known_again": adopted.known, "changed": adopted.changed,
+            "known_again": adopted.known, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );
     Ok(0)

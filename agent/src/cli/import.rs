@@ -67,7 +67,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
                 Call::Slip(text) => calls::import::slip(&mut agent, text),
                 _ => {
                     let path = args.path.as_deref().unwrap_or(Path::new(""));
-                    calls::import::path_after(&mut agent, path, went_on)
+                    calls::import::path(&mut agent, path, went_on)
                 }
             }
         }

@@ -206,7 +206,7 @@ impl Round {
             }
             tracing::info!("a command asks the service: {}", call.sentence());
             let answer = match &call {
-                Call::Import(path) => calls::import::path(agent, path),
+                Call::Import(path) => calls::import::path(agent, path, None),
                 Call::Slip(text) => calls::import::slip(agent, text),
                 Call::Ordered(ordered) => calls::people::carry_out(agent, ordered),
                 Call::Round => {

@@ -328,15 +328,14 @@ pub(crate) fn sources(file: &Arc<SourceFile>, document: &Node, found: &mut Vec<(
         let Some(url) = at.as_str().filter(|url| url.contains(':')) else {
             continue;
         };
-        let artifact = (key == "repoURL")
-            .then(|| helm::argocd_artifact(url, node))
-            .flatten();
-        let revision = read(node).filter(|_| !url.starts_with("oci://"));
-        let need = match revision {
-            None if artifact.is_some() => artifact.unwrap_or_else(|| Need::Source(url.to_owned())),
-            Some(revision) => Need::Repository(url.to_owned(), revision),
-            None => Need::Source(url.to_owned()),
+        let artifact = match key {
+            "repoURL" => helm::argocd_artifact(url, node),
+            _ => None,
         };
+        let revision = read(node).filter(|_| !url.starts_with("oci://"));
+        let repository = revision.map(|revision| Need::Repository(url.to_owned(), revision));
+        let need = artifact.or(repository);
+        let need = need.unwrap_or_else(|| Need::Source(url.to_owned()));
         found.push((need, Location::new(file, at.span.clone())));
     }
 }

@@ -76,7 +76,7 @@ impl Args {
                 |(name, commit, files)| json!({ "branch": name, "commit": commit, "files": files }),
             );
             return print_json(&json!({
-                "folder": json_path(&folder), "git": written.git, "url": plan.url, "project": project,
+                "folder": json_path(&folder), "git": written.git, "url": plan.url, "project": project.as_deref().map(json_path),
                 "branches": branches.collect::<Vec<_>>(),
             }));
         }

@@ -95,6 +95,13 @@ impl Fleet {
         serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
     }
 
+    /// The team's next version.
+    fn second_version(&self) {
+        let file = "manifests/here/app.yaml";
+        self.fixture.write(file, "version: 2\n");
+        commit(&self.path("manifests"), "second");
+    }
+
     fn break_hello(&self) {
         let good = "repository: {{ .Manifests.repo }}";
         self.fixture.edit("main/templates.yaml", good, BREAKS);
@@ -108,10 +115,7 @@ fn a_broken_assignment_is_shipped_as_it_was_with_its_payload() {
     assert!(seen.starts_with("exit code 0"), "{seen}");
     let first = fleet.last();
     fleet.break_hello();
-    fleet
-        .fixture
-        .write("manifests/here/app.yaml", "version: 2\n");
-    commit(&fleet.path("manifests"), "second");
+    fleet.second_version();
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 1"), "{seen}");
     assert!(
@@ -310,10 +314,7 @@ fn two_commands_never_make_bundles_of_one_fleet_at_once() {
     let fleet = Fleet::new();
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    fleet
-        .fixture
-        .write("manifests/here/app.yaml", "version: 2\n");
-    commit(&fleet.path("manifests"), "second");
+    fleet.second_version();
     let held = fs::File::open(fleet.path("fleet")).unwrap();
     held.try_lock().unwrap();
     let refused = fleet.bundle(&[]);
@@ -336,10 +337,7 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     let fleet = Fleet::new();
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    fleet
-        .fixture
-        .write("manifests/here/app.yaml", "version: 2\n");
-    commit(&fleet.path("manifests"), "second");
+    fleet.second_version();
     // Where the next metadata goes, a folder is in the way.
     let snapshots = fs::read_dir(fleet.path("fleet/metadata")).unwrap();
     let names = snapshots.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -1,5 +1,6 @@
 //! `outhaul-hub init`: makes a hub's state for one fleet.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use outhaul_signer::key::{KeyError, Secret};
@@ -64,8 +65,8 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     match common.output {
         Output::Json => print::json(&json!({
             "fleet": hub.fleet(), "key_id": key.id(), "public_key": pem,
-            "state": common.state, "key_encrypted": secret.is_some(),
-            "plain_key": args.plain_key, "database": hub.store.path(),
+            "state": json_path(&common.state), "key_encrypted": secret.is_some(),
+            "plain_key": args.plain_key, "database": json_path(hub.store.path()),
         })),
         Output::Text => {
             print::block(pem.trim_end());

@@ -1,5 +1,6 @@
 //! `outhaul-signer init`: a new fleet.
 
+use outhaul_kit::text::json_path;
 use std::path::PathBuf;
 
 use outhaul_signer::{Fleet, InitOptions};
@@ -42,7 +43,10 @@ impl Args {
         let fleet = Fleet::init(&self.folder, options)?;
         let folder = self.folder.display();
         let text = format!("fleet {} in {folder}", fleet.id());
-        common.print(&text, &json!({"fleet": fleet.id(), "folder": self.folder}));
+        common.print(
+            &text,
+            &json!({"fleet": fleet.id(), "folder": json_path(&self.folder)}),
+        );
         super::say(&format!(
             "keys are in {folder}/keys, encrypted; keep copies of the root keys elsewhere"
         ));

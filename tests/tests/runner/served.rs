@@ -246,17 +246,29 @@ impl Drop for Registry {
 
 /// Pushes an image whose one layer holds `text` and noise, and returns its digest.
 fn push(fixture: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
-    let script = r#"
+    let make = r#"echo "$TEXT" >rootfs/report; head -c 300000 /dev/urandom >rootfs/noise"#;
+    push_made(fixture, (crane, name), make, text)
+}
+
+/// Pushes an image whose one layer is what `make`, which finds `text` in `$TEXT`, puts into `rootfs`; its digest.
+fn push_made(
+    fixture: &SystemFixture,
+    (crane, name): (&Path, &str),
+    make: &str,
+    text: &str,
+) -> String {
+    let script = format!(
+        r#"
         mkdir -p rootfs
-        echo "$TEXT" >rootfs/report
-        head -c 300000 /dev/urandom >rootfs/noise
+        {make}
         tar --sort=name --owner=0 --group=0 --mtime=@0 -czf layer.tar.gz -C rootfs .
         "$CRANE" append --oci-empty-base -f layer.tar.gz -t "$NAME" >/dev/null 2>&1
         "$CRANE" digest "$NAME"
-    "#;
+        "#
+    );
     let mut shell = fixture.command(Path::new("bash"));
     shell
-        .args(["-euc", script])
+        .args(["-euc", &script])
         .env("CRANE", crane)
         .env("NAME", name)
         .env("TEXT", text);

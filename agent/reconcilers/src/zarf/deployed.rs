@@ -10,21 +10,21 @@ use outhaul_kubernetes::{Cluster, Key, Trouble};
 use serde::Deserialize;
 
 use crate::error::ApplyError;
+use crate::inventory::Item;
+use crate::kubernetes::ownership::{ANNOTATION, Owner, SITE_ANNOTATION};
 use crate::outcome::step;
 
 /// Where Zarf keeps its state.
 const NAMESPACE: &str = "zarf";
-/// Which assignment a package was made for.
-pub const ASSIGNMENT: &str = "outhaul.dev/assignment";
 /// What a package was made of, as a digest.
 pub const CONTENT: &str = "outhaul.dev/content";
 
 /// Whose a deployed package is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was made for this assignment.
+    /// It was made for this assignment on this site.
     Ours,
-    /// It was made for another assignment, or by another agent.
+    /// It was made for another assignment, or by another site's agent.
     Others,
     /// It came ready-made, from whomever.
     Unknown,
@@ -33,7 +33,7 @@ pub enum Origin {
 /// A deployed package.
 #[derive(Debug, Default)]
 pub struct DeployedPackage {
-    assignment: Option<String>,
+    owner: Option<Owner>,
     /// What it was made of.
     pub content: Option<String>,
     components: Vec<Component>,
@@ -117,7 +117,10 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
     let mut annotations = written.data.metadata.annotations.unwrap_or_default();
     let components = written.data.components.unwrap_or_default();
     Ok(Some(DeployedPackage {
-        assignment: annotations.remove(ASSIGNMENT),
+        owner: annotations.remove(ANNOTATION).map(|assignment| Owner {
+            assignment,
+            site: annotations.remove(SITE_ANNOTATION),
+        }),
         content: annotations.remove(CONTENT),
         has_files: components
             .iter()
@@ -128,12 +131,18 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
 
 impl DeployedPackage {
     /// Whose it is, as far as it says.
-    pub fn origin(&self, assignment: &str) -> Origin {
-        match self.assignment.as_deref() {
+    pub fn origin(&self, owner: &Owner) -> Origin {
+        match &self.owner {
             None => Origin::Unknown,
-            Some(other) if other == assignment => Origin::Ours,
+            Some(found) if found == owner => Origin::Ours,
             Some(_) => Origin::Others,
         }
+    }
+
+    /// Whether it is still the one that the inventory lists: what was recorded last, or what it took the place of.
+    pub fn is_of(&self, item: &Item) -> bool {
+        let content = self.content.as_deref();
+        content.is_none_or(|content| content == item.digest || content == item.before)
     }
 
     /// Its charts, in the order in which they were installed.

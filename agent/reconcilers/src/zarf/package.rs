@@ -8,16 +8,18 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::report::AssignmentResult;
 use outhaul_kit::durable::{self, at};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::yaml;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::deployed::{ASSIGNMENT, CONTENT};
+use super::deployed::CONTENT;
 use super::program::Zarf;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
+use crate::kubernetes::ownership::{ANNOTATION, Owner, SITE_ANNOTATION};
 use crate::outcome::Stop;
 use crate::sealed::{OpenedFolder, copy_opened, struck_out};
 
@@ -142,10 +144,7 @@ impl PackageSource {
             }
             Form::Definition(path) => path,
         };
-        let opened = site
-            .keys()
-            .and_then(|keys| copy_opened(&*keys, &desired.rendered, &desired.binding()))
-            .map_err(Stop::sealed)?;
+        let opened = opened(desired, site)?;
         let (folder, mut definition) = match &opened {
             // The definition itself may have sealed values.
             Some(opened) => {
@@ -172,7 +171,9 @@ impl PackageSource {
         if !annotations.is_object() {
             *annotations = Value::Object(serde_json::Map::new());
         }
-        annotations[ASSIGNMENT] = desired.assignment.name.as_str().into();
+        let owner = Owner::of(desired);
+        annotations[ANNOTATION] = owner.assignment.into();
+        annotations[SITE_ANNOTATION] = owner.site.into();
         annotations[CONTENT] = content.into();
         // JSON is YAML, which is what Zarf reads there.
         let bytes = Zeroizing::new(definition.to_string());
@@ -195,6 +196,32 @@ impl PackageSource {
             opened,
         })
     }
+}
+
+/// A copy in memory of the rendered files with their values; `None` when nothing in them is sealed.
+fn opened(desired: &Desired, site: &dyn ReconcilerContext) -> Result<Option<OpenedFolder>, Stop> {
+    let keys = site.keys();
+    let opened = keys.and_then(|keys| copy_opened(&*keys, &desired.rendered, &desired.binding()));
+    opened.map_err(Stop::sealed)
+}
+
+/// What is sealed in an assignment's rendered files, opened: what the API server says may quote it.
+pub fn values(
+    desired: &Desired,
+    site: &dyn ReconcilerContext,
+) -> Result<Vec<Zeroizing<String>>, Stop> {
+    let opened = opened(desired, site)?;
+    Ok(opened.map(|opened| opened.values).unwrap_or_default())
+}
+
+/// A result without opened values.
+pub fn redacted(mut found: AssignmentResult, values: &[Zeroizing<String>]) -> AssignmentResult {
+    found.message = struck_out(&found.message, values);
+    for step in &mut found.steps {
+        step.name = struck_out(&step.name, values);
+        step.message = struck_out(&step.message, values);
+    }
+    found
 }
 
 /// Without opened values in what is said.

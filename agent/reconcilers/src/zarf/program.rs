@@ -45,7 +45,7 @@ impl Zarf {
 
     /// Whether it is installed.
     pub fn is_there(&self) -> Result<(), ApplyError> {
-        match is_there(&self.config.program) {
+        match is_there(&self.config.program, Some(PATH)) {
             true => Ok(()),
             false => Err(self.gone("it is not installed")),
         }
@@ -138,6 +138,8 @@ impl Zarf {
         heartbeat: &Heartbeat,
     ) -> Result<String, Stop> {
         let temporary = scratch.join(".tmp");
+        // What a run that was cut off left there.
+        durable::remove_tree(&temporary)?;
         durable::make_folder(&temporary)?;
         let (temporary, cache) = (
             temporary.display().to_string(),

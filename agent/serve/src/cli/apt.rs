@@ -5,6 +5,7 @@
 //! since apt reads it as a user that cannot enter the agent's folder. They name no generation: what is served changes
 //! with the active bundle. Files of others are neither read nor written.
 
+use outhaul_kit::text::json_path;
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::console;
@@ -112,7 +113,9 @@ pub(super) fn write(
 
 fn shown(what: &str, paths: &[PathBuf]) {
     if console::is_json() {
-        return console::result(json!({ what: paths }));
+        return console::result(
+            json!({ what: paths.iter().map(|path| json_path(path)).collect::<Vec<_>>() }),
+        );
     }
     if paths.is_empty() {
         return console::data("none of these files was there");

@@ -60,9 +60,16 @@ impl Collector<'_> {
         repo: Option<&str>,
     ) -> Result<bool, CollectError> {
         let Some(repo) = repo else { return Ok(true) };
+        // By its whole name, as what is brought is known.
+        let tagged = format!("{repo}:0");
+        let whole = self
+            .images
+            .and_then(|source| source.whole_name(&tagged).ok());
+        let whole = whole.as_deref().and_then(|whole| whole.strip_suffix(":0"));
+        let repo = whole.unwrap_or(repo).to_owned();
         let needed = self.needed(name, assignment, None)?;
         Ok(needed.iter().any(|(whole, _)| {
-            let rest = whole.strip_prefix(repo);
+            let rest = whole.strip_prefix(&*repo);
             rest.is_some_and(|rest| rest.starts_with([':', '@']))
         }))
     }

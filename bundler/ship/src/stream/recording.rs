@@ -9,7 +9,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
-use outhaul_signer::publish::{Latest, SignRequest};
+use outhaul_signer::publish::SignRequest;
 
 use super::plan::StreamContents;
 use super::shelf::{self, StoredBundle};
@@ -101,20 +101,29 @@ fn not_recorded(
     files: [&Path; 2],
     error: FleetError,
 ) -> ProduceError {
-    let is_on_record =
-        |latest: Option<Latest>| latest.is_some_and(|latest| latest.number == number);
-    // Where the record cannot be read it is not known that it does not name them.
-    if fleet.latest(role).is_ok_and(|latest| !is_on_record(latest)) {
-        for path in files {
-            if let Err(problem) = std::fs::remove_file(path) {
-                tracing::warn!(
-                    "`{}` is of a bundle that is not on record, and could not be removed: {problem}; remove it",
-                    path.display()
-                );
+    match fleet.latest(role) {
+        Ok(latest)
+            if latest
+                .as_ref()
+                .is_some_and(|latest| latest.number == number) =>
+        {
+            is_recorded_all_the_same(number, files[1]);
+        }
+        Ok(_) => {
+            for path in files {
+                if let Err(problem) = std::fs::remove_file(path) {
+                    tracing::warn!(
+                        "`{}` is of a bundle that is not on record, and could not be removed: {problem}; remove it",
+                        path.display()
+                    );
+                }
             }
         }
-    } else {
-        is_recorded_all_the_same(number, files[1]);
+        Err(unknown) => tracing::warn!(
+            "whether bundle {number} is on record is not known ({unknown}): `{}` may travel when the next `outhaul bundle` says \
+             that number {number} is current",
+            files[1].display()
+        ),
     }
     error.into()
 }

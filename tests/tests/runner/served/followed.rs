@@ -11,10 +11,10 @@ use outhaul_tests::argocd::ArgoCd;
 use outhaul_tests::flux::Flux;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use outhaul_tests::mirror::Mirror;
-use outhaul_tests::{run_script, workspace_root};
+use outhaul_tests::workspace_root;
 use serde_json::Value;
 
-use super::{Registry, crane_or_skip};
+use super::{Registry, crane_or_skip, push_made};
 use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
@@ -22,22 +22,10 @@ const NAMESPACE: &str = "dev-store-stock-report-nightly";
 
 /// Pushes an artifact whose one layer holds a `ConfigMap` with `text`; its digest.
 fn push(fixture: &SystemFixture, crane: &Path, name: &str, text: &str) -> String {
-    let script = r#"
-        rm -rf artifact && mkdir artifact
-        printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: report}\ndata: {text: "%s"}\n' "$TEXT" >artifact/report.yaml
-        tar --sort=name --owner=0 --group=0 --mtime=@0 -czf artifact.tar.gz -C artifact .
-        "$CRANE" append --oci-empty-base -f artifact.tar.gz -t "$NAME" >/dev/null 2>&1
-        "$CRANE" digest "$NAME"
+    let make = r#"
+        printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: report}\ndata: {text: "%s"}\n' "$TEXT" >rootfs/report.yaml
     "#;
-    let mut shell = fixture.command(Path::new("bash"));
-    shell.args(["-euc", script]);
-    shell
-        .env("CRANE", crane)
-        .env("NAME", name)
-        .env("TEXT", text);
-    let ran = run_script(&mut shell).unwrap();
-    assert_eq!(ran.code, Some(0), "{}", ran.everything());
-    ran.stdout.trim().to_owned()
+    push_made(fixture, (crane, name), make, text)
 }
 
 /// The example, whose stores follow the artifact `repo:tag` by a template.

@@ -160,9 +160,17 @@ impl fmt::Debug for OpenedFolder {
     }
 }
 
-/// A folder in memory, for programs that take their secrets as files. Gone when dropped.
+/// The file in a scratch folder that is locked as long as anybody works with the folder.
+const IN_USE: &str = ".in-use";
+
+/// A folder in memory, for programs that take their secrets as files. Gone when dropped; what a killed process left is gone with the
+/// next one that is made, once no program that it started lives any more.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct Scratch {
+    path: PathBuf,
+    /// Programs that are started inherit it.
+    _in_use: File,
+}
 
 impl Scratch {
     /// A new folder of mode 0700 in the first of `candidates` that lies in memory.
@@ -180,12 +188,20 @@ impl Scratch {
         getrandom::fill(&mut random).map_err(|error| {
             io_error("name a folder in", parent)(io::Error::other(error.to_string()))
         })?;
-        let path = parent.join(format!("outhaul-{}", hex::encode(random)));
+        sweep(parent);
+        let path = parent.join(format!("{NAME}{}", hex::encode(random)));
+        // Under another name until it is locked: nobody sweeps it away meanwhile.
+        let new = path.with_extension("new");
         std::fs::DirBuilder::new()
             .mode(0o700)
-            .create(&path)
-            .map_err(io_error("create", &path))?;
-        Ok(Self(path))
+            .create(&new)
+            .map_err(io_error("create", &new))?;
+        let in_use = in_use(&new.join(IN_USE)).map_err(io_error("lock", &new))?;
+        std::fs::rename(&new, &path).map_err(io_error("name", &path))?;
+        Ok(Self {
+            path,
+            _in_use: in_use,
+        })
     }
 
     /// Where services have folders in memory: systemd's `RUNTIME_DIRECTORY`, `/run/outhaul-agent`, `/dev/shm`.
@@ -197,7 +213,7 @@ impl Scratch {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Writes a file below the folder, for its owner only.
@@ -205,7 +221,7 @@ impl Scratch {
     /// # Errors
     /// [`SealedError::File`]
     pub fn put(&self, relative: &str, bytes: &[u8]) -> Result<(), SealedError> {
-        let path = self.0.join(relative);
+        let path = self.path.join(relative);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(io_error("create", parent))?;
         }
@@ -223,7 +239,39 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now goes with the machine's memory.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// How the names of scratch folders begin.
+const NAME: &str = "outhaul-";
+
+/// A file that is locked, for this process and all that it starts.
+fn in_use(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.try_lock().map_err(io::Error::from)?;
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
+    Ok(file)
+}
+
+/// Removes scratch folders in `parent` that nobody works with: their processes were killed.
+fn sweep(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(NAME));
+        let lock = entry.path().join(IN_USE);
+        let is_left = || File::open(&lock).is_ok_and(|file| file.try_lock().is_ok());
+        if is_ours && is_left() {
+            // One of another user stays.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -289,6 +337,20 @@ mod tests {
         assert!(scratch.put("vars/config.yaml", b"again").is_err());
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes_with_the_next_one_and_what_is_in_use_stays() {
+        let Ok(first) = Scratch::new(&Scratch::usual()) else {
+            return;
+        };
+        let parent = first.path().parent().unwrap();
+        let left = parent.join(format!("{NAME}left-{}", std::process::id()));
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join(IN_USE), "").unwrap();
+        let second = Scratch::new(&Scratch::usual()).unwrap();
+        assert!(first.path().is_dir() && second.path().is_dir());
+        assert!(!left.exists());
     }
 
     #[test]

@@ -34,6 +34,8 @@ use program::Zarf as Program;
 /// Its name in the index and the inventory.
 pub const KIND: &str = "zarf";
 
+/// Begins how a package is known that came as a file.
+const READY_MADE: &str = "ready-made ";
 /// What Helm says of a release on which something was begun and not ended.
 const IN_PROGRESS: &str = "is in progress";
 
@@ -97,9 +99,11 @@ impl Zarf {
         let is_of_others =
             |there: &DeployedPackage| there.origin(&Owner::of(desired)) != Origin::Ours;
         if known.is_none() && there.as_ref().is_some_and(is_of_others) {
+            let of = there.as_ref().and_then(DeployedPackage::owner_text);
+            let whose = of.unwrap_or_else(|| "is not Outhaul's".to_owned());
             return Err(Stop::failed(format!(
-                "the package `{name}` is deployed on this cluster and is not Outhaul's; remove it with `zarf package remove \
-                 {name} --confirm`, or give this one another name; nothing of `{assignment}` was deployed"
+                "the package `{name}` is deployed on this cluster and {whose}; remove it with `zarf package remove {name} --confirm`, \
+                 or give this one another name; nothing of `{assignment}` was deployed"
             )));
         }
         let wanted = Item {
@@ -118,10 +122,20 @@ impl Zarf {
         }
         ledger.intend(&[wanted])?;
         ledger.passed("inventory-intended");
-        let made = source.make(desired, &content, &*self.site, &self.program, heartbeat)?;
-        let is_whole = there.is_some_and(|there| there.unfinished().is_none());
+        // What an agent before this one left at work may still read its folder.
+        self.program.waits_and_is_zarf(heartbeat)?;
+        let is_whole = there
+            .as_ref()
+            .is_some_and(|there| there.unfinished().is_none());
         let state = (known.is_some(), is_whole);
-        self.deploy(&made, state, &source.definition, heartbeat)?;
+        let done = source
+            .make(desired, &content, &*self.site, &self.program, heartbeat)
+            .and_then(|made| self.deploy(&made, state, &source.definition, heartbeat));
+        if let Err(failed) = done {
+            // A cluster that does not answer is no bundle's fault.
+            self.deployed(name)?;
+            return Err(failed);
+        }
         ledger.passed("zarf-deployed");
         let mut steps = match self.deployed(name)? {
             Some(there) => there.steps(),
@@ -137,6 +151,9 @@ impl Zarf {
             .cloned()
             .collect();
         steps.extend(self.take_away(&others, ledger, heartbeat)?);
+        let left = there.map(|there| there.files_without(&source.definition));
+        let stays = |target| step(target, "skipped", deployed::STAYS);
+        steps.extend(left.into_iter().flatten().map(stays));
         ledger.confirm(KIND, assignment)?;
         Ok(result(desired, ComplianceStatus::Compliant, "", steps))
     }
@@ -195,12 +212,7 @@ impl Zarf {
         let Some(there) = self.deployed(name)? else {
             return drifted("it is not deployed any more");
         };
-        if there
-            .content
-            .as_deref()
-            .is_some_and(|marked| marked != content)
-            || there.origin(&Owner::of(desired)) == Origin::Others
-        {
+        if !there.is_made_of(content) {
             return drifted("somebody deployed another package of its name");
         }
         if let Some(unfinished) = there.unfinished() {
@@ -230,9 +242,10 @@ impl Zarf {
                 steps.push(step(name, "removed", "it was not there any more"));
                 continue;
             };
-            if !there.is_of(item) {
-                ledger.forget(std::slice::from_ref(item))?;
-                let why = "somebody deployed another package of its name since, which stays";
+            if !there.is_made_of(&item.digest) && !there.is_made_of(&item.before) {
+                ledger.intend(&[item.clone().left()])?;
+                let why = "left behind: somebody deployed another package of its name since, which stays, and with it what this one \
+                           had deployed";
                 steps.push(step(name, "skipped", why));
                 continue;
             }
@@ -252,13 +265,19 @@ impl Zarf {
     }
 }
 
-/// By what a package is known: all that it is made of.
+/// By what a package is known: whose it is, and all that it is made of. One that came ready-made says nothing of that itself.
 fn content_of(desired: &Desired) -> String {
+    let owner = Owner::of(desired);
     let mut hasher = Hasher::new();
+    hasher.update(format!("{} {:?}\n", owner.assignment, owner.site).as_bytes());
     for (file, _, shown) in desired.files() {
         hasher.update(format!("{shown} {} {}\n", file.content, file.executable).as_bytes());
     }
-    hasher.finish().0.to_string()
+    let digest = hasher.finish().0;
+    match package::is_ready_made(desired) {
+        true => format!("{READY_MADE}{digest}"),
+        false => digest.to_string(),
+    }
 }
 
 impl Reconciler for Zarf {

@@ -91,60 +91,82 @@ fn a_power_cut_while_helm_waits_keeps_no_later_bundle_out() {
     assert_eq!((site.active(), &*zarf.there()["a"]), (Some(3), "three"));
 }
 
+/// Somebody at the keyboard of the cluster, with the same Zarf.
+struct Somebody<'a> {
+    zarf: &'a Zarf,
+    folder: tempfile::TempDir,
+    name: String,
+}
+
+impl<'a> Somebody<'a> {
+    /// Makes a package of the name that the assignment `a` has, with a `ConfigMap` `own`.
+    fn new(zarf: &'a Zarf) -> Self {
+        let namespace = zarf.kubernetes().namespace();
+        let this = Self {
+            zarf,
+            folder: tempfile::tempdir().unwrap(),
+            name: format!("{namespace}-a"),
+        };
+        let definition = json!({"kind": "ZarfPackageConfig", "metadata": {"name": this.name}, "components": [{"name": "own",
+            "required": true, "manifests": [{"name": "own", "namespace": namespace, "files": ["thing.yaml"]}]}]});
+        let write = |name: &str, text: String| std::fs::write(this.folder.path().join(name), text);
+        write("zarf.yaml", definition.to_string()).unwrap();
+        write("thing.yaml", config_map("own", "somebody's")).unwrap();
+        this.types(&["package", "create", ".", "--confirm", "--skip-sbom"]);
+        this
+    }
+
+    fn types(&self, arguments: &[&str]) {
+        let mut command = Command::new(self.zarf.program());
+        let done = command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .env("KUBECONFIG", self.zarf.kubernetes().kubeconfig())
+            .checked()
+            .unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+
+    fn package(&self) -> String {
+        let made = std::fs::read_dir(self.folder.path()).unwrap();
+        let mut names = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .find(|name| name.starts_with("zarf-package-"))
+            .unwrap()
+    }
+
+    fn deploys(&self) {
+        self.types(&[
+            "package",
+            "deploy",
+            &self.package(),
+            "--confirm",
+            "--connected",
+        ]);
+    }
+}
+
 #[test]
 fn a_package_that_somebody_else_deployed_is_not_touched() {
     let Some((zarf, centre, site)) = scene() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let name = format!("{}-a", zarf.kubernetes().namespace());
-    let definition = json!({"kind": "ZarfPackageConfig", "metadata": {"name": name}, "components": [{"name": "own",
-        "required": true, "manifests": [{"name": "own", "namespace": zarf.kubernetes().namespace(), "files": ["thing.yaml"]}]}]});
-    std::fs::write(folder.path().join("zarf.yaml"), definition.to_string()).unwrap();
-    std::fs::write(
-        folder.path().join("thing.yaml"),
-        config_map("own", "somebody's"),
-    )
-    .unwrap();
-    let by_hand = |arguments: &[&str]| {
-        let mut command = Command::new(zarf.program());
-        let done = command
-            .args(arguments)
-            .current_dir(folder.path())
-            .env("HOME", folder.path())
-            .env("KUBECONFIG", zarf.kubernetes().kubeconfig())
-            .checked()
-            .unwrap();
-        assert!(done.status.success(), "{}", stderr(&done));
-        stdout(&done)
-    };
-    by_hand(&["package", "create", ".", "--confirm", "--skip-sbom"]);
-    let made = std::fs::read_dir(folder.path()).unwrap();
-    let mut names = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let package = names
-        .find(|name| name.starts_with("zarf-package-"))
-        .unwrap();
-    by_hand(&["package", "deploy", &package, "--confirm", "--connected"]);
-
+    let somebody = Somebody::new(&zarf);
+    somebody.deploys();
     let refused = site.import(&centre.publish(&zarf.draft(vec![zarf.load("a", "ours")])));
     assert_eq!(code(&refused), 1, "{}", stderr(&refused));
     let printed = stdout(&refused);
-    assert!(
-        printed.contains("is deployed on this cluster and is not Outhaul's"),
-        "{printed}"
-    );
+    let words = "is deployed on this cluster and is not Outhaul's";
+    assert!(printed.contains(words), "{printed}");
     let there = zarf.there();
-    assert_eq!(
-        there.get("own").map(String::as_str),
-        Some("somebody's"),
-        "{there:?}"
-    );
+    assert_eq!(there.get("own").map(String::as_str), Some("somebody's"));
     assert!(!there.contains_key("a"), "{there:?}");
 
     // As a file of the payload it is Outhaul's from the first deployment on.
-    by_hand(&["package", "remove", &name, "--confirm"]);
-    let bytes = std::fs::read(folder.path().join(&package)).unwrap();
-    let load = Load::new("a").payload(&package, bytes);
+    somebody.types(&["package", "remove", &somebody.name, "--confirm"]);
+    let bytes = std::fs::read(somebody.folder.path().join(somebody.package())).unwrap();
+    let load = Load::new("a").payload(&somebody.package(), bytes);
     site.take(&centre.publish(&zarf.draft(vec![load])));
     assert_eq!(zarf.there()["own"], "somebody's");
     zarf.kubernetes().spoil("own");
@@ -161,4 +183,81 @@ fn a_package_that_somebody_else_deployed_is_not_touched() {
         !there.contains_key("own") && there["b"] == "one",
         "{there:?}"
     );
+}
+
+#[test]
+fn a_package_that_takes_the_place_of_ours_is_drift_and_is_not_removed_for_ours() {
+    let Some((zarf, centre, site)) = scene() else {
+        return;
+    };
+    site.take(&centre.publish(&zarf.draft(vec![zarf.load("a", "ours")])));
+    let somebody = Somebody::new(&zarf);
+    somebody.deploys();
+    assert_reports(&site.run(&["run", "--once"]), 0, &[]);
+    let found = site.status()["assignments"][0].clone();
+    assert_eq!(found["status"], "drifted", "{found}");
+    let words = "somebody deployed another package of its name";
+    assert!(
+        found["message"].as_str().unwrap().contains(words),
+        "{found}"
+    );
+    let other = centre.publish(&zarf.draft(vec![zarf.load("b", "one")]));
+    assert_eq!(
+        site.ok(&["import", other.to_str().unwrap()])["state"],
+        "gated"
+    );
+    site.ok(&["approve", "2"]);
+    let there = zarf.there();
+    assert!(
+        there.contains_key("own") && there.contains_key("a"),
+        "{there:?}"
+    );
+    assert_eq!(site.status()["left_behind"], json!(["a"]));
+}
+
+#[test]
+fn two_sites_on_one_cluster_are_kept_apart() {
+    let Some((zarf, centre, site)) = scene() else {
+        return;
+    };
+    let bundle = centre.publish(&zarf.draft(vec![zarf.load("a", "one")]));
+    site.take(&bundle);
+    let second = Site::new(&centre, "drone-8");
+    second.configure(&zarf.settings());
+    let refused = second.import(&bundle);
+    assert_eq!(code(&refused), 1, "{}", stderr(&refused));
+    let printed = stdout(&refused);
+    assert!(printed.contains("on the site `drone-7`"), "{printed}");
+    assert_eq!(zarf.there()["a"], "one");
+}
+
+#[test]
+fn what_is_no_zarf_and_what_is_killed_is_no_bundles_fault() {
+    let Some((zarf, centre, site)) = scene() else {
+        return;
+    };
+    site.take(&centre.publish(&zarf.draft(vec![zarf.load("a", "one")])));
+    let bundle = centre.publish(&zarf.draft(vec![zarf.load("a", "two")]));
+    let program = zarf.program();
+    let real = std::fs::read_link(&program).unwrap();
+    for (script, words) in [
+        ("#!/bin/sh\nexit 0\n".to_owned(), "it is not Zarf"),
+        (
+            format!(
+                "#!/bin/sh\ncase \"$*\" in *deploy*) kill -9 $$ ;; esac\nexec {} \"$@\"\n",
+                real.display()
+            ),
+            "it was ended: signal: 9",
+        ),
+    ] {
+        std::fs::remove_file(&program).unwrap();
+        std::fs::write(&program, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+        assert_reports(&site.import(&bundle), 3, &[words, "help: install Zarf"]);
+    }
+    std::fs::remove_file(&program).unwrap();
+    std::os::unix::fs::symlink(real, &program).unwrap();
+    site.take(&bundle);
+    assert_eq!(zarf.there()["a"], "two");
 }

@@ -3,14 +3,18 @@
 //! What comes in: the cluster and a package's name. What goes out: whose package it is, the state of its components, and its charts. It
 //! changes nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::report::StepResult;
 use outhaul_kubernetes::{Cluster, Key, Trouble};
 use serde::Deserialize;
+use serde_json::Value;
+
+use super::READY_MADE;
 
 use crate::error::ApplyError;
-use crate::inventory::Item;
 use crate::kubernetes::ownership::{ANNOTATION, Owner, SITE_ANNOTATION};
 use crate::outcome::step;
 
@@ -18,6 +22,9 @@ use crate::outcome::step;
 const NAMESPACE: &str = "zarf";
 /// What a package was made of, as a digest.
 pub const CONTENT: &str = "outhaul.dev/content";
+
+/// What is said of files that a package wrote.
+pub const STAYS: &str = "files that it wrote on this host stay: Zarf does not remove them";
 
 /// Whose a deployed package is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +44,8 @@ pub struct DeployedPackage {
     /// What it was made of.
     pub content: Option<String>,
     components: Vec<Component>,
-    has_files: bool,
+    /// The files that it writes on a host.
+    files: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,13 +65,19 @@ struct Definition {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Metadata {
-    annotations: Option<std::collections::BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct DefinedComponent {
-    files: Option<Vec<serde_json::Value>>,
+    files: Option<Vec<DefinedFile>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DefinedFile {
+    target: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,7 +109,7 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
         namespace: Some(NAMESPACE.to_owned()),
         name: format!("zarf-package-{name}"),
     };
-    let found = |cluster: &Cluster| -> Result<Option<serde_json::Value>, Trouble> {
+    let found = |cluster: &Cluster| -> Result<Option<Value>, Trouble> {
         match cluster.resource("", "v1", "Secret")? {
             Some(resource) => cluster.get(&resource, &key),
             None => Ok(None),
@@ -110,8 +124,8 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
         serde_json::from_slice(&bytes).map_err(|error| ApplyError::Cluster {
             problem: format!("what Zarf keeps of the package `{name}` cannot be read: {error}"),
             help: format!(
-                "see the Secret `zarf-package-{name}` in the namespace `{NAMESPACE}`, and whether this Zarf is one that this \
-                 agent knows"
+                "see whether this Zarf is one that this agent knows; a damaged record is made anew: `kubectl --namespace {NAMESPACE} \
+                 delete secret zarf-package-{name}`, then `outhaul-agent apply`"
             ),
         })?;
     let mut annotations = written.data.metadata.annotations.unwrap_or_default();
@@ -122,9 +136,11 @@ pub fn read(cluster: &Cluster, name: &str) -> Result<Option<DeployedPackage>, Ap
             site: annotations.remove(SITE_ANNOTATION),
         }),
         content: annotations.remove(CONTENT),
-        has_files: components
-            .iter()
-            .any(|one| one.files.as_ref().is_some_and(|files| !files.is_empty())),
+        files: components
+            .into_iter()
+            .flat_map(|one| one.files.unwrap_or_default())
+            .map(|file| file.target)
+            .collect(),
         components: written.deployed_components.unwrap_or_default(),
     }))
 }
@@ -139,10 +155,34 @@ impl DeployedPackage {
         }
     }
 
-    /// Whether it is still the one that the inventory lists: what was recorded last, or what it took the place of.
-    pub fn is_of(&self, item: &Item) -> bool {
-        let content = self.content.as_deref();
-        content.is_none_or(|content| content == item.digest || content == item.before)
+    /// Whose it is, in words; `None` where it does not say.
+    pub fn owner_text(&self) -> Option<String> {
+        let owner = self.owner.as_ref()?;
+        let site = owner.site.as_deref().unwrap_or("unknown");
+        Some(format!(
+            "is that of `{}` on the site `{site}`",
+            owner.assignment
+        ))
+    }
+
+    /// Whether it is the one that is known by `content`. One that came ready-made says nothing, and no other may be in its place
+    /// that does.
+    pub fn is_made_of(&self, content: &str) -> bool {
+        match &self.content {
+            Some(found) => found == content,
+            None => content.starts_with(READY_MADE),
+        }
+    }
+
+    /// Files that it wrote on this host and that `definition` does not write any more.
+    pub fn files_without(&self, definition: &Value) -> Vec<String> {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let components = list(&definition["components"]).into_iter();
+        let files = components.flat_map(|component| list(&component["files"]));
+        let wanted: BTreeSet<String> = files
+            .filter_map(|file| file["target"].as_str().map(str::to_owned))
+            .collect();
+        self.files.difference(&wanted).cloned().collect()
     }
 
     /// Its charts, in the order in which they were installed.
@@ -172,9 +212,9 @@ impl DeployedPackage {
 
     /// What of it Zarf does not remove.
     pub fn what_stays(&self) -> &'static str {
-        match self.has_files {
-            true => "files that it wrote on this host stay: Zarf does not remove them",
-            false => "",
+        match self.files.is_empty() {
+            true => "",
+            false => STAYS,
         }
     }
 }

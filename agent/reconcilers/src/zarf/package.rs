@@ -198,6 +198,12 @@ impl PackageSource {
     }
 }
 
+/// Whether its package comes as a file of the payload.
+pub fn is_ready_made(desired: &Desired) -> bool {
+    let mut payload = desired.assignment.payload.iter();
+    payload.any(|file| is_package(file.path.as_str()))
+}
+
 /// A copy in memory of the rendered files with their values; `None` when nothing in them is sealed.
 fn opened(desired: &Desired, site: &dyn ReconcilerContext) -> Result<Option<OpenedFolder>, Stop> {
     let keys = site.keys();
@@ -224,9 +230,16 @@ pub fn redacted(mut found: AssignmentResult, values: &[Zeroizing<String>]) -> As
     found
 }
 
-/// Without opened values in what is said.
+/// Without opened values in what is said. Zarf cuts long commands in its messages, and of a value that is cut a part would stay.
 pub fn without(stop: Stop, values: &[Zeroizing<String>]) -> Stop {
     match stop {
+        Stop::Assignment(steps, why) if !values.is_empty() && why.contains("...") => {
+            let command = why.split(": ").next().unwrap_or_default();
+            let why = format!(
+                "{command}: what it printed is not shown, because this assignment has sealed values and Zarf cut its message"
+            );
+            Stop::Assignment(steps, why)
+        }
         Stop::Assignment(steps, why) => Stop::Assignment(steps, struck_out(&why, values)),
         site @ Stop::Site(_) => site,
     }

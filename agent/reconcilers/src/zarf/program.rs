@@ -17,6 +17,8 @@ use crate::watched::{self, RunEnd, RunError, RunLimits, is_there, output_tail};
 
 /// Bytes kept of what it prints: the manifests of a chart are among it.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+/// What the system says of a full disk.
+const NO_SPACE: &str = "no space left on device";
 /// Where the programs of a package's own actions are looked for.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -48,6 +50,18 @@ impl Zarf {
         match is_there(&self.config.program, Some(PATH)) {
             true => Ok(()),
             false => Err(self.gone("it is not installed")),
+        }
+    }
+
+    /// Waits until nothing that an earlier agent started is at work any more, and sees that it is Zarf which is started.
+    pub fn waits_and_is_zarf(&self, heartbeat: &Heartbeat) -> Result<(), Stop> {
+        let printed = self.run_bare(&["version"], &self.folder, heartbeat);
+        match printed {
+            Ok(text) if text.chars().any(|letter| letter.is_ascii_digit()) => Ok(()),
+            Ok(_) | Err(Stop::Assignment(..)) => Err(self
+                .gone("`version` prints no version: it is not Zarf")
+                .into()),
+            Err(site) => Err(site),
         }
     }
 
@@ -199,10 +213,20 @@ impl Zarf {
                 "stopped after {} s, its time limit",
                 self.config.timeout_s
             ))),
-            RunEnd::Exited(status) => Err(Stop::failed(match words(&ran.stderr) {
-                words if words.is_empty() => format!("it ended with {status}"),
-                words => words,
-            })),
+            RunEnd::Exited(status) if status.code().is_none() => {
+                Err(self.gone(&format!("it was ended: {status}")).into())
+            }
+            RunEnd::Exited(status) => match words(&ran.stderr) {
+                words if words.contains(NO_SPACE) => Err(ApplyError::Cluster {
+                    problem: format!("Zarf: {words}"),
+                    help: "free some space on that file system (`df -h` shows it); the agent tries again".into(),
+                }
+                .into()),
+                words if words.is_empty() => {
+                    Err(Stop::failed(format!("it ended with {status}")))
+                }
+                words => Err(Stop::failed(words)),
+            },
         }
     }
 
@@ -222,15 +246,30 @@ fn said(what: &str, stop: Stop) -> Stop {
     }
 }
 
-/// Its errors alone, where it marks them; else the last lines of what it printed.
+/// Its errors, and what it printed beside its log, such as a table of what is wrong in a definition; without either the last lines.
 fn words(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let errors: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once(" ERR ").map(|(_, error)| error.trim()))
-        .collect();
-    match errors.is_empty() {
-        true => output_tail(stderr),
-        false => errors.join("; ").replace(|c: char| c.is_control(), " "),
+    let is_log = |line: &&str| {
+        [" INF ", " WRN ", " DBG "]
+            .iter()
+            .any(|level| line.contains(level))
+    };
+    let mut errors = Vec::new();
+    let mut others = Vec::new();
+    for line in text.lines().filter(|line| !is_log(line)) {
+        match line.split_once(" ERR ") {
+            Some((_, error)) => errors.push(error.trim()),
+            None if line.trim().is_empty() => {}
+            None => others.push(line),
+        }
+    }
+    if errors.is_empty() {
+        return output_tail(stderr);
+    }
+    let others = output_tail(others.join("\n").as_bytes());
+    let all = errors.join("; ").replace(|c: char| c.is_control(), " ");
+    match others.is_empty() {
+        true => all,
+        false => format!("{all}; {others}"),
     }
 }

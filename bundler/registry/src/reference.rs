@@ -57,6 +57,28 @@ impl ImageReference {
     }
 }
 
+/// Why a host and port are another spelling of a name that is written plainly.
+fn odd(registry: &str) -> Option<&'static str> {
+    let (host, port) = match registry
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.ends_with(']'))
+    {
+        Some((host, port)) => (host, Some(port)),
+        None => (registry, None),
+    };
+    if host.ends_with('.') {
+        return Some("its registry ends with a dot; write it without");
+    }
+    let number = port.map(str::parse::<u16>);
+    match (port, number) {
+        (Some(port), Some(Ok(number))) if number.to_string() != port || number == 0 => {
+            Some("the port of its registry is not written plainly, such as `5000`")
+        }
+        (Some(_), Some(Err(_))) => Some("the port of its registry is no number up to 65535"),
+        _ => None,
+    }
+}
+
 /// A name as it is written, without a password before a host.
 fn shown(text: &str) -> String {
     let digest = text.find("@sha256:").unwrap_or(text.len());
@@ -122,6 +144,10 @@ impl FromStr for ImageReference {
         let host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
         if !registry.chars().all(host) {
             return Err(wrong("its registry is not a host"));
+        }
+        // One registry has one name, so that a policy about it is about all of it.
+        if let Some(problem) = odd(&registry) {
+            return Err(wrong(problem));
         }
         let tag = match (tag, digest) {
             (None, None) => Some("latest".to_owned()),

@@ -121,6 +121,7 @@ impl Classified for ProduceError {
             | Self::Spool(_) => Environment,
             Self::Assemble(_)
             | Self::Collect(_)
+            | Self::Strict(_)
             | Self::Contradiction(_)
             | Self::Expiry { .. }
             | Self::Name(_)
@@ -134,9 +135,11 @@ impl Classified for ProduceError {
             Self::Collect(CollectError::Source { source, .. }) => {
                 format!("{}\nhelp: nothing was written", source.help())
             }
-            Self::Assemble(_) | Self::Collect(_) | Self::Contradiction(_) | Self::Finish(_) => {
-                "nothing was written".to_owned()
-            }
+            Self::Assemble(_)
+            | Self::Collect(_)
+            | Self::Strict(_)
+            | Self::Contradiction(_)
+            | Self::Finish(_) => "nothing was written".to_owned(),
             Self::Busy { .. } => {
                 "nothing was changed; give the command again when that has ended".to_owned()
             }

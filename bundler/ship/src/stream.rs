@@ -27,6 +27,7 @@ use crate::lock::Lock;
 use crate::plan::Shipped as _;
 use crate::sites::Sites;
 use outhaul_attest as attest;
+use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
@@ -89,6 +90,8 @@ pub struct BundleRequest<'a> {
     pub readers: Option<&'a [Reader]>,
     /// Use a new number even when nothing changed.
     pub renew: bool,
+    /// Make nothing where an assignment of the streams is broken.
+    pub strict: bool,
     /// The time of issue that is signed.
     pub issued: Timestamp,
     /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
@@ -160,6 +163,14 @@ pub fn produce(
     }
     if !removals.is_empty() {
         return Err(ProduceError::Removals { removals });
+    }
+    if request.strict {
+        let unfit = ready.iter().map(|(stream, ..)| stream.sound.broken());
+        let mut findings = Diagnostics::new();
+        unfit.for_each(|broken| findings.append(broken));
+        if !findings.is_empty() {
+            return Err(ProduceError::Strict(findings));
+        }
     }
     let everything = request.cluster_types.is_empty() && request.recipients.is_empty();
     let mut production = Production {

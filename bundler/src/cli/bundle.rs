@@ -144,6 +144,7 @@ impl Args {
             recipients: self.recipients.iter().cloned().collect(),
             readers: readers.as_deref(),
             renew: self.renew,
+            strict: self.strict,
             issued,
             expires_days: self.expires_days,
             images: Some(&images),
@@ -185,6 +186,7 @@ impl Args {
             recipients: BTreeSet::new(),
             readers: None,
             renew: false,
+            strict: self.strict,
             issued: Timestamp::UNIX_EPOCH,
             expires_days: None,
             images: Some(&images),
@@ -374,6 +376,9 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
+        }
+        ProduceError::Strict(findings) => {
+            Failure::broken(findings).help("`--strict`: nothing was written")
         }
         ProduceError::Contradiction(findings) => {
             Failure::findings(findings).help("nothing was written")

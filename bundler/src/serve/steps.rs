@@ -243,6 +243,7 @@ fn bundle(
         recipients: BTreeSet::new(),
         readers: None,
         renew: false,
+        strict: false,
         issued: now,
         expires_days: config.expires_days,
         images: Some(&images),
@@ -319,7 +320,9 @@ fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<St
 
 fn produce_problem(error: &ProduceError) -> RoundProblem {
     match error {
-        ProduceError::Contradiction(findings) => RoundProblem::findings(findings),
+        ProduceError::Contradiction(findings) | ProduceError::Strict(findings) => {
+            RoundProblem::findings(findings)
+        }
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             RoundProblem::sentence(texts.join("\n"))

@@ -361,3 +361,17 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert_eq!(bundles("out").len(), 2, "{seen}");
 }
+
+#[test]
+fn strict_makes_no_bundle_when_a_payload_cannot_be_collected() {
+    let fleet = Fleet::new();
+    fleet.bundle(&[]);
+    fs::remove_dir_all(fleet.path("manifests/here")).unwrap();
+    commit(&fleet.path("manifests"), "gone");
+    let seen = fleet.bundle(&["--strict"]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("`--strict`: nothing was written"), "{seen}");
+    assert!(!fleet.path("out/dev-drone-2.outhaul").exists());
+    let seen = fleet.bundle(&[]);
+    assert!(seen.contains("kept: drone/hello-test stays"), "{seen}");
+}

@@ -30,9 +30,60 @@ impl PartialEq for SignatureRule {
 }
 
 impl ImageSignatures {
-    /// The entry that is for the image with this whole name.
+    /// The entry that is for the image with this whole name, however its registry is called: a default port and the other names of
+    /// Docker Hub are no way past an entry.
     pub fn rule(&self, image: &str) -> Option<&SignatureRule> {
-        self.0.iter().find(|rule| fits(&rule.images, image))
+        let image = plain(image);
+        self.0.iter().find(|rule| {
+            let pattern = plain(&rule.images);
+            fits(&pattern, &image) || is_any_version(&pattern, &image)
+        })
+    }
+}
+
+/// The registry of a name, or of a pattern, in the one form in which both are compared.
+fn plain(name: &str) -> String {
+    let Some((registry, rest)) = name.split_once('/') else {
+        return name.to_owned();
+    };
+    let registry = registry.to_ascii_lowercase();
+    let (host, port) = registry
+        .split_once(':')
+        .map_or((registry.as_str(), ""), |(host, port)| (host, port));
+    // This machine's registries are asked without encryption.
+    let is_own = host == "localhost" || host.starts_with("127.");
+    let default = if is_own { "80" } else { "443" };
+    let host = match host {
+        "index.docker.io" | "registry-1.docker.io" => "docker.io",
+        other => other,
+    };
+    match port {
+        "" => format!("{host}/{rest}"),
+        port if port == default => format!("{host}/{rest}"),
+        port => format!("{host}:{port}/{rest}"),
+    }
+}
+
+/// Whether a pattern that is for every tag of a repository is for what is asked by its digest, too.
+fn is_any_version(pattern: &str, name: &str) -> bool {
+    let repository = name.split_once('@').map(|(repository, _)| repository);
+    let every = pattern.strip_suffix(":*");
+    matches!((every, repository), (Some(every), Some(repository)) if fits(every, repository))
+}
+
+/// What is wrong with a pattern that fits no image's whole name; `None` when one may fit.
+pub fn never_fits(pattern: &str) -> Option<&'static str> {
+    let last = pattern.rsplit('/').next().unwrap_or(pattern);
+    match () {
+        () if pattern.contains("://") => Some("it has a scheme, and names of images have none"),
+        () if pattern.chars().any(char::is_whitespace) => Some("it has a space"),
+        () if !last.contains(['*', ':', '@']) => {
+            Some("it names no tag, and whole names have one; end it with `:*` for every tag")
+        }
+        () if !pattern.contains(['/', '*']) => {
+            Some("it names no registry, and whole names have one")
+        }
+        () => None,
     }
 }
 
@@ -57,7 +108,62 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::*;
+
+    #[test]
+    fn an_entry_is_for_an_image_however_its_registry_is_called() {
+        let rules = |pattern: &str| {
+            ImageSignatures(vec![SignatureRule {
+                images: pattern.to_owned(),
+                keys: Vec::new(),
+            }])
+        };
+        for (pattern, image) in [
+            ("registry.example/press/*", "registry.example:443/press/a:1"),
+            ("registry.example:443/press/*", "registry.example/press/a:1"),
+            ("REGISTRY.example/press/*", "registry.example/press/a:1"),
+            ("localhost/press/*", "localhost:80/press/a:1"),
+            (
+                "docker.io/library/nginx:*",
+                "index.docker.io/library/nginx:1",
+            ),
+            (
+                "docker.io/library/nginx:*",
+                "registry-1.docker.io/library/nginx:1",
+            ),
+            ("registry.example/a:*", "registry.example/a@sha256:00"),
+        ] {
+            assert!(rules(pattern).rule(image).is_some(), "{pattern} {image}");
+        }
+        assert!(
+            rules("registry.example/a:1")
+                .rule("registry.example/a@sha256:00")
+                .is_none()
+        );
+        assert!(rules("localhost:5000/*").rule("localhost/a:1").is_none());
+    }
+
+    #[test]
+    fn a_pattern_that_fits_no_whole_name_is_known() {
+        for pattern in [
+            "oci://a.example/*",
+            "a.example/app",
+            "a.example/app/",
+            "nginx:1",
+            "a b/*",
+        ] {
+            assert!(never_fits(pattern).is_some(), "{pattern}");
+        }
+        for pattern in [
+            "*",
+            "a.example/*",
+            "a.example/app:1",
+            "a.example/app@sha256:0",
+            "*/app:*",
+        ] {
+            assert_eq!(never_fits(pattern), None, "{pattern}");
+        }
+    }
 
     #[test]
     fn a_star_is_any_run_of_characters_and_all_else_is_itself() {

@@ -42,6 +42,9 @@ pub enum ProduceError {
     /// The bundle cannot be attested or sealed.
     #[error(transparent)]
     Finish(#[from] AttestSealError),
+    /// Something is broken, and nothing was to be written then.
+    #[error("assignments are broken")]
+    Strict(#[source] Diagnostics),
     /// The delivery policies contradict each other; nothing was written for any stream.
     #[error("the delivery policies contradict each other")]
     Contradiction(#[from] Diagnostics),

@@ -94,9 +94,7 @@ impl<'a> StreamContents<'a> {
             }
         }
         let mut isolation = plan.isolation;
-        for findings in sound.unfit.values() {
-            isolation.findings.append(findings.clone());
-        }
+        isolation.findings.append(sound.broken());
         Ok(Self {
             cluster_type: sound.cluster_type,
             role: sound.role.clone(),
@@ -165,6 +163,13 @@ pub(super) struct Sound<'a> {
 }
 
 impl<'a> Sound<'a> {
+    /// What is wrong with the assignments that no bundle can carry.
+    pub(super) fn broken(&self) -> Diagnostics {
+        let mut all = Diagnostics::new();
+        (self.unfit.values()).for_each(|findings| all.append(findings.clone()));
+        all
+    }
+
     pub(super) fn of(
         platform: &'a Platform,
         fleet: &'a Fleet,

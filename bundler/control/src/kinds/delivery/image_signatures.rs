@@ -5,8 +5,8 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::kinds::fields::{Fields, Reader};
-use crate::kinds::shape::{Shape, list, must, object, pattern, some, text};
-use crate::model::{ImageSignatures, SignatureRule, Spanned};
+use crate::kinds::shape::{Shape, list, must, object, pattern, some};
+use crate::model::{ImageSignatures, SignatureRule, Spanned, never_fits};
 use crate::yaml::Value;
 
 const FIELD: &str = "imageSignatures";
@@ -17,7 +17,11 @@ pub(super) fn shape() -> Shape {
         must(
             "images",
             "Whole names of images, with `*` for any run of characters.",
-            text("registry.example/press/*"),
+            // What `never_fits` refuses, but for a scheme.
+            pattern(
+                r"^\S*(\*[^/\s]*|/[^/\s]*[:@][^/\s]*)$",
+                "registry.example/press/*",
+            ),
         ),
         must(
             "keys",
@@ -31,12 +35,33 @@ pub(super) fn shape() -> Shape {
 pub(super) fn read(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<ImageSignatures>> {
     let node = spec.field(FIELD)?;
     let location = reader.location(node);
-    let items = reader.list(spec, FIELD);
+    let items = match &node.value {
+        // Nothing behind the name would switch it off without a word.
+        Value::Null => &[],
+        _ => reader.list(spec, FIELD),
+    };
     let mut rules = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let what = format!("{}.{FIELD}[{at}]", spec.what);
         let fields = reader.map(item, &what, spec.shape.field(FIELD).item())?;
         let images = reader.text(&fields, "images")?;
+        if let Some(problem) = never_fits(&images.value) {
+            let message = format!("`{}` in `{what}` fits no image: {problem}", images.value);
+            let finding = Diagnostic::error("bad-value", message).at(&images.location);
+            reader.report(finding.help("write whole names, such as `registry.example/press/*`"));
+            return None;
+        }
+        let before: Option<&SignatureRule> = rules
+            .iter()
+            .find(|rule: &&SignatureRule| rule.images == "*");
+        if before.is_some() {
+            let message = format!("`{what}` never counts: `*` before it is for every image");
+            let finding = Diagnostic::error("bad-value", message).at(&images.location);
+            reader.report(
+                finding.help("the first entry that fits counts: put the one with `*` last"),
+            );
+            return None;
+        }
         if fields.field("keys").is_none() {
             reader.text(&fields, "keys");
             return None;

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -66,7 +67,12 @@ impl ImageCache {
     }
 
     fn make(&self) -> Result<(), RegistryError> {
-        fs::create_dir_all(&self.folder).map_err(|source| failed(&self.folder, source))
+        // What is private at its registry is private here.
+        let mut folder = fs::DirBuilder::new();
+        folder.recursive(true).mode(0o700);
+        folder
+            .create(&self.folder)
+            .map_err(|source| failed(&self.folder, source))
     }
 
     /// Goes on with what came before.

@@ -29,6 +29,8 @@ const MAX_TOKEN: u64 = 64 << 10;
 const MAX_REDIRECTS: usize = 5;
 /// How long the body of one answer may take; what broke off goes on from there.
 const BODY: Duration = Duration::from_secs(3600);
+/// How long all that is no blob may take: it is small.
+const DOCUMENT: Duration = Duration::from_secs(120);
 /// What a manifest may be.
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
@@ -249,10 +251,15 @@ impl RegistryClient {
         let key = format!("{}/{}", image.registry, image.repository);
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let given = known().get(&key).cloned();
-        let mut response = self.ask(image, &url, given.as_ref().map(|g| g.as_str()), range)?;
+        let limit = match path.starts_with("blobs/") {
+            true => BODY,
+            false => DOCUMENT,
+        };
+        let given = given.as_ref().map(|given| given.as_str());
+        let mut response = self.ask(image, &url, given, range, limit)?;
         if response.status() == 401 {
             let answer = self.authorize(image, &response, what)?;
-            response = self.ask(image, &url, Some(&answer), range)?;
+            response = self.ask(image, &url, Some(&answer), range, limit)?;
             known().insert(key, answer);
         }
         let mut at = url;
@@ -266,7 +273,7 @@ impl RegistryClient {
                 problem: "is said to be at an address that is not https".to_owned(),
             })?;
             // Another server: it gets nothing that authenticates.
-            response = self.ask(image, &next, None, range)?;
+            response = self.ask(image, &next, None, range, limit)?;
             at = next;
         }
         let host = image.host().to_owned();
@@ -289,9 +296,10 @@ impl RegistryClient {
         url: &str,
         authorization: Option<&str>,
         range: Option<&str>,
+        limit: Duration,
     ) -> Result<Response, RegistryError> {
         let request = self.http.request(Method::GET, url);
-        let mut request = request.header("Accept", ACCEPT).body_limit(BODY);
+        let mut request = request.header("Accept", ACCEPT).body_limit(limit);
         if let Some(value) = authorization {
             request = request.secret_header("Authorization", value);
         }
@@ -337,7 +345,13 @@ impl RegistryClient {
         if let Some(service) = service {
             url.push_str(&format!("&service={}", encoded(&service)));
         }
-        let answer = self.ask(image, &url, basic.as_ref().map(|b| b.as_str()), None)?;
+        let answer = self.ask(
+            image,
+            &url,
+            basic.as_ref().map(|b| b.as_str()),
+            None,
+            DOCUMENT,
+        )?;
         if answer.status() != 200 {
             let status = answer.status();
             let problem = format!("no token ({status}); {}", self.no_credentials(host));

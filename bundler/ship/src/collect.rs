@@ -5,11 +5,14 @@
 //! to fetch that repository, its commit as a pack that the site serves. A symbolic link, a submodule or a file of Git LFS
 //! cannot travel and is an error, because a payload with a hole would fail on site, where nobody can fix it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use outhaul_bundle::index::{File, Served, Source};
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Content, File, Served, Source};
 use outhaul_bundle::name::RelativePath;
 
 use crate::assemble::Spool;
@@ -103,6 +106,8 @@ pub struct Collector<'a> {
     /// What signs apt repositories; an estimate has none.
     signer: Option<Arc<StatementSigner>>,
     layers: Option<KnownLayers>,
+    /// Where contents lie that are read there and not copied.
+    lent: RefCell<BTreeMap<Digest, PathBuf>>,
 }
 
 impl<'a> Collector<'a> {
@@ -125,7 +130,32 @@ impl<'a> Collector<'a> {
             uncertain: BTreeMap::new(),
             signer: None,
             layers: None,
+            lent: RefCell::default(),
         }
+    }
+
+    /// Has a content read where it lies.
+    fn lend(&self, content: Content, path: PathBuf, spool: &mut Spool) {
+        self.lent.borrow_mut().insert(content.digest, path.clone());
+        spool.lend(content, path);
+    }
+
+    /// Every content that was read where it lies, and the image that it is of, where it is of one.
+    pub(crate) fn read_where_they_lie(&self) -> Vec<(Digest, PathBuf, Option<&str>)> {
+        let image_of = |digest: &Digest| {
+            let mut images = self.brought.iter();
+            let is_of = |content: &Content| content.digest == *digest;
+            let found = images.find(|(_, brought)| {
+                let brought = brought.as_ref().ok();
+                brought.is_some_and(|one| is_of(&one.manifest) || one.blobs.iter().any(is_of))
+            });
+            found.map(|(name, _)| name.as_str())
+        };
+        let lent = self.lent.borrow();
+        let all = lent
+            .iter()
+            .map(|(digest, path)| (*digest, path.clone(), image_of(digest)));
+        all.collect()
     }
 
     /// The same, with who brings images, and what is pinned already.

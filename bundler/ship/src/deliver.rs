@@ -221,10 +221,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
+/// Begins the names of files that are being written.
+pub(crate) const TEMPORARY: &str = ".outhaul-";
+
 fn temporary_in(folder: &Path) -> io::Result<(tempfile::NamedTempFile, interrupt::Temporary)> {
     let new = || {
         tempfile::Builder::new()
-            .prefix(".outhaul-")
+            .prefix(TEMPORARY)
             .tempfile_in(folder)
     };
     interrupt::make(new, tempfile::NamedTempFile::path)

@@ -98,8 +98,10 @@ impl Classified for ProduceError {
     fn class(&self) -> FailureClass {
         match self {
             Self::Collect(CollectError::Source { source, .. }) => of_source(source),
+            Self::After { error, .. } => error.class(),
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
+            | Self::Readers { .. }
             | Self::Removals { .. } => Refused,
             Self::Finish(AttestSealError::Seal(SealError::Recipients { .. }))
             | Self::Last(ShippedError::Damaged { .. })
@@ -111,6 +113,7 @@ impl Classified for ProduceError {
             Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))
             | Self::Busy { .. }
             | Self::Collect(CollectError::Spool(_))
+            | Self::Damaged { .. }
             | Self::Deliver(_)
             | Self::Exclusive { .. }
             | Self::Finish(_)
@@ -132,6 +135,19 @@ impl Classified for ProduceError {
 
     fn help(&self) -> Option<String> {
         let help = match self {
+            Self::After { error, .. } => match &**error {
+                Self::Assemble(_) | Self::Collect(_) | Self::Finish(_) => {
+                    "of this stream nothing was written; those before it were made".to_owned()
+                }
+                error => return error.help(),
+            },
+            Self::Damaged { .. } => {
+                "run it again: what was removed is brought anew; if it comes back, look at this machine's disk and memory"
+                    .to_owned()
+            }
+            Self::Readers { .. } => {
+                "`outhaul site list --fleet DIR --recipients` prints the keys that are approved; nothing was written".to_owned()
+            }
             Self::Collect(CollectError::Source { source, .. }) => {
                 format!("{}\nhelp: nothing was written", source.help())
             }

@@ -39,6 +39,7 @@ mod carried;
 pub mod copies;
 mod countersigned;
 mod current;
+mod damaged;
 mod delivery_rules;
 mod earlier;
 mod error;
@@ -47,6 +48,7 @@ mod next;
 pub mod patches;
 mod plan;
 mod production;
+mod readers;
 mod recipients;
 mod recording;
 mod scan;
@@ -124,8 +126,12 @@ pub fn produce(
 ) -> Result<Production, ProduceError> {
     // Two at once would sign different bundles with one number.
     let _exclusive = exclusive(fleet)?;
+    shelf::sweep(fleet.folder());
     let rendering = &platform.rendering;
     known(platform, request)?;
+    if let Some(given) = request.readers {
+        readers::checked(given, &Sites::of(fleet).all()?)?;
+    }
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
@@ -187,7 +193,11 @@ pub fn produce(
             let name = format!("{}/{name}", rendering.environment);
             production.stalled.insert(name);
         }
-        match stream.commit(last, plan)? {
+        let committed = match stream.commit(last, plan) {
+            Ok(committed) => committed,
+            Err(error) => return Err(error.after(production)),
+        };
+        match committed {
             Committed::Done((made, isolation)) => {
                 if made.iter().any(|one| one.changed) {
                     production.removed.extend(removed);
@@ -195,7 +205,7 @@ pub fn produce(
                 production.streams.extend(made);
                 production.isolation.append(isolation);
             }
-            Committed::Overtaken(error) => return Err(error),
+            Committed::Overtaken(error) => return Err(error.after(production)),
         }
         let collector = collector.borrow();
         let lock = collector.lock();

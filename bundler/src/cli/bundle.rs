@@ -16,6 +16,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
@@ -25,7 +26,7 @@ use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::agent::AgentPrograms;
-use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
+use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
 
 /// Render an environment and write one signed bundle per stream
 #[derive(Debug, clap::Args)]
@@ -152,8 +153,15 @@ impl Args {
             scanners: &scanners,
             agent: agent.as_ref(),
         };
-        let production =
-            stream::produce(&platform, &fleet, &secret, &request).map_err(produce_failure)?;
+        let production = match stream::produce(&platform, &fleet, &secret, &request) {
+            Ok(production) => production,
+            Err(error) => {
+                if let ProduceError::After { production, .. } = &error {
+                    self.print(&platform.rendering.environment, production)?;
+                }
+                return Err(produce_failure(error));
+            }
+        };
         let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
         if !unreachable.is_empty() {
             super::say_findings(&unreachable);
@@ -373,6 +381,14 @@ pub(super) fn pass_gate(
 /// An error of a stream's bundle, for a person.
 pub(super) fn produce_failure(error: ProduceError) -> Failure {
     match &error {
+        ProduceError::After { error: of, .. } => match &**of {
+            ProduceError::Damaged { copies } => said_of_each(of, copies),
+            ProduceError::Forbidden(refusal) => forbidden(of, refusal),
+            _ => Failure::of(&error),
+        },
+        ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
+            said_of_each(&error, all)
+        }
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))
@@ -383,13 +399,24 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::Contradiction(findings) => {
             Failure::findings(findings).help("nothing was written")
         }
-        ProduceError::Forbidden(refusal) => {
-            let failure = Failure::new(failure::REFUSED, &error);
-            let reasons = refusal.largest.iter();
-            reasons
-                .fold(failure, |failure, line| failure.because(line))
-                .help(&refusal.help)
-        }
+        ProduceError::Forbidden(refusal) => forbidden(&error, refusal),
         error => Failure::of(error),
     }
+}
+
+fn forbidden(error: &ProduceError, refusal: &PolicyViolation) -> Failure {
+    let failure = Failure::new(failure::REFUSED, error);
+    let reasons = refusal.largest.iter();
+    reasons
+        .fold(failure, |failure, line| failure.because(line))
+        .help(&refusal.help)
+}
+
+/// An error with one sentence for each thing that is wrong.
+fn said_of_each(error: &ProduceError, all: &[String]) -> Failure {
+    let failure = Failure::new(error.class().code(), error);
+    let failure = all
+        .iter()
+        .fold(failure, |failure, line| failure.because(line));
+    failure.help(error.help().unwrap_or_default())
 }

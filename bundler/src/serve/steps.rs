@@ -36,7 +36,7 @@ use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::sites::Sites;
-use outhaul_ship::stream::{self, BundleRequest, ProduceError};
+use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -251,8 +251,27 @@ fn bundle(
         scanners: &config.scanners,
         agent: None,
     };
-    let made = stream::produce(platform, &fleet, &secret, &request)
-        .map_err(|error| produce_problem(&error))?;
+    match stream::produce(platform, &fleet, &secret, &request) {
+        Ok(made) => {
+            said_of(&made, platform, lines, broken);
+            Ok(())
+        }
+        Err(error) => {
+            if let ProduceError::After { production, .. } = &error {
+                said_of(production, platform, lines, broken);
+            }
+            Err(produce_problem(&error))
+        }
+    }
+}
+
+/// What became of the streams, in lines.
+fn said_of(
+    made: &Production,
+    platform: &Platform,
+    lines: &mut Vec<String>,
+    broken: &mut BTreeSet<String>,
+) {
     for one in &made.streams {
         let stream = &one.cluster_type;
         if let Some(why) = &one.suppressed {
@@ -298,7 +317,6 @@ fn bundle(
         ));
     }
     kept(platform, &made.isolation, broken);
-    Ok(())
 }
 
 /// The secret that opens the fleet's keys. Read each time, so that it can be changed while this runs.
@@ -326,6 +344,10 @@ fn produce_problem(error: &ProduceError) -> RoundProblem {
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             RoundProblem::sentence(texts.join("\n"))
+        }
+        ProduceError::After { error, .. } => produce_problem(error),
+        ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
+            RoundProblem::sentence(format!("{error}: {}", all.join("; ")))
         }
         _ => RoundProblem::of(error),
     }

@@ -5,6 +5,7 @@
 //! attribute of a foreign repository takes effect; git asks no questions; what a repository holds is
 //! counted while git lists it, and git is ended when it is too much.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -282,7 +283,11 @@ impl Repository {
         if is_repository(&self.folder) {
             return Ok(());
         }
-        std::fs::create_dir_all(&self.folder).map_err(|error| SourceError::Unreadable {
+        // What is private at its server is private here.
+        let mut folder = std::fs::DirBuilder::new();
+        folder.recursive(true).mode(0o700);
+        let made = folder.create(&self.folder);
+        made.map_err(|error| SourceError::Unreadable {
             path: self.folder.clone(),
             error,
         })?;

@@ -184,7 +184,7 @@ impl Collector<'_> {
     ) -> Result<(), CollectError> {
         for one in &listed.list.files {
             let content = self.fetched(name, listed, &one.content, false)?;
-            self.lend(content, spool);
+            self.lend_file(content, spool);
             files.push(file_of(one.path.clone(), content));
         }
         if listed.has_packages() {
@@ -218,7 +218,7 @@ impl Collector<'_> {
         }
         for one in &listed.list.packages {
             let content = self.fetched(name, listed, one, true)?;
-            self.lend(content, spool);
+            self.lend_file(content, spool);
             let file = spool.open(&content.digest)?;
             let found = package(name, (&one.url, listed.at(one)), file, content, None)?;
             let here = format!("{}/{}", apt::FOLDER, found.path.as_str());
@@ -282,11 +282,11 @@ impl Collector<'_> {
         })
     }
 
-    fn lend(&self, content: Content, spool: &mut Spool) {
+    fn lend_file(&self, content: Content, spool: &mut Spool) {
         if let Some(source) = self.files {
             let path = source.folder().join(content.digest.hex());
             if fs::exists(&path).unwrap_or_default() {
-                spool.lend(content, path);
+                self.lend(content, path, spool);
             }
         }
     }

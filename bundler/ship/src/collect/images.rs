@@ -101,7 +101,7 @@ impl Collector<'_> {
                 continue;
             }
             for content in std::iter::once(&brought.manifest).chain(&brought.blobs) {
-                spool.lend(*content, brought.folder.join(content.digest.hex()));
+                self.lend(*content, brought.folder.join(content.digest.hex()), spool);
             }
             images.push(Image {
                 name: whole,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
 use outhaul_signer::fleet::FleetError;
 
-use super::{PolicyViolation, ShippedError};
+use super::{PolicyViolation, Production, ShippedError};
 use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
@@ -51,6 +51,26 @@ pub enum ProduceError {
     /// A delivery policy forbids it.
     #[error(transparent)]
     Forbidden(#[from] PolicyViolation),
+    /// Keys that are not those of whom they are named after; nothing was written for any stream.
+    #[error("the bundle would be sealed for keys that are not whose they are said to be")]
+    Readers {
+        /// One sentence for each.
+        problems: Vec<String>,
+    },
+    /// Contents that are kept on this machine are not what they were. What is damaged was removed there.
+    #[error("{} kept on this machine {} damaged", counted(copies.len()), if copies.len() == 1 { "is" } else { "are" })]
+    Damaged {
+        /// One sentence for each.
+        copies: Vec<String>,
+    },
+    /// A stream failed after others were made.
+    #[error("{error}")]
+    After {
+        /// What became of those before it.
+        production: Box<Production>,
+        /// Why it failed.
+        error: Box<ProduceError>,
+    },
     /// The fleet cannot sign.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -113,4 +133,24 @@ pub enum ProduceError {
         /// What there is.
         known: Vec<String>,
     },
+}
+
+impl ProduceError {
+    /// The same, with what was made before, if anything was.
+    pub(super) fn after(self, production: Production) -> Self {
+        match production.streams.is_empty() {
+            true => self,
+            false => Self::After {
+                production: Box::new(production),
+                error: Box::new(self),
+            },
+        }
+    }
+}
+
+fn counted(count: usize) -> String {
+    match count {
+        1 => "a content".to_owned(),
+        count => format!("{count} contents"),
+    }
 }

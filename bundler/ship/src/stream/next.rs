@@ -14,7 +14,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{BundleRequest, ProduceError, Produced, delivery_rules, stream};
+use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, stream};
 use crate::assemble::EncodedBefore;
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
@@ -77,7 +77,7 @@ impl<'a> Destination for ToStream<'a> {
             made = Some(stage(
                 &cargo.looked_at(&platform.rendering.environment),
                 || {
-                    stream(
+                    let made = stream(
                         platform,
                         sound.fleet,
                         secret,
@@ -86,7 +86,8 @@ impl<'a> Destination for ToStream<'a> {
                         recipients,
                         &mut sound.collector.borrow_mut(),
                         encoded,
-                    )
+                    );
+                    made.map_err(|error| damaged::instead(error, &sound.collector.borrow()))
                 },
             )?);
         }

@@ -131,6 +131,25 @@ pub(super) fn prepare(fleet: &Path) -> Result<(), FileError> {
     durable::create_private_folder(&folder(fleet))
 }
 
+/// Removes what a run left in the kept bundles' folder that was killed while it wrote there. Only for who has the fleet to
+/// themselves. What cannot be removed is tried again by the next run.
+pub(super) fn sweep(fleet: &Path) {
+    for entry in std::fs::read_dir(folder(fleet))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(deliver::TEMPORARY)
+        {
+            let removed = std::fs::remove_file(entry.path());
+            tracing::debug!(?removed, file = ?entry.path(), "a killed run left this");
+        }
+    }
+}
+
 fn folder(fleet: &Path) -> PathBuf {
     fleet.join("bundles")
 }

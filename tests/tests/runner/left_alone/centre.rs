@@ -12,7 +12,8 @@ fn what_was_mistyped_at_the_centre_changes_nothing() {
     world.0.site("edge-1", "dev", "edge");
     world.0.bundle("dev");
     world.write("nobody.keys", "# nobody yet\n");
-    world.typed("outhaul", "secret keygen --out there.age");
+    let key = world.typed("outhaul", "secret keygen --out there.age");
+    world.write("false.keys", &format!("edge-1 {}", key.stdout));
     world.typed("outhaul", &format!("render {PLANE} --out rendered"));
     // Rendered by Outhaul, copied without the record beside it, and changed by hand.
     copy(&world.path("rendered"), &world.path("copied"));
@@ -31,6 +32,11 @@ fn what_was_mistyped_at_the_centre_changes_nothing() {
             format!("{bundle} --seal-for nobody.keys"),
             2,
             "`nobody.keys` names nobody to seal for; nothing was written",
+        ),
+        (
+            format!("{bundle} --seal-for false.keys"),
+            1,
+            "prints the keys that are approved; nothing was written",
         ),
         (
             "secret keygen --out there.age".to_owned(),

@@ -105,7 +105,7 @@ impl Site {
 }
 
 /// Changes bytes in the middle of a file, and so in every link to it.
-fn damage(path: &Path) {
+pub(super) fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xff;

@@ -65,6 +65,39 @@ fn an_image_that_nobody_has_any_more_comes_out_of_the_bundle_that_was_shipped_la
     );
 }
 
+#[test]
+fn a_damaged_copy_of_a_layer_at_the_centre_is_named_removed_and_brought_anew() {
+    let Some(site) = Site::new() else { return };
+    // The layer is by far the largest that is kept.
+    let kept = crate::system::files_below(&site.scene.path("cache"));
+    let of_images = kept
+        .into_iter()
+        .filter(|path| path.parent().is_some_and(|at| at.ends_with("sha256")));
+    let layer = of_images
+        .max_by_key(|path| fs::metadata(path).unwrap().len())
+        .unwrap();
+    let whole = fs::read(&layer).unwrap();
+    super::damage::damage(&layer);
+    // The bundle before does not have it either; and a killed run left something beside it.
+    fs::remove_dir_all(site.scene.path("fleet/bundles")).unwrap();
+    fs::create_dir(site.scene.path("fleet/bundles")).unwrap();
+    let left = site.scene.path("fleet/bundles/.outhaul-AbCdEf");
+    fs::write(&left, "half").unwrap();
+    let ran = site.try_bundle(3, &["--renew"]);
+    for words in [
+        &site.image,
+        layer.to_str().unwrap(),
+        "was removed",
+        "run it again",
+    ] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.everything());
+    }
+    assert!(!left.exists());
+    let ran = site.bundle(&["--renew"]);
+    assert_eq!(fs::read(&layer).unwrap(), whole, "{}", ran.everything());
+    site.scene.carry(SITE);
+}
+
 /// A second deployment target, for which the template of Flux fetches another repository.
 fn with_another(scene: &mut SystemFixture) {
     with_flux(scene);

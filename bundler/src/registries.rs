@@ -3,6 +3,7 @@
 //! What comes in: an image's name as a manifest has it, and the digest that it was. What goes out: the image in
 //! the cache. Credentials are those of `docker login` and `podman login`; a private authority is `SSL_CERT_FILE`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -15,8 +16,8 @@ use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::signatures::signatures;
 use outhaul_registry::{
-    ChartReference, Credentials, Hosts, ImageCache, ImageReference, Pulled, RegistryClient,
-    RegistryError, look, look_file, pull, pull_chart, pull_file, pull_small,
+    ChartReference, Credentials, Hosts, ImageCache, ImageReference, Platforms, Pulled,
+    RegistryClient, RegistryError, look, look_file, pull, pull_chart, pull_file, pull_small,
 };
 use outhaul_ship::collect::{Brought, ChartAsked, ImageError, ImageSource};
 
@@ -113,13 +114,19 @@ impl ImageSource for Registries {
         &self.folder
     }
 
-    fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError> {
+    fn bring(
+        &self,
+        name: &str,
+        known: Option<Digest>,
+        platforms: &BTreeSet<String>,
+    ) -> Result<Brought, ImageError> {
         let (client, image) = (self.client()?, reference(name)?);
+        let platforms = Platforms::of(platforms);
         let get = if self.only_looks { look } else { pull };
-        let pulled = get(client, &self.cache, &image, known).map_err(failed)?;
+        let pulled = get(client, &self.cache, &image, known, &platforms).map_err(failed)?;
         // What a chart needs is known from its archive, which is small.
         if self.only_looks && archive_of(&self.cache, &pulled.manifest.digest).is_some() {
-            let whole = pull(client, &self.cache, &image, known).map_err(failed)?;
+            let whole = pull(client, &self.cache, &image, known, &platforms).map_err(failed)?;
             return Ok(self.brought(whole));
         }
         Ok(self.brought(pulled))
@@ -218,6 +225,7 @@ impl Registries {
             manifest: pulled.manifest,
             blobs: pulled.blobs,
             folder: self.folder.clone(),
+            lacks: pulled.lacks,
         }
     }
 }

@@ -108,7 +108,10 @@ impl KnownLayers {
             let part = parts
                 .get(digest)
                 .filter(|part| part.size <= MAX_DOCUMENT_BYTES);
-            let part = part.ok_or_else(|| io::Error::other("it is not carried, or too large"))?;
+            let part = part.ok_or(match parts.contains_key(digest) {
+                true => io::ErrorKind::FileTooLarge,
+                false => io::ErrorKind::NotFound,
+            })?;
             let mut bytes = Vec::new();
             let from = contents.open(part)?;
             from.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;

@@ -4,6 +4,8 @@
 //! places when two policies contradict each other: which of two orders to follow is not ours to guess.
 //! Several policies may each say a part. It is pure; whoever produces bundles follows it.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
@@ -21,6 +23,8 @@ pub struct Delivery {
     pub transport: Option<Sourced<Transport>>,
     /// What becomes of images.
     pub images: Option<Sourced<Images>>,
+    /// For which platforms images travel; without it for all.
+    pub platforms: Option<Sourced<BTreeSet<String>>>,
     /// How the images of charts are found.
     pub charts: Option<Sourced<Charts>>,
     /// Days until a bundle may no longer be installed.
@@ -95,6 +99,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
     let delivery = Delivery {
         transport: merge.field("delivery", |policy| policy.delivery),
         images: merge.field("images", |policy| policy.images),
+        platforms: merge.field("platforms", |policy| policy.platforms.clone()),
         charts: merge.field("charts", |policy| policy.charts),
         expires_days: merge.field("expiresDays", |policy| policy.expires_days),
         encryption: merge.field("encryption", |policy| policy.encryption),
@@ -132,7 +137,7 @@ pub fn contradictions(plane: &ControlPlane) -> Diagnostics {
     all
 }
 
-/// Policies that say of images how they are signed, for cluster types whose images do not travel: nothing is verified there.
+/// Policies that say something of images, for cluster types whose images do not travel: nothing comes of it there.
 pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
     let mut all = Diagnostics::new();
     for cluster_type in plane.cluster_types.values() {
@@ -146,18 +151,30 @@ pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
         let is_git = delivery
             .transport
             .is_some_and(|one| one.value == Transport::Git);
-        let Some(signatures) = delivery.image_signatures.filter(|_| !carries && !is_git) else {
+        if carries || is_git {
             continue;
+        }
+        let mut add = |field: &str, more: &str, at: &Location, help: &str| {
+            let message = format!(
+                "`{field}` has no effect for cluster type `{}`, whose images do not travel{more}",
+                cluster_type.name
+            );
+            let finding = Diagnostic::warning("no-effect", message).at(at);
+            all.push(finding.help(help));
         };
-        let message = format!(
-            "`imageSignatures` has no effect for cluster type `{}`, whose images do not travel: what they are is not verified",
-            cluster_type.name
-        );
-        all.push(
-            Diagnostic::warning("no-effect", message)
-                .at(&signatures.location)
-                .help("write `images: carry`, or have the clusters verify images themselves"),
-        );
+        if let Some(signatures) = delivery.image_signatures {
+            let help = "write `images: carry`, or have the clusters verify images themselves";
+            let more = ": what they are is not verified";
+            add("imageSignatures", more, &signatures.location, help);
+        }
+        if let Some(platforms) = delivery.platforms {
+            add(
+                "platforms",
+                "",
+                &platforms.location,
+                "write `images: carry`",
+            );
+        }
     }
     all
 }

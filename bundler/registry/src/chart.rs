@@ -211,6 +211,7 @@ fn kept(
         media_type: MANIFEST.to_owned(),
         manifest: of_manifest,
         blobs,
+        lacks: Vec::new(),
     })
 }
 
@@ -249,6 +250,7 @@ fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
             size: bytes.len() as u64,
         },
         blobs,
+        lacks: Vec::new(),
     })
 }
 

@@ -14,6 +14,7 @@ pub mod chart_index;
 mod client;
 mod credentials;
 pub mod file;
+mod platforms;
 pub mod pull;
 pub mod reference;
 
@@ -26,5 +27,6 @@ pub use chart::{ChartReference, Hosts, pull_chart};
 pub use client::{RegistryClient, RegistryError};
 pub use credentials::Credentials;
 pub use file::{look_file, pull_file};
+pub use platforms::Platforms;
 pub use pull::{Pulled, look, pull, pull_small};
 pub use reference::ImageReference;

@@ -1,8 +1,8 @@
 //! One image, whole: its index, the manifests of its platforms, their configs and layers.
 //!
 //! What comes in: a [`ImageReference`], and the digest that it was before where it must not move. What goes out: the
-//! list of its contents, each in the cache. Several layers come at once. An index is kept as it is, and all of
-//! its platforms come with it.
+//! list of its contents, each in the cache. Several layers come at once. An index is kept as it is; all of
+//! its platforms come with it, or those that were chosen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use crate::cache::ImageCache;
 use crate::client::{MAX_MANIFEST, Manifest, RegistryClient, RegistryError};
+use crate::platforms::{Child, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
 
 /// Contents that come at once.
@@ -23,6 +24,11 @@ const AT_ONCE: usize = 4;
 const ATTEMPTS: usize = 5;
 /// Most contents of one image.
 const MAX_CONTENTS: usize = 20_000;
+/// Configs that say for which platform an image is.
+const IMAGE_CONFIGS: [&str; 2] = [
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+];
 /// An index of an index, and so on.
 const MAX_DEPTH: usize = 4;
 
@@ -35,6 +41,8 @@ pub struct Pulled {
     pub manifest: Content,
     /// All else, sorted, each once.
     pub blobs: Vec<Content>,
+    /// Chosen platforms that it does not have, though it has others of them.
+    pub lacks: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -51,8 +59,27 @@ struct Document {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Descriptor {
+    #[serde(default)]
+    media_type: String,
     digest: String,
     size: u64,
+    platform: Option<Platform>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Child for Descriptor {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn platform(&self) -> Option<&Platform> {
+        self.platform.as_ref()
+    }
+
+    fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.annotations
+    }
 }
 
 /// Finds what belongs to an image, as [`pull`] does, and brings only its manifests.
@@ -64,8 +91,9 @@ pub fn look(
     cache: &ImageCache,
     image: &ImageReference,
     known: Option<Digest>,
+    platforms: &Platforms,
 ) -> Result<Pulled, RegistryError> {
-    find(client, cache, image, known).map(|(pulled, _)| pulled)
+    find(client, cache, image, known, platforms).map(|(pulled, _)| pulled)
 }
 
 /// Brings an image into the cache; `known` is the digest that its tag was before.
@@ -77,8 +105,9 @@ pub fn pull(
     cache: &ImageCache,
     image: &ImageReference,
     known: Option<Digest>,
+    platforms: &Platforms,
 ) -> Result<Pulled, RegistryError> {
-    let (pulled, pull) = find(client, cache, image, known)?;
+    let (pulled, pull) = find(client, cache, image, known, platforms)?;
     pull.bring()?;
     Ok(pulled)
 }
@@ -94,7 +123,8 @@ pub fn pull_small(
     known: Option<Digest>,
     max: u64,
 ) -> Result<Pulled, RegistryError> {
-    let (pulled, pull) = find(client, cache, image, known)?;
+    let all = Platforms::default();
+    let (pulled, pull) = find(client, cache, image, known, &all)?;
     let all: u64 = pull
         .contents
         .values()
@@ -111,11 +141,14 @@ fn find<'a>(
     cache: &'a ImageCache,
     image: &'a ImageReference,
     known: Option<Digest>,
+    platforms: &'a Platforms,
 ) -> Result<(Pulled, Pull<'a>), RegistryError> {
     let mut pull = Pull {
         client,
         cache,
         image,
+        platforms,
+        lacks: Vec::new(),
         contents: BTreeMap::new(),
         manifests: BTreeSet::new(),
     };
@@ -146,6 +179,7 @@ fn find<'a>(
         media_type,
         manifest,
         blobs: others.map(content).collect(),
+        lacks: std::mem::take(&mut pull.lacks),
     };
     Ok((pulled, pull))
 }
@@ -154,6 +188,8 @@ struct Pull<'a> {
     client: &'a RegistryClient,
     cache: &'a ImageCache,
     image: &'a ImageReference,
+    platforms: &'a Platforms,
+    lacks: Vec<String>,
     contents: BTreeMap<Digest, u64>,
     manifests: BTreeSet<Digest>,
 }
@@ -209,7 +245,10 @@ impl Pull<'_> {
                 format!("is of type `{media_type}`, which names neither platforms nor a config"),
             ));
         }
-        for child in &document.manifests {
+        if let Some(config) = document.config.as_ref().filter(|_| depth == 0) {
+            self.is_for_chosen(&digest, config)?;
+        }
+        for child in self.chosen(&digest, &document.manifests)? {
             let (child, size) = self.parsed(child)?;
             if self.manifests.contains(&child) {
                 continue;
@@ -237,6 +276,53 @@ impl Pull<'_> {
             return Err(self.wrong(digest, format!("has more than {MAX_CONTENTS} parts")));
         }
         Ok(media_type)
+    }
+
+    /// What of an index is wanted.
+    fn chosen<'d>(
+        &mut self,
+        index: &Digest,
+        children: &'d [Descriptor],
+    ) -> Result<Vec<&'d Descriptor>, RegistryError> {
+        let chosen = self.platforms.of_index(children);
+        let is_named =
+            |child: &&&Descriptor| child.platform.as_ref().is_some_and(Platform::is_named);
+        let has_none = !chosen.kept.iter().any(|child| is_named(&child));
+        if !chosen.has.is_empty() && has_none {
+            let has = quoted(&chosen.has);
+            let problem = format!("is for none of {}; it has {has}", self.platforms);
+            return Err(self.wrong(index, problem));
+        }
+        self.lacks.extend(chosen.lacks);
+        Ok(chosen.kept)
+    }
+
+    /// That an image without an index is for a chosen platform, as its config says; what is no image is for all.
+    fn is_for_chosen(&self, manifest: &Digest, config: &Descriptor) -> Result<(), RegistryError> {
+        if self.platforms.is_all() || !IMAGE_CONFIGS.contains(&config.media_type.as_str()) {
+            return Ok(());
+        }
+        let (digest, size) = self.parsed(config)?;
+        if size > MAX_MANIFEST {
+            return Err(self.wrong(digest, format!("is larger than {MAX_MANIFEST} bytes")));
+        }
+        let bytes = match self.cache.read(&digest, MAX_MANIFEST) {
+            Some(bytes) => bytes,
+            None => {
+                self.blob(Content { digest, size }, &Meter::new("", Unit::Bytes, None))?;
+                let read = self.cache.read(&digest, MAX_MANIFEST);
+                read.ok_or_else(|| self.wrong(digest, "cannot be read again"))?
+            }
+        };
+        let platform: Platform = serde_json::from_slice(&bytes)
+            .map_err(|error| self.wrong(digest, format!("is not a config: {error}")))?;
+        match !platform.is_named() || self.platforms.has(&platform) {
+            true => Ok(()),
+            false => Err(self.wrong(
+                manifest,
+                format!("is for `{platform}`, and not for {}", self.platforms),
+            )),
+        }
     }
 
     fn parsed(&self, descriptor: &Descriptor) -> Result<(Digest, u64), RegistryError> {

@@ -85,11 +85,11 @@ pub struct Collector<'a> {
     opened: BTreeMap<Key, Result<(Opened, String), Arc<SourceError>>>,
     /// Repositories that rendered files name besides the workloads' own.
     others: BTreeMap<OtherKey, Result<(Opened, Ref), Arc<SourceError>>>,
-    /// Who brings images, and those that are here, by their whole names.
+    /// Who brings images, and those that are here, by their whole names and chosen platforms.
     images: Option<&'a dyn ImageSource>,
     /// Who brings the files that workloads list.
     files: Option<&'a dyn ImageSource>,
-    brought: BTreeMap<String, Result<Brought, ImageError>>,
+    brought: BTreeMap<(String, BTreeSet<String>), Result<Brought, ImageError>>,
     lock: Lock,
     /// Who has what was shipped last.
     earlier: Option<&'a dyn Earlier>,
@@ -101,6 +101,8 @@ pub struct Collector<'a> {
     renders: bool,
     /// Which images must be signed.
     signatures: signatures::Signatures,
+    /// For which platforms images travel, and what some of them do not have.
+    platforms: images::ChosenPlatforms,
     /// Of which charts it is not known which images they need, and where they are written.
     uncertain: BTreeMap<String, Option<Location>>,
     /// What signs apt repositories; an estimate has none.
@@ -127,6 +129,7 @@ impl<'a> Collector<'a> {
             carries: false,
             renders: false,
             signatures: signatures::Signatures::default(),
+            platforms: images::ChosenPlatforms::default(),
             uncertain: BTreeMap::new(),
             signer: None,
             layers: None,
@@ -149,7 +152,7 @@ impl<'a> Collector<'a> {
                 let brought = brought.as_ref().ok();
                 brought.is_some_and(|one| is_of(&one.manifest) || one.blobs.iter().any(is_of))
             });
-            found.map(|(name, _)| name.as_str())
+            found.map(|((name, _), _)| name.as_str())
         };
         let lent = self.lent.borrow();
         let all = lent
@@ -179,14 +182,15 @@ impl<'a> Collector<'a> {
         self
     }
 
-    /// Says what policies want of what is collected from now on: whether images and other repositories travel, whether
-    /// charts are rendered, and which images must be signed.
+    /// Says what policies want of what is collected from now on: whether images and other repositories travel and for which
+    /// platforms, whether charts are rendered, and which images must be signed.
     pub fn carry(&mut self, delivery: &Delivery) {
         let images = delivery.images.as_ref().map(|images| images.value);
         self.carries = images == Some(Images::Carry);
         let charts = delivery.charts.as_ref().map(|charts| charts.value);
         self.renders = charts == Some(Charts::Render);
         self.signatures.follow(delivery.image_signatures.as_ref());
+        self.platforms.follow(delivery.platforms.as_ref());
     }
 
     /// Gives it what signs the apt repositories of what is collected from now on.

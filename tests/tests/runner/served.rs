@@ -20,6 +20,7 @@ mod followed;
 mod layers;
 mod lost;
 mod materials;
+mod platforms;
 mod signed;
 
 const URL: &str = "https://git.store.example/stock-report-manifests";

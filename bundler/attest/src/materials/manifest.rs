@@ -105,7 +105,14 @@ fn add(
     }
     for child in &document.manifests {
         let digest = digest(manifest, &child.digest)?;
-        add(digest, read, found, layers, depth + 1)?;
+        match add(digest, read, found, layers, depth + 1) {
+            // An index may name platforms that do not travel.
+            Err(ManifestError::Io {
+                digest: missing,
+                source,
+            }) if missing == digest && source.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
     }
     let Some(config) = &document.config else {
         return Ok(());
@@ -228,6 +235,18 @@ mod tests {
         let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["linux/amd64", "linux/arm/v7"]);
         assert_eq!(found[0].layers, [layer]);
+    }
+
+    #[test]
+    fn a_platform_that_was_left_out_is_not_listed() {
+        let mut all = Contents::default();
+        let (amd, _) = image(&mut all, r#"{"os":"linux","architecture":"amd64"}"#, OCI);
+        let left_out = Digest::of(b"left out");
+        let list = [left_out, amd].map(|digest| format!(r#"{{"digest":"{digest}"}}"#));
+        let index = all.put(&format!(r#"{{"manifests":[{}]}}"#, list.join(",")));
+        let found = all.platforms(index).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].name, "linux/amd64");
     }
 
     #[test]

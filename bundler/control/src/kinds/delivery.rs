@@ -22,6 +22,7 @@ use super::shape::{
 };
 
 mod image_signatures;
+mod platforms;
 
 pub(super) fn described() -> KindSchema {
     let size = json!({
@@ -50,6 +51,11 @@ pub(super) fn described() -> KindSchema {
                 "images",
                 "`carry`: images, and the repositories that rendered objects name, travel in bundles. `reference`: the site gets them itself.",
                 one_of(&Images::ALL.map(Images::as_str)),
+            ),
+            may(
+                "platforms",
+                "For which platforms images travel; without it for all that they have. Their index stays as it is.",
+                platforms::shape(),
             ),
             may(
                 "charts",
@@ -142,6 +148,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let cluster_types = label_selector::section(reader, &spec, "clusterTypeSelector");
     let delivery = reader.choice(&spec, "delivery", Transport::ALL, Transport::as_str);
     let images = reader.choice(&spec, "images", Images::ALL, Images::as_str);
+    let platforms = platforms::read(reader, &spec);
     let charts = reader.choice(&spec, "charts", Charts::ALL, Charts::as_str);
     let expires_days = reader.integer(&spec, "expiresDays");
     let encryption = reader.choice(&spec, "encryption", Encryption::ALL, Encryption::as_str);
@@ -156,6 +163,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let mut places = BTreeMap::new();
     note(&mut places, "delivery", delivery.as_ref());
     note(&mut places, "images", images.as_ref());
+    note(&mut places, "platforms", platforms.as_ref());
     note(&mut places, "charts", charts.as_ref());
     note(&mut places, "expiresDays", expires_days.as_ref());
     note(&mut places, "encryption", encryption.as_ref());
@@ -189,6 +197,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         cluster_types: cluster_types?,
         delivery: delivery.map(|spanned| spanned.value),
         images: images.map(|spanned| spanned.value),
+        platforms: platforms.map(|spanned| spanned.value),
         charts: charts.map(|spanned| spanned.value),
         expires_days: expires_days.map(|spanned| spanned.value),
         encryption: encryption.map(|spanned| spanned.value),

@@ -25,6 +25,8 @@ pub struct DeliveryPolicy {
     pub delivery: Option<Transport>,
     /// What becomes of images.
     pub images: Option<Images>,
+    /// For which platforms images travel, such as `linux/arm64`; without it for all.
+    pub platforms: Option<BTreeSet<String>>,
     /// How the images of charts are found.
     pub charts: Option<Charts>,
     /// Days until a bundle may no longer be installed, 1 to 3650.

@@ -90,17 +90,21 @@ fn a_bootstrap_names_targets_and_a_template_and_two_that_differ_contradict_each_
 }
 
 #[test]
-fn signatures_of_images_that_do_not_travel_are_named_as_without_effect() {
-    let rule = "  imageSignatures: [{images: '*', keys: ['-----BEGIN PUBLIC KEY-----']}]\n";
-    let found = |more: &str| {
-        let fields = format!("{rule}{more}");
-        without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
-    };
-    for more in ["", "  images: reference\n"] {
-        let found = found(more);
-        assert!(found.contains("for cluster type `drone`"), "{found}");
-        assert!(!found.contains("large"), "{found}");
+fn what_is_said_of_images_that_do_not_travel_is_named_as_without_effect() {
+    for rule in [
+        "  imageSignatures: [{images: '*', keys: ['-----BEGIN PUBLIC KEY-----']}]\n",
+        "  platforms: [linux/arm64]\n",
+    ] {
+        let found = |more: &str| {
+            let fields = format!("{rule}{more}");
+            without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
+        };
+        for more in ["", "  images: reference\n"] {
+            let found = found(more);
+            assert!(found.contains("for cluster type `drone`"), "{found}");
+            assert!(!found.contains("large"), "{found}");
+        }
+        assert_eq!(found("  images: carry\n"), "");
+        assert_eq!(found("  delivery: git\n"), "");
     }
-    assert_eq!(found("  images: carry\n"), "");
-    assert_eq!(found("  delivery: git\n"), "");
 }

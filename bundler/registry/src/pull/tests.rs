@@ -137,7 +137,8 @@ fn pulled(lie: Lie) -> (Arc<Registry>, tempfile::TempDir, Result<Pulled, String>
     std::fs::write(&pem, include_str!("../../testdata/authority.pem")).unwrap();
     let client = RegistryClient::new(Credentials::default(), Some(&pem)).unwrap();
     let cache = ImageCache::at(folder.path());
-    let pulled = pull(&client, &cache, &image, None).map_err(|error| error.to_string());
+    let pulled = pull(&client, &cache, &image, None, &Platforms::default())
+        .map_err(|error| error.to_string());
     (registry, folder, pulled)
 }
 
@@ -213,7 +214,14 @@ fn a_tag_that_is_not_there_is_named() {
         tag: Some("9".into()),
         ..image
     };
-    let error = pull(&client, &ImageCache::at(folder.path()), &missing, None).unwrap_err();
+    let error = pull(
+        &client,
+        &ImageCache::at(folder.path()),
+        &missing,
+        None,
+        &Platforms::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("has no `team/app:9`"), "{error}");
     assert!(!error.is_environment());
 }

@@ -33,6 +33,7 @@ impl Collector<'_> {
         let mut all: Diagnostics = Diagnostics::new();
         all.extend(self.uncertain.iter().map(finding));
         all.extend(self.signatures.unverified());
+        all.extend(self.platforms.missing());
         all.sort();
         all
     }

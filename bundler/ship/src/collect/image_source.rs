@@ -3,6 +3,7 @@
 //! What comes in: names, URLs and digests. What goes out: where the contents lie. This crate speaks to no registry: the program
 //! gives it one of these.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
@@ -20,11 +21,17 @@ pub trait ImageSource: std::fmt::Debug {
     /// What is wrong with the name.
     fn whole_name(&self, image: &str) -> Result<String, ImageError>;
 
-    /// Brings an image whose whole name is `name`; `known` is what its tag is pinned to.
+    /// Brings an image whose whole name is `name`, for these platforms (for all when none are named); `known` is what its tag is
+    /// pinned to.
     ///
     /// # Errors
     /// [`ImageError`] when it cannot be had.
-    fn bring(&self, name: &str, known: Option<Digest>) -> Result<Brought, ImageError>;
+    fn bring(
+        &self,
+        name: &str,
+        known: Option<Digest>,
+        platforms: &BTreeSet<String>,
+    ) -> Result<Brought, ImageError>;
 
     /// The names under which signatures of the image `name` (a whole name) lie, as far as its registry has any.
     ///
@@ -115,4 +122,6 @@ pub struct Brought {
     pub blobs: Vec<Content>,
     /// Where each content lies, under its digest in hexadecimal digits.
     pub folder: PathBuf,
+    /// Platforms that were asked for and that it does not have.
+    pub lacks: Vec<String>,
 }

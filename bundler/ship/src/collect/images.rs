@@ -4,13 +4,14 @@
 //! into a folder here. What goes out: which images and which commits of which repositories the site serves. A
 //! tag is what the lock says; what the lock does not know is asked for, and pinned. It speaks to no registry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::served::Image;
-use outhaul_control::diagnostic::Location;
+use outhaul_control::diagnostic::{Diagnostic, Location};
 use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits, normal_url};
+use outhaul_plane::delivery::Sourced;
 use outhaul_plane::render::RenderedAssignment;
 
 use super::files::ListOfFiles;
@@ -329,10 +330,14 @@ impl Collector<'_> {
         let url = format!("https://{registry}/");
         let permitted = self.permitted(&url);
         permitted.map_err(|error| not_brought(name, image, at, false, error))?;
-        let bring = whole.clone();
-        self.pinned(name, (image, whole), at, &|known| {
-            source.bring(&bring, known)
-        })
+        let (bring, platforms) = (whole.clone(), self.platforms.names());
+        let brought = self.pinned(name, (image, whole), at, &|known| {
+            source.bring(&bring, known, &platforms)
+        })?;
+        if let Some((whole, brought)) = &brought {
+            self.platforms.note(whole, &brought.lacks);
+        }
+        Ok(brought)
     }
 
     /// That a host may be asked.
@@ -367,7 +372,7 @@ impl Collector<'_> {
         }
         let known = self.lock.image(&whole);
         let earlier = self.earlier;
-        let brought = self.brought.entry(whole.clone());
+        let brought = self.brought.entry((whole.clone(), self.platforms.names()));
         let brought = brought.or_insert_with(|| {
             let first = bring(known);
             match (&first, by_digest.or(known), earlier) {
@@ -386,6 +391,46 @@ impl Collector<'_> {
             self.lock.pin_image(&whole, brought.manifest.digest);
         }
         Ok(Some((whole, brought)))
+    }
+}
+
+/// For which platforms the images travel that are collected now, and which of them some images do not have.
+#[derive(Debug, Default)]
+pub(super) struct ChosenPlatforms {
+    said: Option<Sourced<BTreeSet<String>>>,
+    missing: BTreeSet<(String, Vec<String>, String)>,
+}
+
+impl ChosenPlatforms {
+    pub(super) fn follow(&mut self, said: Option<&Sourced<BTreeSet<String>>>) {
+        self.said = said.cloned();
+    }
+
+    /// Their names; none: all travel.
+    fn names(&self) -> BTreeSet<String> {
+        let said = self.said.as_ref();
+        said.map(|said| said.value.clone()).unwrap_or_default()
+    }
+
+    fn note(&mut self, image: &str, lacks: &[String]) {
+        if let Some(said) = self.said.as_ref().filter(|_| !lacks.is_empty()) {
+            let missing = (image.to_owned(), lacks.to_vec(), said.by());
+            self.missing.insert(missing);
+        }
+    }
+
+    /// Images that have only some of the platforms that a policy names.
+    pub(super) fn missing(&self) -> impl Iterator<Item = Diagnostic> {
+        self.missing.iter().map(|(image, lacks, policy)| {
+            let lacks: Vec<String> = lacks.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "image `{image}` has no {}, which {policy} names; its other platforms travel",
+                lacks.join(", ")
+            );
+            Diagnostic::warning("platform-missing", message).help(
+                "where nodes of that platform run it, use an image that has it; or narrow `platforms` for these cluster types",
+            )
+        })
     }
 }
 

@@ -243,7 +243,7 @@ fn share<'c>(contents: impl IntoIterator<Item = &'c Content>, had: &BTreeSet<Dig
     }
 }
 
-/// The platforms that an image's index names, but for attestations, whose platform is `unknown`.
+/// The platforms of an image's index that travel, but for attestations, whose platform is `unknown`.
 fn platforms(image: &Image, spool: &Spool) -> Vec<String> {
     let read = |path: &Path| outhaul_signer::durable::read(path, MAX_MANIFEST).ok();
     let bytes = spool.lent(&image.manifest.digest).and_then(read);
@@ -251,6 +251,8 @@ fn platforms(image: &Image, spool: &Spool) -> Vec<String> {
     let manifests = index.as_ref().and_then(|index| index.get("manifests"));
     let manifests = manifests.and_then(Value::as_array);
     let one = |manifest: &Value| {
+        let digest: Digest = manifest.get("digest")?.as_str()?.parse().ok()?;
+        image.blobs.iter().find(|blob| blob.digest == digest)?;
         let platform = manifest.get("platform")?;
         let text = |key: &str| platform.get(key).and_then(Value::as_str);
         let os = text("os").filter(|os| *os != "unknown")?;

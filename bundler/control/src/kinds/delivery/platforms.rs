@@ -1,0 +1,121 @@
+//! `platforms` of a `DeliveryPolicy`: for which platforms images travel.
+//!
+//! What comes in: the field. What goes out: its platforms, each as registries write it. Which of them an image has is found where
+//! images are collected.
+
+use std::collections::BTreeSet;
+
+use crate::diagnostic::Diagnostic;
+use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::shape::{Shape, pattern, some};
+use crate::model::Spanned;
+use crate::yaml::Value;
+
+const FIELD: &str = "platforms";
+/// Go's names, which the OCI image specification takes.
+const ARCHITECTURES: [&str; 14] = [
+    "386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64",
+    "ppc64le", "riscv64", "s390x", "wasm",
+];
+/// What the kernel and distributions call some of them.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("x86_64", "amd64"),
+    ("x64", "amd64"),
+    ("aarch64", "arm64"),
+    ("armhf", "arm/v7"),
+    ("armv7l", "arm/v7"),
+    ("i386", "386"),
+];
+
+pub(super) fn shape() -> Shape {
+    let written = format!("^[a-z0-9]+/({})(/v[0-9])?$", ARCHITECTURES.join("|"));
+    some(pattern(&written, "linux/amd64"))
+}
+
+/// The platforms; `None` when they are not there, or unsound, which was reported then.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    spec: &Fields<'_>,
+) -> Option<Spanned<BTreeSet<String>>> {
+    let node = spec.field(FIELD)?;
+    let location = reader.location(node);
+    let written = match &node.value {
+        Value::Sequence(items) => items.len(),
+        Value::Null => 0,
+        // Reported as no list.
+        _ => reader.texts(spec, FIELD).len().max(1),
+    };
+    if written == 0 {
+        let message = format!("`{}.{FIELD}` names no platform", spec.what);
+        let finding = Diagnostic::error("bad-value", message).at(&location);
+        reader.report(
+            finding
+                .help("name some, such as `linux/amd64`, or leave the field out: then all travel"),
+        );
+        return None;
+    }
+    let texts = reader.texts(spec, FIELD);
+    let mut sound = texts.len() == written;
+    let mut value = BTreeSet::new();
+    for text in texts {
+        if let Some(help) = problem(&text.value) {
+            let message = format!("`{}` is no platform", text.value);
+            let finding = Diagnostic::error("bad-value", message).at(&text.location);
+            reader.report(finding.help(help));
+            sound = false;
+        }
+        value.insert(text.value);
+    }
+    sound.then_some(Spanned { value, location })
+}
+
+/// What to write in the place of a text that is no platform.
+fn problem(text: &str) -> Option<String> {
+    let mut parts = text.split('/');
+    let (os, architecture) = (parts.next().unwrap_or_default(), parts.next());
+    let variant = parts.next();
+    let is_os = !os.is_empty()
+        && os
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let is_variant =
+        |text: &str| matches!(text.as_bytes(), [b'v', digit] if digit.is_ascii_digit());
+    let known = architecture.is_some_and(|name| ARCHITECTURES.contains(&name));
+    if is_os && known && variant.is_none_or(is_variant) && parts.next().is_none() {
+        return None;
+    }
+    let named = architecture.unwrap_or(os);
+    let meant = OTHER_NAMES.iter().find(|(other, _)| *other == named);
+    Some(match meant {
+        Some((_, name)) => format!("did you mean `linux/{name}`?"),
+        None => format!(
+            "write system and architecture as registries do, such as `linux/amd64` or `linux/arm/v7`; architectures are {}",
+            ARCHITECTURES.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::problem;
+
+    #[test]
+    fn a_platform_is_written_as_registries_write_it() {
+        for text in ["linux/amd64", "linux/arm/v7", "windows/amd64", "linux/386"] {
+            assert_eq!(problem(text), None, "{text}");
+        }
+        for (text, help) in [
+            ("amd64", "such as `linux/amd64`"),
+            ("linux/x86_64", "did you mean `linux/amd64`?"),
+            ("aarch64", "did you mean `linux/arm64`?"),
+            ("linux/arm/7", "`linux/arm/v7`"),
+            ("linux/arm/v7/x", "`linux/arm/v7`"),
+            ("/amd64", "such as"),
+            ("", "such as"),
+            ("Linux/amd64", "such as"),
+        ] {
+            let found = problem(text).unwrap_or_default();
+            assert!(found.contains(help), "{text}: {found}");
+        }
+    }
+}

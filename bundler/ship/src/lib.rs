@@ -25,6 +25,5 @@ pub mod manifests;
 pub mod overriding;
 mod plan;
 pub mod record;
-pub mod sites;
 pub mod stream;
 pub mod verify;

@@ -25,13 +25,13 @@ use crate::collect::{Collector, ImageSource};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
-use crate::sites::Sites;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
+use outhaul_sites::Sites;
 
 pub mod agent;
 mod built;

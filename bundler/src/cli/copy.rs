@@ -1,10 +1,12 @@
 //! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
 
 use outhaul_kit::text::json_path;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::name::Name;
 use outhaul_kit::format_count::format_count;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
 use outhaul_ship::stream::patches::{How, Travels};
@@ -19,6 +21,10 @@ use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
 
+mod known;
+
+use known::StreamStanding;
+
 /// Blobs of which a line says how they travel.
 const MAX_NAMED: usize = 20;
 
@@ -30,7 +36,7 @@ const MAX_NAMED: usize = 20;
                   patches for what changed where those are smaller. A site that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
                   everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
                   /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
-                  /media/stick"
+                  /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick"
 )]
 pub struct Args {
     /// The fleet's folder
@@ -57,6 +63,12 @@ pub struct Args {
     /// The same for a bundle in a file, when the fleet does not know any more what it has
     #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
     since_file: Vec<PathBuf>,
+    /// Only for this site (may be given more than once): leave out what it has by its own newest report
+    #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size"])]
+    sites: Vec<Name>,
+    /// Where the reports of those sites are: a file, or a folder that is looked through; without it the one of `--to`
+    #[arg(long, value_name = "PATH", requires = "sites")]
+    reports: Vec<PathBuf>,
     /// Make no patches: what changed travels whole, as agents need it that know no patches
     #[arg(long)]
     no_patches: bool,
@@ -75,7 +87,12 @@ impl Args {
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
         // Of all of them, before anything is written.
-        let bases = self.bases(&fleet, &bundles)?;
+        let standings = self.standings(&fleet, &bundles)?;
+        let bundles = match self.sites.is_empty() {
+            true => bundles,
+            false => brought(bundles, &standings),
+        };
+        let bases = self.bases(&fleet, &bundles, &standings)?;
         let mut done = Vec::new();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
@@ -85,15 +102,19 @@ impl Args {
                     for line in others_lines(others.unwrap_or_default()) {
                         data(&line);
                     }
-                    if left_out.is_none() && self.is_since() {
+                    if left_out.is_none() && bases.is_some() {
                         say(&nothing_left_out(&bundle));
                     }
                 }
                 done.push((bundle.clone(), copied, left_out));
             }
         }
-        media.sync().map_err(|error| Failure::file(&error))?;
-        say(&removable(&self.to));
+        if done.is_empty() {
+            say("nothing was copied: these sites have what there is");
+        } else {
+            media.sync().map_err(|error| Failure::file(&error))?;
+            say(&removable(&self.to));
+        }
         if self.output == Output::Json {
             let copied = done.iter().map(|(bundle, copied, left_out)| {
                 let left_out = left_out.as_ref().map(|left_out| {
@@ -108,9 +129,13 @@ impl Args {
                     "written": copied.written, "left_out": left_out,
                 })
             });
-            return print_json(
-                &json!({ "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>() }),
-            );
+            let sites = standings.values().flat_map(|standing| &standing.sites);
+            let sites: Vec<_> = sites
+                .map(|one| json!({ "site": one.site, "runs": one.runs, "note": one.note }))
+                .collect();
+            return print_json(&json!({
+                "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>(), "sites": sites,
+            }));
         }
         Ok(Exit::SUCCESS)
     }
@@ -120,12 +145,57 @@ impl Args {
         !self.since.is_empty() || !self.since_file.is_empty()
     }
 
+    /// What the named sites have, by the role of their stream; empty when none is named.
+    fn standings(
+        &self,
+        fleet: &Fleet,
+        bundles: &[KeptBundle],
+    ) -> Result<BTreeMap<String, StreamStanding>, Failure> {
+        if self.sites.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let reports = match self.reports.as_slice() {
+            [] => std::slice::from_ref(&self.to),
+            named => named,
+        };
+        let standings = known::of(fleet, bundles, &self.sites, reports)?;
+        let sites = standings.values().flat_map(|standing| &standing.sites);
+        for note in sites.filter_map(|site| site.note.as_ref()) {
+            say(note);
+        }
+        Ok(standings)
+    }
+
     /// Of each bundle what its sites have; `None` where nothing is to be left out.
     fn bases(
         &self,
         fleet: &Fleet,
         bundles: &[KeptBundle],
+        standings: &BTreeMap<String, StreamStanding>,
     ) -> Result<Vec<Option<Vec<Has>>>, Failure> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let now = jiff::Timestamp::now();
+        if !self.sites.is_empty() {
+            let root = fleet.root_bytes().map_err(fleet_failure)?;
+            let of = |bundle: &KeptBundle| {
+                let earlier = standings.get(bundle.role())?.bases.as_ref()?;
+                match since::bases(fleet, bundle, earlier, (root.as_slice(), now)) {
+                    Ok(bases) => Some(bases),
+                    // A whole bundle always works.
+                    Err(error) => {
+                        say(&format!(
+                            "{}: {error}: the whole bundle is brought",
+                            bundle.stream()
+                        ));
+                        None
+                    }
+                }
+            };
+            return Ok(bundles.iter().map(of).collect());
+        }
         if !self.is_since() {
             return Ok(vec![None; bundles.len()]);
         }
@@ -135,11 +205,7 @@ impl Args {
         let files = self.since_file.iter().cloned().map(Earlier::File);
         let earlier: Vec<Earlier> = self.since.iter().cloned().chain(files).collect();
         let root = fleet.root_bytes().map_err(fleet_failure)?;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the edge of the program: all below is given the time"
-        )]
-        let trust = (root.as_slice(), jiff::Timestamp::now());
+        let trust = (root.as_slice(), now);
         let of = |bundle| match since::bases(fleet, bundle, &earlier, trust) {
             Ok(bases) => Ok(Some(bases)),
             Err(error) => Err(Failure::of(&error)),
@@ -163,6 +229,18 @@ impl Args {
         let copied = copied.map_err(|error| Failure::of(&error))?;
         Ok(copied.into_iter().map(|copied| (copied, None)).collect())
     }
+}
+
+/// The bundles that a named site does not run yet.
+fn brought(
+    bundles: Vec<KeptBundle>,
+    standings: &BTreeMap<String, StreamStanding>,
+) -> Vec<KeptBundle> {
+    let is_brought = |bundle: &KeptBundle| {
+        let standing = standings.get(bundle.role());
+        standing.is_some_and(|standing| !standing.is_there)
+    };
+    bundles.into_iter().filter(is_brought).collect()
 }
 
 /// An earlier bundle: a number, or a digest as `outhaul inspect` prints it.

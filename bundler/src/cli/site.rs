@@ -9,7 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
-use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
+use outhaul_sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
 mod enrol;
@@ -155,7 +155,7 @@ fn as_json(site: &SiteRecord) -> serde_json::Value {
     })
 }
 
-fn site_failure(error: SiteError) -> Failure {
+pub(super) fn site_failure(error: SiteError) -> Failure {
     if let SiteError::KitUsed { site, .. } = &error {
         let help = format!(
             "whoever wrote this request has the kit: ask the site's people whether the machine was set \

@@ -35,8 +35,8 @@ use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
 use outhaul_ship::guard::Removal;
 use outhaul_ship::isolation::{self, Isolation};
-use outhaul_ship::sites::Sites;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
+use outhaul_sites::Sites;
 
 /// Why an environment, or the chain, could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -300,3 +300,73 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
     );
     assert!(fixture.path("two/dev-bench-2.since1and2.outhaul").is_file());
 }
+
+#[test]
+fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
+    let fixture = fixture(300_000);
+    for site in ["bench-1", "bench-2"] {
+        fixture.site(site, "dev", "bench");
+    }
+    copy(&fixture, "stick", 0, &[]);
+    fixture.carry("bench-1");
+    fixture.agent("bench-1", 0, &["export", "stick"]);
+    change(&fixture);
+    let small = "stick/dev-bench-2.since1.outhaul";
+    let whole = "stick/dev-bench-2.outhaul";
+
+    // Its reports are there, and nobody approved the key that signed them.
+    let seen = copy(&fixture, "stick", 0, &["--for", "bench-1"]);
+    let words = "`bench-1` has reports that no key signed which is approved for it: the whole bundle is brought";
+    assert!(seen.contains(words), "{seen}");
+    assert!(fixture.path(whole).is_file() && !fixture.path(small).exists());
+    fs::remove_file(fixture.path(whole)).unwrap();
+
+    // The centre approves it from the stick.
+    let request = files_below(&fixture.path("stick/requests")).remove(0);
+    let request = request.to_str().unwrap();
+    let approve = ["site", "approve", request, "--fleet", "fleet"];
+    let shown = fixture.run("outhaul", 2, &approve);
+    let shown = format!("{}{}", shown.stdout, shown.stderr);
+    let is_id = |word: &&str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = shown.split(|c: char| !c.is_ascii_alphanumeric());
+    let fingerprint = words.clone().find(is_id).unwrap();
+    let named = [&approve[..], &["--fingerprint", fingerprint]].concat();
+    fixture.run("outhaul", 0, &named);
+    let seen = copy(&fixture, "stick", 0, &["--for", "bench-1"]);
+    assert!(
+        seen.contains("only for sites that have bundle 1 ("),
+        "{seen}"
+    );
+    let bytes = fs::metadata(fixture.path(small)).unwrap().len();
+    assert!(bytes < 60_000, "{bytes}");
+    fixture.carry("bench-1");
+
+    // Of another site nothing is known; together they need the whole bundle.
+    let seen = copy(
+        &fixture,
+        "both",
+        0,
+        &["--for", "bench-1", "--for", "bench-2", "--reports", "stick"],
+    );
+    let words = "`bench-2` has no report of an active bundle there: the whole bundle is brought";
+    assert!(seen.contains(words), "{seen}");
+    assert!(fixture.path("both/dev-bench-2.outhaul").is_file());
+
+    // What it has now is not brought again.
+    fixture.agent("bench-1", 0, &["export", "stick"]);
+    let seen = copy(
+        &fixture,
+        "again",
+        0,
+        &["--for", "bench-1", "--reports", "stick"],
+    );
+    for words in [
+        "`bench-1` runs bundle 2 by its report",
+        "nothing was copied: these sites have what there is",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
+    let seen = copy(&fixture, "again", 2, &["--for", "bench-9"]);
+    assert!(seen.contains("bench-9"), "{seen}");
+}

@@ -16,8 +16,8 @@ use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::guard::Removal;
 use crate::lock::LockError;
-use crate::sites::SiteError;
 use outhaul_control::Diagnostics;
+use outhaul_sites::SiteError;
 
 /// Why a stream's bundle was not made. Streams before it were.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::ProduceError;
 use crate::assemble::attest_and_seal::Reader;
-use crate::sites::SiteRecord;
+use outhaul_sites::SiteRecord;
 
 /// # Errors
 /// [`ProduceError::Readers`]
@@ -60,7 +60,7 @@ mod tests {
             cluster_type: "press".parse().unwrap(),
         };
         SiteRecord {
-            format: crate::sites::FORMAT.to_owned(),
+            format: outhaul_sites::FORMAT.to_owned(),
             site: name.parse().unwrap(),
             moved_from: None,
             roles: BTreeSet::from([stream.role.clone()]),

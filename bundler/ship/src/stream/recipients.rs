@@ -11,8 +11,8 @@ use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
 use super::{BundleRequest, ProduceError};
-use crate::sites::Sites;
 use outhaul_load::pipeline::Platform;
+use outhaul_sites::Sites;
 
 /// The recipients by cluster type; empty when none were named.
 ///

@@ -15,7 +15,7 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
-use outhaul_ship::sites::{EnrolmentCandidate, Sites};
+use outhaul_sites::{EnrolmentCandidate, Sites};
 
 /// Approve the key of a site's request: the next bundle of its stream says so
 #[derive(Debug, clap::Args)]

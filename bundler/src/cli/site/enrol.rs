@@ -20,7 +20,7 @@ use crate::cli::failure::{self, Failure};
 use crate::cli::key::{fleet_failure, key_failure};
 use crate::cli::{Exit, Output, print_json, say};
 use outhaul_kit::format_count::format_count;
-use outhaul_ship::sites::{SiteRecord, Sites};
+use outhaul_sites::{SiteRecord, Sites};
 
 /// Largest file of certificates, in bytes.
 const MAX_CA_BYTES: u64 = 256 * 1024;

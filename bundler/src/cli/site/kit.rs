@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_kit::media::{Media, read_file};
-use outhaul_ship::sites::Sites;
 use outhaul_ship::stream::copies;
 use outhaul_signer::durable::{self, PUBLIC_MODE, SECRET_MODE};
 use outhaul_signer::enrol::Kit;
 use outhaul_signer::fleet::Fleet;
+use outhaul_sites::Sites;
 use serde_json::json;
 
 use super::enrol::{self, Enrolment};

@@ -12,7 +12,7 @@ use super::{site_failure, stream};
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
-use outhaul_ship::sites::{SiteError, SiteRecord, Sites};
+use outhaul_sites::{SiteError, SiteRecord, Sites};
 
 /// Order a site by name
 #[derive(Debug, clap::Args)]

@@ -17,8 +17,10 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use serde::{Deserialize, Serialize};
 
 mod incoming;
+mod running;
 
 pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
+pub use running::{RunningBundle, Seen};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";

@@ -18,6 +18,7 @@ pub mod diff;
 pub mod explain;
 mod inputs;
 pub mod manifests;
+pub mod packages;
 pub mod playbooks;
 pub mod render;
 pub mod schedule;

@@ -13,6 +13,7 @@ use outhaul_control::model::ReconcilerKind;
 use outhaul_git::source::{self, GitReference, Opened, SourceError, TreeLimits};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::manifests;
+use outhaul_plane::packages;
 use outhaul_plane::playbooks;
 use outhaul_plane::render::RenderedAssignment;
 
@@ -66,7 +67,12 @@ impl<'a> Manifests<'a> {
         {
             broken.push(finding);
         }
-        if !matches!(kind, ReconcilerKind::Kubernetes | ReconcilerKind::Flux) {
+        let objects = [
+            ReconcilerKind::Kubernetes,
+            ReconcilerKind::Flux,
+            ReconcilerKind::Zarf,
+        ];
+        if !objects.contains(&kind) {
             return broken;
         }
         let text = |(name, bytes): (&String, &Vec<u8>)| {
@@ -76,6 +82,14 @@ impl<'a> Manifests<'a> {
         };
         let files = rendered.files.iter().filter(|(name, _)| is_yaml(name));
         let mut files: Vec<_> = files.map(text).collect();
+        if kind == ReconcilerKind::Zarf {
+            broken.append(packages::problems(
+                target,
+                &files,
+                self.ready_made(rendered),
+            ));
+            return broken;
+        }
         let payload = self.payload(rendered);
         if kind == ReconcilerKind::Kubernetes {
             // The agent applies them together.
@@ -152,6 +166,26 @@ impl<'a> Manifests<'a> {
             Some(target) => finding.at(target.storage_at.as_ref().unwrap_or(&target.location)),
             None => finding,
         })
+    }
+
+    /// How many packages the manifests have; `None` when they cannot be read now.
+    fn ready_made(&self, rendered: &RenderedAssignment) -> Option<usize> {
+        let key = |key: &str| rendered.manifests.get(key).map_or("", String::as_str);
+        let (repo, path) = (key("repo"), key("path"));
+        if repo.is_empty() {
+            return Some(0);
+        }
+        if !matches!(key("storage"), "" | "git") {
+            return None;
+        }
+        let (_, opened) = open(self.platform, repo, key("branch")).ok()?;
+        let there = opened.names(path, &TreeLimits::PAYLOAD).ok()?.files;
+        Some(
+            there
+                .iter()
+                .filter(|path| packages::is_ready_made(path))
+                .count(),
+        )
     }
 
     fn payload(&mut self, rendered: &RenderedAssignment) -> &[Arc<SourceFile>] {

@@ -3,6 +3,7 @@
 mod affected;
 mod faults;
 mod kept;
+mod measured;
 mod migrated;
 
 use outhaul_bundle::report::{

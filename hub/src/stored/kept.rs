@@ -15,7 +15,7 @@ use crate::store::{Store, StoreError};
 
 /// One step of a site's life, for the histories below.
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Runs(u64, G, C),
     Leaves {
         from: u64,
@@ -30,7 +30,7 @@ enum Step {
     Starts,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let states = prop_oneof![
         Just(G::Received),
         Just(G::Staged),
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..14)
 }
 
-fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
+pub(super) fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
     let mut lines = Vec::new();
     for step in steps {
         let line = match step {

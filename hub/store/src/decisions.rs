@@ -173,6 +173,33 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// The newest decisions of an environment, each as it was recorded, without its evidence.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn decisions_of(
+        &self,
+        environment: &str,
+        at_most: u32,
+    ) -> Result<Vec<(PastDecision, String)>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT id, at_ms, environment, base_commit, verdict, asked_by, decision FROM gate_decisions
+              WHERE environment = $1 ORDER BY id DESC LIMIT $2",
+        )?;
+        let rows = query.query_map(params![environment, at_most], |row| {
+            let decision = PastDecision {
+                id: row.get(0)?,
+                at_ms: row.get(1)?,
+                environment: row.get(2)?,
+                commit: row.get(3)?,
+                verdict: row.get(4)?,
+                asked_by: row.get(5)?,
+            };
+            Ok((decision, row.get(6)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// One decision as it was recorded, and its lines of evidence; `None` where there is none of this number.
     ///
     /// # Errors

@@ -36,6 +36,7 @@ mod sets;
 mod site_rows;
 mod sites;
 mod soak;
+mod standings;
 mod timeline;
 mod tokens;
 mod transfer;
@@ -71,6 +72,7 @@ pub use refused::SiteRefusal;
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
 pub use sites::{Registration, SiteKey};
+pub use standings::SiteGroup;
 pub use timeline::{EpochOfSite, ReceivedReport, TimelinePlace};
 pub use tokens::Token;
 

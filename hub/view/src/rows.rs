@@ -174,18 +174,15 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
     let running = site.running.as_ref();
     let newest_bundle = newest_for(&reading.bundles, site);
     let desired = newest_bundle.map(|bundle| bundle.number);
-    let bundle = bundle_status(site, newest_bundle);
-    let limit_ms = i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS;
-    let connection = match newest {
-        _ if site.revoked_ms.is_some() => Connection::Revoked,
-        None => Connection::Never,
-        Some(newest) if now_ms.saturating_sub(newest.received_ms) > limit_ms => Connection::Stale,
-        Some(_) => Connection::Fresh,
-    };
+    let Standing {
+        connection,
+        bundle,
+        verdict,
+        attention,
+    } = standing(site, newest_bundle, now_ms);
     let actual = running
         .map(|running| running.bundle)
         .filter(|number| *number > 0);
-    let (verdict, attention) = verdict(site, connection, bundle);
     let of_site = |kind| {
         let acts = reading.acts.iter();
         acts.filter(move |act| act.kind == kind && act.site.as_ref() == Some(&site.site))
@@ -239,6 +236,38 @@ pub(super) fn site(reading: &Reading, site: &SiteState, now_ms: i64) -> SiteRow 
         slip: reading.slips.get(&site.site).map(SlipRow::from),
         waived_until: waived.map(time::rfc3339),
         deferred_until: deferred.map(|act| time::rfc3339(act.until_ms())),
+        verdict,
+        attention,
+    }
+}
+
+/// Where a site stands.
+pub(super) struct Standing {
+    pub(super) connection: Connection,
+    pub(super) bundle: BundleStatus,
+    /// One word for it, and its place in the order of attention.
+    pub(super) verdict: &'static str,
+    pub(super) attention: u8,
+}
+
+/// Where a site stands, of which `newest_bundle` is the newest bundle that is for it.
+pub(super) fn standing(
+    site: &SiteState,
+    newest_bundle: Option<&DesiredBundle>,
+    now_ms: i64,
+) -> Standing {
+    let limit_ms = i64::from(DEFAULT_MAX_AGE_HOURS) * HOUR_MS;
+    let connection = match &site.newest {
+        _ if site.revoked_ms.is_some() => Connection::Revoked,
+        None => Connection::Never,
+        Some(newest) if now_ms.saturating_sub(newest.received_ms) > limit_ms => Connection::Stale,
+        Some(_) => Connection::Fresh,
+    };
+    let bundle = bundle_status(site, newest_bundle);
+    let (verdict, attention) = verdict(site, connection, bundle);
+    Standing {
+        connection,
+        bundle,
         verdict,
         attention,
     }

@@ -3,7 +3,7 @@
 //! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
 //! out: durable ingest (every signature checked, every batch on the disk) against `INSERT … SELECT` of the same rows
 //! by `SQLite` alone; the present of a fleet with a long history against one with none, and one page of it against
-//! all.
+//! all; what a scrape of metrics costs with a hundred thousand sites, on both stores.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,10 +26,12 @@ use outhaul_hub::enrol;
 use outhaul_hub::ingest::{Batch, ingest};
 use outhaul_hub::record::{Asked, Known, keep};
 use outhaul_hub::store::{SitePage, StoreError};
-use outhaul_hub::view::Reading;
+use outhaul_hub::view::{Measured, Reading};
 use outhaul_signer::enrol::kit_key;
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
+use outhaul_telemetry::{of_fleet, text};
+use outhaul_tests::postgres::Postgres;
 
 const FLEET: &str = "0123456789abcdef";
 const SITES: usize = 1_000;
@@ -47,7 +49,37 @@ const FLAT: &str = "CREATE TABLE observed_assignments (site TEXT NOT NULL, epoch
 /// The rows of what was reported, which `INSERT … SELECT` writes into another file.
 const TABLES: [&str; 3] = ["reports", "observations", "observed_assignments"];
 
+/// Sites of a scrape, in 200 streams of four environments; three reports of each, of which the last is at most 33 hours old. `i` counts.
+const SCRAPED: u64 = 100_000;
+/// When a scrape comes, milliseconds since 1970.
+const NOW: i64 = 1_800_000_000_000;
+const ROWS: &str = "
+INSERT INTO bundles (role, number, environment, cluster_type, index_digest, index_size, base_commit, snapshot, recipients, reconciler,
+        issued_ms, expires_ms, recorded_ms, signed_as)
+    WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < 400)
+    SELECT 'stream-' || CAST(i % 200 AS TEXT), 1 + i / 200, 'env-' || CAST(i % 4 AS TEXT), 'type-' || CAST(i % 200 AS TEXT),
+           'sha256:DIGEST' || CAST(i / 200 AS TEXT), 1, 'c', '{}', '[]', 'folder', 0, 0, 0, 1 FROM n;
+INSERT INTO sites (site, role, environment, cluster_type, key_generation, enrolled_ms)
+    WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < 100000)
+    SELECT 'site-' || CAST(100000 + i AS TEXT), 'stream-' || CAST(i % 200 AS TEXT), 'env-' || CAST(i % 4 AS TEXT),
+           'type-' || CAST(i % 200 AS TEXT), 1, 0 FROM n;
+INSERT INTO epochs (site, epoch, ordinal, key_generation, acked) SELECT site, 'e1', 1, 1, 3 FROM sites;
+INSERT INTO site_keys (site, generation, key_id, public_key, enrolled_ms) SELECT site, 1, 'k' || site, 'p', 0 FROM sites;
+INSERT INTO reports (site, epoch, number, digest, kind, envelope, via, received_ms, wall_ms, lower_bound_ms, clock_trusted)
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)
+    SELECT site, 'e1', i, 'sha256:DIGEST', 'generation', BLOB, 'http',
+           1799880000000 + CAST(SUBSTR(site, 6) AS BIGINT) * 500 + i, 1000000, 0, 1 FROM sites CROSS JOIN n;
+INSERT INTO assignment_sets (digest, assignment, status, config_version, message) VALUES ('good', 'app', 'compliant', 'v', ''),
+    ('bad', 'app', 'failed', 'v', 'it broke');
+INSERT INTO observations (site, epoch, number, role, bundle_number, index_digest, base_commit, snapshot_digest, state, running, message, assignments)
+    SELECT r.site, 'e1', r.number, s.role, CASE WHEN s.site LIKE '%7' THEN 1 ELSE 2 END,
+           'sha256:DIGEST' || CASE WHEN s.site LIKE '%7' THEN '0' ELSE '1' END, 'c', 's', 'active', 1, '',
+           CASE WHEN s.site LIKE '%11' THEN 'bad' ELSE 'good' END FROM reports r JOIN sites s ON s.site = r.site;
+INSERT INTO current_states (site, epoch, newest, running, attempt_left) SELECT site, 'e1', 3, 3, 0 FROM sites;
+";
+
 fn main() {
+    scrapes();
     let folder = tempfile::tempdir().unwrap();
     let mut sites: Vec<Site> = (0..SITES).map(Site::new).collect();
     let (short, long) = (folder.path().join("short"), folder.path().join("long"));
@@ -91,6 +123,55 @@ fn main() {
         "50 of these sites: {:.1} ms; ratio to all {:.3}",
         milliseconds(some),
         some.as_secs_f64() / history.as_secs_f64()
+    );
+}
+
+/// What a scrape of metrics costs, on both stores.
+fn scrapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::create(folder.path()).unwrap();
+    let rows = |blob: &str| {
+        let digest = Digest::of(b"index").hex();
+        ROWS.replace("DIGEST", &digest[1..]).replace("BLOB", blob)
+    };
+    let db = rusqlite::Connection::open(folder.path().join("hub.db")).unwrap();
+    db.execute_batch(&rows("zeroblob(2200)")).unwrap();
+    scrape("SQLite", &mut store);
+    let Some(server) = Postgres::start(&[]) else {
+        println!("PostgreSQL is not installed: scrapes of it are not measured");
+        return;
+    };
+    let address = server.database();
+    let mut store = Store::on_server(&address.parse().unwrap()).unwrap();
+    let name = address
+        .split('?')
+        .next()
+        .and_then(|text| text.rsplit('/').next());
+    let text = rows("decode(repeat('00', 2200), 'hex')");
+    server.sql(name.unwrap(), &format!("{text} ANALYZE;"));
+    scrape("PostgreSQL", &mut store);
+}
+
+fn scrape(name: &str, store: &mut Store) {
+    let take = |store: &mut Store| -> Measured {
+        let measured = store.read(|session| Measured::take(session, NOW));
+        measured.unwrap_or_else(|error: StoreError| panic!("{error}"))
+    };
+    let counted = take(store);
+    assert_eq!(counted.sites.values().sum::<u64>(), SCRAPED);
+    let mut size = 0;
+    let scrape = least(|| size = text(&of_fleet(&take(store), NOW)).len());
+    let start = Instant::now();
+    let mut listed = 0;
+    Reading::in_parts(store, NOW, |reading| listed += reading.site_rows(NOW).len()).unwrap();
+    let list = start.elapsed();
+    assert_eq!(listed as u64, SCRAPED);
+    println!(
+        "{name}: the numbers of {SCRAPED} sites for a scrape, {size} bytes: {:.0} ms (aim 200); the sites as rows, which it was \
+         made of before: {:.0} ms; ratio {:.3}",
+        milliseconds(scrape),
+        milliseconds(list),
+        scrape.as_secs_f64() / list.as_secs_f64()
     );
 }
 

@@ -17,8 +17,10 @@ mod kalypso;
 mod lanes;
 mod lists;
 mod login;
+mod meter;
 mod metrics;
 mod openapi;
+mod otlp;
 mod pages;
 mod problem;
 mod shared;
@@ -39,6 +41,7 @@ use hyper_util::service::TowerToHyperService;
 use outhaul_alerts::settings::AlertSettings;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use outhaul_listen::{ConnectionLimits, Peer, StartError};
+use outhaul_telemetry::OtlpSettings;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -63,6 +66,8 @@ pub struct ServerOptions {
     pub open_reading: bool,
     /// Who gets alerts.
     pub alerts: Option<AlertSettings>,
+    /// Who gets metrics pushed.
+    pub otlp: Option<OtlpSettings>,
 }
 
 /// Serves until the process is stopped. `ready` is called once with the address and the scheme
@@ -96,6 +101,9 @@ pub fn serve(
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(alerts) = &options.alerts {
         alerting::start(state, &shared.fleet, alerts, &stop)?;
+    }
+    if let Some(settings) = &options.otlp {
+        otlp::start(state, &shared, settings, &stop)?;
     }
     let is_tls = tls.is_some();
     let listening = outhaul_listen::ListenOptions {

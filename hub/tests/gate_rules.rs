@@ -359,7 +359,7 @@ fn a_revoked_sites_lines_are_one_row_with_a_count_everywhere() {
     assert!(get(&server, "/", "").1.contains("106 times since"));
     let metrics = get(&server, "/metrics", "").1;
     for line in [
-        "outhaul_hub_sites{environment=\"dev\",state=\"revoked\"} 1",
+        "outhaul_hub_sites{environment=\"dev\",cluster_type=\"drone\",state=\"revoked\"} 1",
         "outhaul_hub_reports_total{result=\"refused\"} 106",
     ] {
         assert!(

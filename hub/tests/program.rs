@@ -20,6 +20,7 @@ pub struct Hub {
 pub struct Server {
     child: Child,
     pub url: String,
+    state: PathBuf,
 }
 
 pub fn command() -> Command {
@@ -113,14 +114,24 @@ impl Hub {
         self.serve_in(&[&["--open-reading"], more].concat(), &[])
     }
 
+    /// The same, with its log in a file.
+    pub fn serve_logged(&self, more: &[&str], log: &Path) -> Server {
+        let log = Stdio::from(std::fs::File::create(log).unwrap());
+        self.start(&[&["--open-reading"], more].concat(), &[], log)
+    }
+
     pub fn serve_in(&self, more: &[&str], environment: &[(&str, &str)]) -> Server {
+        self.start(more, environment, Stdio::null())
+    }
+
+    fn start(&self, more: &[&str], environment: &[(&str, &str)], log: Stdio) -> Server {
         let mut child = command()
             .envs(environment.iter().copied())
             .args(["serve", "--listen", "127.0.0.1:0", "--state"])
             .arg(self.state())
             .args(more)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         // It prints its address when it answers: no need to poll or to sleep.
@@ -131,6 +142,7 @@ impl Hub {
         Server {
             child,
             url: url.trim_end().to_owned(),
+            state: self.state(),
         }
     }
 }
@@ -139,6 +151,11 @@ impl Server {
     /// Host and port.
     pub fn address(&self) -> &str {
         self.url.split("//").nth(1).unwrap().trim_end_matches('/')
+    }
+
+    /// Its state folder.
+    pub fn state(&self) -> &Path {
+        &self.state
     }
 
     /// Waits until it ends by itself.

@@ -23,9 +23,11 @@ mod hostile_media;
 mod http;
 mod kalypso;
 mod lost;
+mod monitoring;
 mod postgresql;
 mod postgresql_backup;
 mod program;
+mod pushed;
 mod secrecy;
 
 /// A file that nobody declares would silently test nothing.

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outhaul_kit::console;
+use outhaul_telemetry::OtlpSettings;
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
@@ -41,6 +43,18 @@ pub(crate) struct Args {
     /// Send alerts to the destinations that this file names (docs/hub-alerts.md)
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
+    /// Push metrics to this OTLP collector (docs/hub-metrics.md): https://, or http:// to this machine
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// Headers of each push, such as a token: `Name: value`, one a line
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    otlp_headers: Option<PathBuf>,
+    /// Authority of the collector's certificate, PEM; without it, the system's
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    otlp_ca: Option<PathBuf>,
+    /// Seconds from one push to the next
+    #[arg(long, value_name = "COUNT", requires = "otlp", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    otlp_seconds: u32,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
@@ -81,6 +95,14 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         });
     }
     let alerts = args.alerts.as_deref().map(alerting::settings).transpose()?;
+    let otlp = args.otlp.as_deref().map(|url| {
+        let every = Duration::from_secs(u64::from(args.otlp_seconds));
+        OtlpSettings::new(url, args.otlp_headers, args.otlp_ca, every)
+    });
+    let otlp = otlp.transpose().map_err(|error| HubError::Usage {
+        problem: error.to_string(),
+        help: "docs/hub-metrics.md has examples".to_owned(),
+    })?;
     let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let options = ServerOptions {
         listen: args.listen,
@@ -88,6 +110,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         repository,
         open_reading: args.open_reading,
         alerts,
+        otlp,
     };
     let output = common.output;
     let ready = |address: SocketAddr, scheme: &str| {

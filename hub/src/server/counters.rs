@@ -2,7 +2,9 @@
 //!
 //! What comes in: what became of each batch of reports. What goes out: numbers that only grow. Nothing of it is stored.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::ingest::Ingested;
 
@@ -12,6 +14,8 @@ pub(super) struct Counters {
     accepted: AtomicU64,
     duplicates: AtomicU64,
     refused: AtomicU64,
+    /// Of the refused ones, by rule: rules are this program's own words, and few.
+    by_rule: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Counters {
@@ -22,6 +26,16 @@ impl Counters {
             .fetch_add(done.duplicates, Ordering::Relaxed);
         self.refused
             .fetch_add(done.refused_lines, Ordering::Relaxed);
+        let mut by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in &done.refused_groups {
+            *by_rule.entry(group.rule.to_string()).or_default() += group.lines;
+        }
+    }
+
+    /// How many were refused, by rule.
+    pub(super) fn refused_by_rule(&self) -> BTreeMap<String, u64> {
+        let by_rule = self.by_rule.lock().unwrap_or_else(PoisonError::into_inner);
+        by_rule.clone()
     }
 
     /// How many reports came in, by what became of them.

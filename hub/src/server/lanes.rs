@@ -53,6 +53,18 @@ impl Lane {
         })
     }
 
+    /// How full it is, under a name.
+    pub(super) fn load(&self, name: &'static str) -> outhaul_telemetry::Lane {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        outhaul_telemetry::Lane {
+            name,
+            bodies: held.bodies.len(),
+            bytes: held.bodies.values().map(|body| body.bytes).sum(),
+            max_bodies: self.max_bodies,
+            max_bytes: self.max_bytes,
+        }
+    }
+
     /// Room for a body of `peer`, at once.
     pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Room {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

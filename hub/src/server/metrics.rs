@@ -1,76 +1,65 @@
-//! Metrics in Prometheus's text form: how the fleet stands, what came in, what gates said.
+//! Metrics: how the fleet stands and how the hub is, for Prometheus's scrapes and for pushes by OTLP.
 //!
-//! What comes in: the store, read some sites at a time, and what was counted since the start. What goes out: text. No
-//! site has a separate series: a hundred thousand of them would drown whoever collects them.
+//! What comes in: the store, and what was counted since the start. What goes out: one list of metrics, and the answer to a scrape.
+//! A scrape waits for the numbers of the fleet for a moment only and is then answered with the ones before, which say when they were
+//! read.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use outhaul_kit::durable;
+use outhaul_telemetry::{CONTENT_TYPE, Metric, Operation, Process, metrics, text};
 
-use super::counters::Counters;
+use super::meter::Numbers;
 use super::problem::{Answers, Guarded, Problem};
-use super::shared::Shared;
-use crate::store::{Store, StoreError};
+use super::shared::{Shared, off_the_loop};
+use crate::error::HubError;
 use crate::time;
-use crate::view::Reading;
 
-/// Decisions in which the newest of each environment is looked for.
-const DECISIONS: u32 = 1_000;
-
-/// What the store says.
-#[derive(Debug, Default)]
-struct Counted {
-    /// By environment and verdict.
-    sites: BTreeMap<(String, &'static str), u64>,
-    /// When the newest report of each environment was received, milliseconds since 1970.
-    newest: BTreeMap<String, i64>,
-    /// The newest decision on record of each environment: whether it is open.
-    gates: BTreeMap<String, bool>,
-    waiting: u64,
-    /// Deliveries of alerts, by state.
-    alerts: BTreeMap<String, u64>,
-}
-
-fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
-    let mut found = Counted::default();
-    Reading::in_parts(store, now_ms, |reading| {
-        for row in reading.site_rows(now_ms) {
-            *found
-                .sites
-                .entry((row.environment, row.verdict))
-                .or_default() += 1;
-        }
-        for site in reading
-            .sites
-            .iter()
-            .filter(|site| site.revoked_ms.is_none())
-        {
-            if let Some(newest) = &site.newest {
-                let known = found.newest.entry(site.environment.clone());
-                let known = known.or_insert(newest.received_ms);
-                *known = (*known).max(newest.received_ms);
-            }
-        }
-    })?;
-    let (decisions, waiting, alerts) = store.read(|session| {
-        let decisions = session.decisions(DECISIONS)?;
-        Ok::<_, StoreError>((
-            decisions,
-            session.count_requests()?,
-            session.alert_counts()?,
-        ))
-    })?;
-    found.alerts = alerts;
-    found.waiting = waiting;
-    for decision in decisions {
-        let is_open = decision.verdict == "open";
-        found.gates.entry(decision.environment).or_insert(is_open);
+/// How long a scrape waits for numbers of now, where there are some of before.
+const PATIENCE: Duration = Duration::from_millis(100);
+impl Shared {
+    /// Every metric at this moment, with `numbers` of the fleet.
+    pub(super) fn metrics(&self, numbers: &Numbers) -> Vec<Metric> {
+        let operation = Operation {
+            now_ms: time::now_ms(),
+            started_ms: self.meter.started_ms(),
+            read_took_ms: u64::try_from(numbers.took_ms).unwrap_or(0),
+            version: env!("CARGO_PKG_VERSION"),
+            reports: self.counters.reports().to_vec(),
+            refused: self.counters.refused_by_rule(),
+            lanes: vec![
+                self.reports.load("reports"),
+                self.requests.load("requests"),
+                self.bundles.load("bundles"),
+                self.forms.load("forms"),
+            ],
+            writable: self.is_writable(),
+            free_bytes: durable::free_bytes(self.state()).ok(),
+            clock_plausible: numbers.clock_plausible,
+            process: Process::read(),
+            pushes: self.meter.pushes(),
+        };
+        metrics(&numbers.fleet, &operation)
     }
-    Ok(found)
+
+    /// The numbers of the fleet for a scrape: of now, or of before where that takes too long.
+    async fn numbers(self: &Arc<Self>) -> Result<Arc<Numbers>, HubError> {
+        let shared = Arc::clone(self);
+        let read = off_the_loop(move || shared.meter.read());
+        let mut read = std::pin::pin!(read);
+        match tokio::time::timeout(PATIENCE, &mut read).await {
+            Ok(done) => done,
+            // What was begun goes on, and the next scrape has it.
+            Err(_) => match self.meter.last(time::now_ms()) {
+                Some(last) => Ok(last),
+                None => read.await,
+            },
+        }
+    }
 }
 
 #[utoipa::path(
@@ -85,101 +74,8 @@ fn count(store: &mut Store, now_ms: i64) -> Result<Counted, StoreError> {
     )
 )]
 pub(super) async fn answer(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    let now_ms = time::now_ms();
-    let counted = shared
-        .look(move |store, _| Ok(count(store, now_ms)?))
-        .await?;
-    let kind = [(
-        header::CONTENT_TYPE,
-        "text/plain; version=0.0.4; charset=utf-8",
-    )];
-    Ok((kind, text(&counted, &shared.counters, now_ms)).into_response())
-}
-
-fn text(counted: &Counted, counters: &Counters, now_ms: i64) -> String {
-    let mut out = String::new();
-    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
-        // Writing to a text cannot fail, here and below.
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    };
-    let sites = "outhaul_hub_sites";
-    head(
-        &mut out,
-        sites,
-        "gauge",
-        "Registered sites by environment and state.",
-    );
-    for ((environment, state), count) in &counted.sites {
-        let environment = label(environment);
-        let _ = writeln!(
-            out,
-            "{sites}{{environment=\"{environment}\",state=\"{state}\"}} {count}"
-        );
-    }
-    let age = "outhaul_hub_last_report_age_seconds";
-    head(
-        &mut out,
-        age,
-        "gauge",
-        "Seconds since the newest report of an environment was received.",
-    );
-    for (environment, received_ms) in &counted.newest {
-        let seconds = now_ms.saturating_sub(*received_ms).max(0) / 1000;
-        let _ = writeln!(
-            out,
-            "{age}{{environment=\"{}\"}} {seconds}",
-            label(environment)
-        );
-    }
-    let reports = "outhaul_hub_reports_total";
-    head(
-        &mut out,
-        reports,
-        "counter",
-        "Reports received over HTTP since the start, by result.",
-    );
-    for (result, count) in counters.reports() {
-        let _ = writeln!(out, "{reports}{{result=\"{result}\"}} {count}");
-    }
-    let gate = "outhaul_hub_gate_open";
-    head(
-        &mut out,
-        gate,
-        "gauge",
-        "Whether the newest decision on record opened the gate of an environment.",
-    );
-    for (environment, is_open) in &counted.gates {
-        let _ = writeln!(
-            out,
-            "{gate}{{environment=\"{}\"}} {}",
-            label(environment),
-            u8::from(*is_open)
-        );
-    }
-    let waiting = "outhaul_hub_enrolment_requests";
-    head(
-        &mut out,
-        waiting,
-        "gauge",
-        "Enrolment requests that wait for approval.",
-    );
-    let _ = writeln!(out, "{waiting} {}", counted.waiting);
-    let alerts = "outhaul_hub_alert_deliveries";
-    head(
-        &mut out,
-        alerts,
-        "gauge",
-        "Deliveries of alerts by state: waiting, sent, given-up.",
-    );
-    for (state, count) in &counted.alerts {
-        let _ = writeln!(out, "{alerts}{{state=\"{}\"}} {count}", label(state));
-    }
-    out
-}
-
-/// Text as the value of a label.
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    let numbers = shared.numbers().await?;
+    let all = shared.metrics(&numbers);
+    let kind = [(header::CONTENT_TYPE, CONTENT_TYPE)];
+    Ok((kind, text(&all)).into_response())
 }

@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::counters::Counters;
 use super::lanes::Lane;
+use super::meter::Meter;
 use super::problem::Problem;
 use crate::clock;
 use crate::error::HubError;
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     write_failed: AtomicBool,
     state: PathBuf,
     pub(super) counters: Counters,
+    pub(super) meter: Meter,
 }
 
 /// Connections of which each is used by one piece of work at a time.
@@ -120,7 +122,18 @@ impl Shared {
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),
             counters: Counters::default(),
+            meter: Meter::new(Store::reader(state)?),
         })
+    }
+
+    /// The state folder.
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// Whether the last write succeeded.
+    pub(super) fn is_writable(&self) -> bool {
+        !self.write_failed.load(Ordering::Relaxed)
     }
 
     /// Whether the database is still the file that was opened. Waits for nothing.
@@ -330,7 +343,7 @@ impl Shared {
     }
 }
 
-async fn off_the_loop<T: Send + 'static>(
+pub(super) async fn off_the_loop<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HubError> + Send + 'static,
 ) -> Result<T, HubError> {
     tokio::task::spawn_blocking(work)

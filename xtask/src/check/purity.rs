@@ -34,6 +34,9 @@ const PURE: &[&str] = &[
     "hub/alerts/src/message",
     "hub/gate/src/rules",
     "hub/gate/src/site_status",
+    "hub/telemetry/src/fleet",
+    "hub/telemetry/src/otlp",
+    "hub/telemetry/src/text",
     "signer/src/trust",
 ];
 /// A team's Jinja template is rendered in a separate process, which is what bounds it.

@@ -189,6 +189,11 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "what is shown is a function of one reading of the store",
     },
     Rule {
+        member: "outhaul-telemetry",
+        never: &[&CENTRE, &["axum", "hyper", "outhaul-listen"], PROGRAMS],
+        why: "the metrics are a function of the fleet in numbers, and a push is a request",
+    },
+    Rule {
         member: "outhaul-audit",
         never: &[
             &CENTRE,

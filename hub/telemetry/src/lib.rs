@@ -1,0 +1,30 @@
+//! What a hub tells monitoring: metrics, read by Prometheus or pushed by OTLP.
+//!
+//! What comes in: the fleet in numbers, and what the process counts. What goes out: one list of metrics, as Prometheus's text and as
+//! OTLP's JSON, so that the two cannot differ; and pushes to a collector, which nothing waits for. No metric is about a single site:
+//! a hundred thousand of them would drown whoever collects them. It asks no database, knows no web server, and decides nothing.
+
+mod fleet;
+mod metric;
+mod operation;
+mod otlp;
+mod process;
+mod push;
+mod settings;
+mod text;
+
+pub use fleet::of_fleet;
+pub use metric::{Kind, Metric, Sample, Value};
+pub use operation::{Lane, Operation, of_operation};
+pub use otlp::{Resource, document};
+pub use process::Process;
+pub use push::{PushCounts, PushResult, Said, Trouble, push};
+pub use settings::{OtlpSettings, SettingsError, headers};
+pub use text::{CONTENT_TYPE, text};
+
+/// Every metric of a hub at one moment: what both ways of telling it are made of.
+pub fn metrics(fleet: &outhaul_view::Measured, operation: &Operation) -> Vec<Metric> {
+    let mut all = of_fleet(fleet, operation.now_ms);
+    all.extend(of_operation(operation));
+    all
+}

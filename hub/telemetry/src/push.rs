@@ -1,0 +1,313 @@
+//! Pushes to a collector: one body, one answer, and what is to be said about it.
+//!
+//! What comes in: settings and a body. What goes out: a [`PushResult`]. A push is never sent twice: the next one says all that it said
+//! and more, because values are cumulative. Redirects are not followed and no proxy is used, so that headers reach the address
+//! that was given and no other. Each step has a time limit, and of an answer no more than a bounded part is read.
+
+use std::time::Duration;
+
+use outhaul_http::{Authority, Client, ClientSettings, Method, Response, TimeLimits};
+use serde::Deserialize;
+
+use crate::settings::{OtlpSettings, headers};
+
+/// Until a connection stands, until an answer begins, and for all of a push.
+const LIMITS: [Duration; 3] = [
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+];
+/// Most bytes read of an answer.
+const ANSWER_BYTES: u64 = 16 * 1024;
+/// Most characters shown of one.
+const EXCERPT_CHARS: usize = 200;
+/// The longest that a collector may ask to be left alone.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// What became of one push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushResult {
+    /// The collector took all of it.
+    Taken,
+    /// It took the push and rejected some values.
+    Partial {
+        /// How many, by its own word.
+        rejected: u64,
+        /// What it said.
+        message: String,
+    },
+    /// It answered with something else.
+    Refused {
+        /// Status and what it said.
+        problem: String,
+        /// How long it asked to be left alone.
+        wait: Option<Duration>,
+    },
+    /// No answer: no connection, no TLS, or too late; or the headers cannot be read.
+    Failed {
+        /// Why.
+        problem: String,
+    },
+}
+
+impl PushResult {
+    /// What went wrong, as one sentence.
+    pub fn problem(&self) -> Option<String> {
+        match self {
+            Self::Taken => None,
+            Self::Partial { rejected, message } => Some(format!(
+                "the collector rejected {rejected} values{}",
+                quoted(message)
+            )),
+            Self::Refused { problem, .. } | Self::Failed { problem } => Some(problem.clone()),
+        }
+    }
+}
+
+/// Pushes once.
+pub fn push(settings: &OtlpSettings, body: &[u8]) -> PushResult {
+    sent(settings, body).map_or_else(|problem| PushResult::Failed { problem }, judged)
+}
+
+fn sent(settings: &OtlpSettings, body: &[u8]) -> Result<Response, String> {
+    let authority = match (settings.is_tls(), &settings.ca) {
+        (false, _) => Authority::Nobody,
+        (true, Some(path)) => Authority::File(path),
+        (true, None) => Authority::System,
+    };
+    let [connect, answer, whole] = LIMITS.map(Some);
+    let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
+    let client = Client::new(&ClientSettings {
+        limits: TimeLimits {
+            connect,
+            answer,
+            body: answer,
+            whole,
+        },
+        ..ClientSettings::new(agent, authority)
+    });
+    let client = client.map_err(|error| error.problem())?;
+    let mut request = client
+        .request(Method::POST, settings.url())
+        .header("Content-Type", "application/json");
+    if let Some(path) = &settings.headers {
+        for (name, value) in headers(path).map_err(|error| error.to_string())? {
+            request = request.secret_header(&name, &value);
+        }
+    }
+    request.send_bytes(body).map_err(|error| error.problem())
+}
+
+fn judged(answer: Response) -> PushResult {
+    let (status, text) = (answer.status(), answer.status_text());
+    let wait = match status {
+        429 | 502..=504 => answer.header("Retry-After").and_then(retry_after),
+        _ => None,
+    };
+    let said = answer.excerpt(ANSWER_BYTES);
+    match status {
+        200..=299 => taken(&said),
+        300..=399 => PushResult::Refused {
+            problem: format!(
+                "the collector answered {text}, which is not followed: give its address"
+            ),
+            wait,
+        },
+        _ => PushResult::Refused {
+            problem: format!("the collector answered {text}{}", quoted(&said)),
+            wait,
+        },
+    }
+}
+
+/// Seconds of the header; a date is not read, and then the next push comes at its time.
+fn retry_after(text: &str) -> Option<Duration> {
+    let seconds = text.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
+
+/// An answer that a push was taken, which may say that some of it was not.
+fn taken(said: &str) -> PushResult {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        #[serde(default)]
+        partial_success: Option<PartialSuccess>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PartialSuccess {
+        #[serde(default)]
+        rejected_data_points: Number,
+        #[serde(default)]
+        error_message: String,
+    }
+    // 64-bit numbers are text in this form; some write numbers.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Is(u64),
+        Text(String),
+    }
+    impl Default for Number {
+        fn default() -> Self {
+            Self::Is(0)
+        }
+    }
+    // Many collectors answer nothing at all, or protocol buffers.
+    let answer: Option<Answer> = serde_json::from_str(said).ok();
+    let Some(partial) = answer.and_then(|answer| answer.partial_success) else {
+        return PushResult::Taken;
+    };
+    let rejected = match &partial.rejected_data_points {
+        Number::Is(number) => *number,
+        Number::Text(text) => text.parse().unwrap_or(0),
+    };
+    match rejected {
+        // A message without rejected values is advice, which nothing is lost by.
+        0 => PushResult::Taken,
+        rejected => PushResult::Partial {
+            rejected,
+            message: partial.error_message,
+        },
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let visible = text.chars().filter(|c| !c.is_control());
+    let text: String = visible.take(EXCERPT_CHARS).collect();
+    match text.trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}
+
+/// How often each came, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PushCounts {
+    taken: u64,
+    partial: u64,
+    refused: u64,
+    failed: u64,
+    /// Values that collectors said they rejected.
+    pub rejected_points: u64,
+    /// Whether the last push was taken as a whole.
+    pub up: bool,
+}
+
+impl PushCounts {
+    /// Counts one.
+    pub fn add(&mut self, result: &PushResult) {
+        self.up = *result == PushResult::Taken;
+        let count = match result {
+            PushResult::Taken => &mut self.taken,
+            PushResult::Partial { rejected, .. } => {
+                // By the collector's own word, which may be any number.
+                self.rejected_points = self.rejected_points.saturating_add(*rejected);
+                &mut self.partial
+            }
+            PushResult::Refused { .. } => &mut self.refused,
+            PushResult::Failed { .. } => &mut self.failed,
+        };
+        *count += 1;
+    }
+
+    /// `taken`, `partial`, `refused` and `failed`.
+    pub fn by_result(&self) -> [(&'static str, u64); 4] {
+        [
+            ("taken", self.taken),
+            ("partial", self.partial),
+            ("refused", self.refused),
+            ("failed", self.failed),
+        ]
+    }
+}
+
+/// Whether pushes are taken, so that it is said once when that ends and once when it begins again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Trouble {
+    since: u64,
+}
+
+/// What is to be said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Pushes are no longer taken as a whole: why.
+    Began(String),
+    /// They are again, after so many that were not.
+    Ended(u64),
+}
+
+impl Trouble {
+    /// What is to be said after a push; mostly nothing.
+    pub fn after(&mut self, result: &PushResult) -> Option<Said> {
+        match result.problem() {
+            Some(problem) => {
+                self.since += 1;
+                (self.since == 1).then_some(Said::Began(problem))
+            }
+            None => match std::mem::take(&mut self.since) {
+                0 => None,
+                count => Some(Said::Ended(count)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_said_once_when_it_begins_and_once_when_it_ends() {
+        let failed = |why: &str| PushResult::Failed {
+            problem: why.to_owned(),
+        };
+        let mut trouble = Trouble::default();
+        let mut counts = PushCounts::default();
+        let mut after = |result: &PushResult| {
+            counts.add(result);
+            trouble.after(result)
+        };
+        assert_eq!(after(&PushResult::Taken), None);
+        assert_eq!(after(&failed("a")), Some(Said::Began("a".to_owned())));
+        assert_eq!(after(&failed("b")), None);
+        let partial = PushResult::Partial {
+            rejected: u64::MAX,
+            message: String::new(),
+        };
+        assert_eq!(after(&partial), None);
+        assert_eq!(after(&partial), None);
+        assert_eq!(after(&PushResult::Taken), Some(Said::Ended(4)));
+        assert_eq!(after(&PushResult::Taken), None);
+        assert_eq!(counts.by_result().map(|(_, count)| count), [3, 2, 0, 2]);
+        assert_eq!((counts.rejected_points, counts.up), (u64::MAX, true));
+    }
+
+    #[test]
+    fn what_a_collector_rejects_is_read_in_both_forms_and_nonsense_is_no_rejection() {
+        let rejected = |said: &str| match taken(said) {
+            PushResult::Partial { rejected, message } => (rejected, message),
+            _ => (0, String::new()),
+        };
+        let said = r#"{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}"#;
+        assert_eq!(rejected(said), (7, "too old".to_owned()));
+        assert_eq!(
+            rejected(r#"{"partialSuccess":{"rejectedDataPoints":8}}"#).0,
+            8
+        );
+        for nothing in [
+            "",
+            "{}",
+            "\u{fffd}",
+            r#"{"partialSuccess":{}}"#,
+            r#"{"partialSuccess":{"rejectedDataPoints":"-1"}}"#,
+            r#"{"partialSuccess":null}"#,
+        ] {
+            assert_eq!(taken(nothing), PushResult::Taken, "{nothing}");
+        }
+        assert_eq!(retry_after(" 30 "), Some(Duration::from_secs(30)));
+        assert_eq!(retry_after("999999999"), Some(LONGEST_WAIT));
+        assert_eq!(retry_after("Fri, 31 Dec 1999 23:59:59 GMT"), None);
+    }
+}

@@ -11,6 +11,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use serde_json::Value;
+
 use crate::access::ask;
 use crate::gate_rules::world;
 use crate::monitoring::{scraped, wait_for};
@@ -180,4 +182,46 @@ fn what_cannot_be_pushed_to_is_refused_before_the_hub_serves_and_shows_no_secret
         assert_eq!(crate::program::code(&refused), 2, "{said}");
         assert!(said.contains(words) && !said.contains("a-secret"), "{said}");
     }
+}
+
+#[test]
+fn a_hub_that_starts_again_is_the_same_one_and_counts_from_its_new_start() {
+    let (hub, _, _) = world(&["press-1"]);
+    let push_of_one_life = || {
+        let (url, got) = collector(vec![
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        ]);
+        let server = hub.serve(&["--otlp", &url, "--otlp-seconds", "3600"]);
+        let text = got.join().unwrap().remove(0);
+        drop(server);
+        let body: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let resource = &body["resourceMetrics"][0];
+        let attributes = resource["resource"]["attributes"].as_array().unwrap();
+        let of = |key: &str| {
+            let found = attributes.iter().find(|one| one["key"] == key).unwrap();
+            found["value"]["stringValue"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(of("service.name"), "outhaul-hub");
+        assert_eq!(of("service.version"), env!("CARGO_PKG_VERSION"));
+        let metrics = resource["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let sum = |metric: &&Value| metric["name"] == "outhaul_hub_reports_total";
+        let sum = &metrics.iter().find(sum).unwrap()["sum"];
+        assert_eq!(
+            (&sum["aggregationTemporality"], &sum["isMonotonic"]),
+            (&2.into(), &true.into())
+        );
+        let point = &sum["dataPoints"][0];
+        let at = |key: &str| -> u64 { point[key].as_str().unwrap().parse().unwrap() };
+        (
+            of("service.instance.id"),
+            at("startTimeUnixNano"),
+            at("timeUnixNano"),
+        )
+    };
+    let (first, again) = (push_of_one_life(), push_of_one_life());
+    assert_eq!(first.0, again.0);
+    assert!(
+        first.1 <= first.2 && first.2 < again.1 && again.1 <= again.2,
+        "{first:?} {again:?}"
+    );
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -194,9 +195,9 @@ fn a_body_beyond_the_bound_is_refused() {
     assert_eq!(status, 413);
 }
 
-#[test]
-fn https_with_a_certificate() {
-    let hub = Hub::new();
+/// A certificate for `localhost` and its key; `None`, and the calling test skipped, without OpenSSL.
+#[track_caller]
+pub fn certificate(hub: &Hub) -> Option<(PathBuf, PathBuf)> {
     let (cert, key) = (hub.path("hub.crt"), hub.path("hub.pem"));
     let made = Command::new("openssl")
         .args([
@@ -224,8 +225,18 @@ fn https_with_a_certificate() {
         .stderr(Stdio::null())
         .status();
     if !made.is_ok_and(|status| status.success()) {
-        return outhaul_tests::skipped("the `openssl` program is needed to make a certificate");
+        outhaul_tests::skipped("the `openssl` program is needed to make a certificate");
+        return None;
     }
+    Some((cert, key))
+}
+
+#[test]
+fn https_with_a_certificate() {
+    let hub = Hub::new();
+    let Some((cert, key)) = certificate(&hub) else {
+        return;
+    };
     let centre = Centre::new(hub.folder.path());
     hub.init(&centre.root());
     let tls = [

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::access::ask;
 use crate::gate_rules::world;
+use crate::http::certificate;
 use crate::monitoring::{scraped, wait_for};
 use crate::program::Server;
 
@@ -224,4 +225,35 @@ fn a_hub_that_starts_again_is_the_same_one_and_counts_from_its_new_start() {
         first.1 <= first.2 && first.2 < again.1 && again.1 <= again.2,
         "{first:?} {again:?}"
     );
+}
+
+#[test]
+fn a_collector_is_trusted_by_the_authority_that_is_given_and_by_no_other() {
+    let (hub, _, _) = world(&[]);
+    let Some((cert, key)) = certificate(&hub) else {
+        return;
+    };
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    // Another hub stands in for a collector: it takes no metrics, and says so over TLS.
+    let (other, _, _) = world(&[]);
+    let there = other.serve(&["--tls-cert", cert, "--tls-key", key]);
+    let port = there.address().rsplit(':').next().unwrap().to_owned();
+    let url = format!("https://localhost:{port}");
+    let once = |more: &[&str]| {
+        let log = hub.path("log");
+        let server = hub.serve_logged(&[&["--otlp", &*url][..], more].concat(), &log);
+        wait_for("a push", || match pushes(&server) {
+            counted if counted.values().sum::<f64>() > 0.0 => Ok(()),
+            counted => Err(format!("{counted:?}")),
+        });
+        let counted = pushes(&server);
+        drop(server);
+        (counted, fs::read_to_string(log).unwrap())
+    };
+    let (counted, said) = once(&["--otlp-ca", cert]);
+    assert_eq!(counted["refused"], 1.0, "{said}");
+    assert!(said.contains("the collector answered 40"), "{said}");
+    let (counted, said) = once(&[]);
+    assert_eq!(counted["failed"], 1.0, "{said}");
+    assert!(said.contains("certificate"), "{said}");
 }

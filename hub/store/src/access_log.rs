@@ -18,9 +18,9 @@ pub struct AccessEntry {
     pub id: i64,
     /// When, milliseconds since 1970.
     pub at_ms: i64,
-    /// The name of the token, or of who used the command line; empty for a stranger.
+    /// The name of the token, of a person of the identity provider, or of who used the command line; empty for a stranger.
     pub who: String,
-    /// `token`, `page` or `command line`.
+    /// `token`, `page`, `oidc` or `command line`.
     pub how: String,
     /// The network from which it came; empty for the command line.
     pub peer: String,

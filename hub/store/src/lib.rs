@@ -26,6 +26,7 @@ mod moving;
 mod open;
 mod orders;
 mod outcomes;
+mod people;
 mod place;
 mod refusals;
 mod refused;
@@ -66,6 +67,7 @@ pub use outhaul_gate::facts::{
     Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment,
     ObservedAssignments, Restored, Running, Signed, SiteState,
 };
+pub use people::{KnownPerson, PersonSession};
 pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;

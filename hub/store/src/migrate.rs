@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0016_access.sql"),
     include_str!("migrations/0017_alerts.sql"),
     include_str!("migrations/0018_materials.sql"),
+    include_str!("migrations/0019_people.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.

@@ -142,14 +142,14 @@ impl Session<'_> {
         Ok(found.filter(|token| token.holds(now_ms)))
     }
 
-    /// Ends a session.
+    /// Ends a session, of a token or of a person.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn end_session(&self, session_sha256: &str) -> Result<(), StoreError> {
         let text = "DELETE FROM sessions WHERE session_sha256 = $1";
         self.db.execute(text, params![session_sha256])?;
-        Ok(())
+        self.end_person_session(session_sha256)
     }
 
     fn end_sessions_of(&self, name: &str) -> Result<(), StoreError> {

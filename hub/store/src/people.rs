@@ -1,0 +1,278 @@
+//! People who log in at an identity provider: whose name is whose, and their sessions.
+//!
+//! What comes in: names, what the provider calls these people, and digests. What goes out: who a session is of, as long as it
+//! holds. A name belongs to the first who had it: somebody else whom the provider calls the same later does not get it. What the
+//! kept facts allow is not known here, and no session's secret is ever stored.
+
+use serde::Serialize;
+
+use super::db::{DbError, OptionalExtension as _, Row, params};
+use super::{Session, StoreError};
+
+/// Somebody who logged in at the provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownPerson {
+    /// The name under which they act.
+    pub name: String,
+    /// The provider.
+    pub issuer: String,
+    /// What it calls them, for good.
+    pub subject: String,
+    /// When they logged in first, milliseconds since 1970.
+    pub added_ms: i64,
+    /// When they logged in last.
+    pub seen_ms: i64,
+    /// How many sessions they have.
+    pub sessions: i64,
+    /// When the last of these ends.
+    pub until_ms: Option<i64>,
+}
+
+/// A session of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonSession {
+    /// The name under which they act.
+    pub name: String,
+    /// The provider.
+    pub issuer: String,
+    /// What it calls them, for good.
+    pub subject: String,
+    /// What the hub was called there.
+    pub client: String,
+    /// What the provider stated, as text.
+    pub facts: String,
+}
+
+impl Session<'_> {
+    /// Notes that a login was used, until it ends anyway; `false` when it was before, at this process or another.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn use_login(
+        &self,
+        login_sha256: &str,
+        (now_ms, expires_ms): (i64, i64),
+    ) -> Result<bool, StoreError> {
+        let ended = "DELETE FROM used_logins WHERE expires_ms <= $1";
+        self.db.execute(ended, params![now_ms])?;
+        let text = "INSERT INTO used_logins (login_sha256, expires_ms) VALUES ($1, $2)
+             ON CONFLICT (login_sha256) DO NOTHING";
+        Ok(self.db.execute(text, params![login_sha256, expires_ms])? == 1)
+    }
+
+    /// Begins a session of a person, and forgets those that ended; `false`, and nothing is changed, when the name is somebody
+    /// else's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn begin_person_session(
+        &self,
+        session_sha256: &str,
+        person: &PersonSession,
+        (now_ms, expires_ms): (i64, i64),
+    ) -> Result<bool, StoreError> {
+        let text = "INSERT INTO people (name, issuer, subject, added_ms, seen_ms) VALUES ($1, $2, $3, $4, $4)
+             ON CONFLICT (name) DO UPDATE SET seen_ms = excluded.seen_ms
+                WHERE people.issuer = excluded.issuer AND people.subject = excluded.subject";
+        let bounds = params![person.name, person.issuer, person.subject, now_ms];
+        if self.db.execute(text, bounds)? != 1 {
+            return Ok(false);
+        }
+        let ended = "DELETE FROM person_sessions WHERE expires_ms <= $1";
+        self.db.execute(ended, params![now_ms])?;
+        let text = "INSERT INTO person_sessions (session_sha256, name, client, facts, begun_ms, expires_ms)
+             VALUES ($1, $2, $3, $4, $5, $6)";
+        self.db.execute(
+            text,
+            params![
+                session_sha256,
+                person.name,
+                person.client,
+                person.facts,
+                now_ms,
+                expires_ms
+            ],
+        )?;
+        Ok(true)
+    }
+
+    /// Whose the session of this digest is, begun at most `longest_ms` ago, if it holds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn person_of_session(
+        &self,
+        session_sha256: &str,
+        (now_ms, longest_ms): (i64, i64),
+    ) -> Result<Option<PersonSession>, StoreError> {
+        let text = "SELECT p.name, p.issuer, p.subject, s.client, s.facts
+               FROM person_sessions s JOIN people p ON p.name = s.name
+              WHERE s.session_sha256 = $1 AND s.expires_ms > $2 AND s.begun_ms > $3";
+        let mut query = self.db.prepare_cached(text)?;
+        let since_ms = now_ms.saturating_sub(longest_ms);
+        let bounds = params![session_sha256, now_ms, since_ms];
+        let read = |row: &Row<'_>| {
+            Ok::<_, DbError>(PersonSession {
+                name: row.get(0)?,
+                issuer: row.get(1)?,
+                subject: row.get(2)?,
+                client: row.get(3)?,
+                facts: row.get(4)?,
+            })
+        };
+        Ok(query.query_row(bounds, read).optional()?)
+    }
+
+    /// Everybody who logged in, by name, with the sessions that hold at `now_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn people(&self, now_ms: i64) -> Result<Vec<KnownPerson>, StoreError> {
+        let text = "SELECT p.name, p.issuer, p.subject, p.added_ms, p.seen_ms, COUNT(s.name), MAX(s.expires_ms)
+               FROM people p LEFT JOIN person_sessions s ON s.name = p.name AND s.expires_ms > $1
+              GROUP BY p.name, p.issuer, p.subject, p.added_ms, p.seen_ms ORDER BY p.name";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map(params![now_ms], |row| {
+            Ok::<_, DbError>(KnownPerson {
+                name: row.get(0)?,
+                issuer: row.get(1)?,
+                subject: row.get(2)?,
+                added_ms: row.get(3)?,
+                seen_ms: row.get(4)?,
+                sessions: row.get(5)?,
+                until_ms: row.get(6)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Ends all sessions of a person; how many there were, or `None` when nobody of this name ever logged in.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn end_sessions_of_person(&self, name: &str) -> Result<Option<usize>, StoreError> {
+        let known = "SELECT 1 FROM people WHERE name = $1";
+        let found = self
+            .db
+            .query_row(known, params![name], |row| row.get::<_, i64>(0));
+        if found.optional()?.is_none() {
+            return Ok(None);
+        }
+        let text = "DELETE FROM person_sessions WHERE name = $1";
+        Ok(Some(self.db.execute(text, params![name])?))
+    }
+
+    /// Forgets whose a name is, with the sessions; `false` when nobody of this name ever logged in.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn forget_person(&self, name: &str) -> Result<bool, StoreError> {
+        self.end_sessions_of_person(name)?;
+        let text = "DELETE FROM people WHERE name = $1";
+        Ok(self.db.execute(text, params![name])? == 1)
+    }
+
+    /// Ends a session of a person.
+    pub(super) fn end_person_session(&self, session_sha256: &str) -> Result<(), StoreError> {
+        let text = "DELETE FROM person_sessions WHERE session_sha256 = $1";
+        self.db.execute(text, params![session_sha256])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    fn person(subject: &str) -> PersonSession {
+        PersonSession {
+            name: "oidc:ann".to_owned(),
+            issuer: "https://id.example".to_owned(),
+            subject: subject.to_owned(),
+            client: "hub".to_owned(),
+            facts: r#"[["groups","ops"]]"#.to_owned(),
+        }
+    }
+
+    fn begins(store: &mut Store, session: &str, person: &PersonSession, times: (i64, i64)) -> bool {
+        store
+            .write(|s| s.begin_person_session(session, person, times))
+            .unwrap()
+    }
+
+    fn of(store: &mut Store, session: &str, at: i64) -> Option<PersonSession> {
+        store
+            .read(|s| s.person_of_session(session, (at, 50)))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_session_of_a_person_holds_until_it_ends_is_ended_or_is_too_long() {
+        let mut store = Store::in_memory().unwrap();
+        assert!(begins(&mut store, "s1", &person("7"), (10, 40)));
+        assert!(begins(&mut store, "s2", &person("7"), (20, 100)));
+        assert_eq!(of(&mut store, "s1", 39), Some(person("7")));
+        assert_eq!(of(&mut store, "s1", 40), None, "it has ended");
+        assert_eq!(of(&mut store, "s2", 69), Some(person("7")));
+        assert_eq!(of(&mut store, "s2", 70), None, "no longer than that");
+        assert_eq!(of(&mut store, "s3", 39), None);
+        let all = store.read(|s| s.people(39)).unwrap();
+        assert_eq!(
+            (all.len(), all[0].sessions, all[0].until_ms),
+            (1, 2, Some(100))
+        );
+        assert_eq!((all[0].added_ms, all[0].seen_ms), (10, 20));
+        store.write(|s| s.end_session("s1")).unwrap();
+        assert_eq!(of(&mut store, "s1", 39), None);
+        assert_eq!(
+            store
+                .write(|s| s.end_sessions_of_person("oidc:ann"))
+                .unwrap(),
+            Some(1)
+        );
+        assert_eq!(of(&mut store, "s2", 39), None);
+        assert_eq!(
+            store
+                .write(|s| s.end_sessions_of_person("oidc:bob"))
+                .unwrap(),
+            None
+        );
+        assert_eq!(store.read(|s| s.people(39)).unwrap()[0].until_ms, None);
+    }
+
+    #[test]
+    fn a_name_is_the_first_person_s_until_it_is_forgotten() {
+        let mut store = Store::in_memory().unwrap();
+        assert!(begins(&mut store, "s1", &person("7"), (10, 40)));
+        assert!(
+            !begins(&mut store, "s2", &person("8"), (11, 40)),
+            "somebody else"
+        );
+        let elsewhere = PersonSession {
+            issuer: "https://other.example".to_owned(),
+            ..person("7")
+        };
+        assert!(
+            !begins(&mut store, "s2", &elsewhere, (11, 40)),
+            "another provider's"
+        );
+        assert_eq!(
+            (of(&mut store, "s2", 12), of(&mut store, "s1", 12)),
+            (None, Some(person("7")))
+        );
+        assert!(store.write(|s| s.forget_person("oidc:ann")).unwrap());
+        assert_eq!(of(&mut store, "s1", 12), None, "its sessions are gone");
+        assert!(!store.write(|s| s.forget_person("oidc:ann")).unwrap());
+        assert!(begins(&mut store, "s2", &person("8"), (11, 40)));
+    }
+
+    #[test]
+    fn a_login_is_used_once() {
+        let mut store = Store::in_memory().unwrap();
+        let mut uses = |times| store.write(|s| s.use_login("l", times)).unwrap();
+        assert!(uses((10, 20)));
+        assert!(!uses((19, 20)));
+        assert!(uses((20, 30)), "it ended by itself");
+    }
+}

@@ -171,6 +171,23 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "which bundles an advisory is about is a function of what is on record",
     },
     Rule {
+        member: "outhaul-oidc",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "minijinja",
+                "outhaul-signer",
+                "outhaul-store",
+                "postgres",
+                "rusqlite",
+                "tokio",
+            ],
+            PROGRAMS,
+        ],
+        why: "who logs in is a function of settings, times and the provider's answers",
+    },
+    Rule {
         member: "outhaul-store",
         never: &[
             &CENTRE,

@@ -23,6 +23,7 @@ mod init;
 mod kalypso;
 mod key;
 mod moving;
+mod person;
 mod print;
 mod requests;
 mod serve;
@@ -103,6 +104,7 @@ enum Command {
     Sites(sites::Args),
     Key(key::Args),
     Move(moving::Args),
+    Person(person::Args),
     Restore(backup::Restore),
     Token(token::Args),
     Completions(completions::Args),
@@ -158,6 +160,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Site(args) => site::run(&common, args),
         Command::Sites(args) => sites::run(&common, &args),
         Command::Token(args) => token::run(&common, &args),
+        Command::Person(args) => person::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
         Command::Move(args) => moving::run(&common, &args),
         Command::Completions(args) => Ok(completions::run(&args)),

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::view::{AssignmentRow, FleetView, OrderRow, STATES};
 use crate::visible;
 
-pub use access::{ActForm, access, act, login};
+pub use access::{ActForm, LoginForm, access, act, logged_in, login};
 pub use views::{
     DecisionList, advisories, advisory, board, decisions, environments, problem, site, sites,
 };
@@ -58,7 +58,7 @@ struct Ordered<'a> {
 /// Whoever looks at a page, as it says of them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Shown {
-    /// The name of their token; `None` for anybody.
+    /// The name of their token, or of the person; `None` for anybody.
     pub name: Option<String>,
     /// What each form of their session carries; `None` without a session.
     pub form: Option<String>,

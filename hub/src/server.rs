@@ -22,6 +22,7 @@ mod metrics;
 mod openapi;
 mod otlp;
 mod pages;
+mod people;
 mod problem;
 mod shared;
 mod shown;
@@ -41,6 +42,7 @@ use hyper_util::service::TowerToHyperService;
 use outhaul_alerts::settings::AlertSettings;
 use outhaul_kit::service::{NotifyState, Watchdog, notify};
 use outhaul_listen::{ConnectionLimits, Peer, StartError};
+use outhaul_oidc::Oidc;
 use outhaul_telemetry::OtlpSettings;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -68,6 +70,8 @@ pub struct ServerOptions {
     pub alerts: Option<AlertSettings>,
     /// Who gets metrics pushed.
     pub otlp: Option<OtlpSettings>,
+    /// The identity provider at which people log in.
+    pub oidc: Option<Arc<Oidc>>,
 }
 
 /// Serves until the process is stopped. `ready` is called once with the address and the scheme
@@ -87,12 +91,9 @@ pub fn serve(
         .as_ref()
         .map(|(cert, key)| acceptor(cert, key))
         .transpose()?;
-    let shared = Arc::new(Shared::new(
-        hub,
-        state,
-        options.open_reading,
-        tls.is_some(),
-    )?);
+    let mut shared = Shared::new(hub, state, options.open_reading, tls.is_some())?;
+    shared.oidc.clone_from(&options.oidc);
+    let shared = Arc::new(shared);
     let mut router = api::router(Arc::clone(&shared));
     if let Some(folder) = &options.repository {
         // What sites accept of it is in its signatures, so that no more is needed than files.

@@ -125,9 +125,15 @@ impl Hub {
     }
 
     fn start(&self, more: &[&str], environment: &[(&str, &str)], log: Stdio) -> Server {
+        let any: &[&str] = match more.contains(&"--listen") {
+            true => &[],
+            false => &["--listen", "127.0.0.1:0"],
+        };
         let mut child = command()
             .envs(environment.iter().copied())
-            .args(["serve", "--listen", "127.0.0.1:0", "--state"])
+            .arg("serve")
+            .args(any)
+            .arg("--state")
             .arg(self.state())
             .args(more)
             .stdout(Stdio::piped())

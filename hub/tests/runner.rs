@@ -24,9 +24,11 @@ mod http;
 mod kalypso;
 mod lost;
 mod monitoring;
+mod people;
 mod postgresql;
 mod postgresql_backup;
 mod program;
+mod provider;
 mod pushed;
 mod secrecy;
 

@@ -1,10 +1,12 @@
 //! `outhaul-hub serve`: the page and the API, until stopped.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use outhaul_kit::console;
+use outhaul_kit::{console, durable};
+use outhaul_oidc::{Oidc, OidcSettings, SettingsError};
 use outhaul_telemetry::OtlpSettings;
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
@@ -21,7 +23,7 @@ use crate::state::Hub;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  outhaul-hub serve --state hub\n  outhaul-hub serve --listen \
-                        0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --state hub"
+                        0.0.0.0:8443 --tls-cert hub.crt --tls-key hub.pem --oidc oidc.yaml --state hub"
 )]
 pub(crate) struct Args {
     /// Address and port; port 0 takes a free one, which is printed
@@ -55,10 +57,17 @@ pub(crate) struct Args {
     /// Seconds from one push to the next
     #[arg(long, value_name = "COUNT", requires = "otlp", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     otlp_seconds: u32,
+    /// Let people log in at the identity provider that this file names (OIDC), with the scopes that it gives them
+    /// (docs/hub-login.md). Tokens go on working
+    #[arg(long, value_name = "FILE")]
+    oidc: Option<PathBuf>,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
 }
+
+/// Most bytes of the file that names an identity provider.
+const MAX_OIDC_BYTES: u64 = 256 * 1024;
 
 pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Result<u8, HubError> {
     let tls = args.tls_cert.zip(args.tls_key);
@@ -103,6 +112,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         problem: error.to_string(),
         help: "docs/hub-metrics.md has examples".to_owned(),
     })?;
+    let oidc = args.oidc.as_deref().map(provider).transpose()?;
     let hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
     let options = ServerOptions {
         listen: args.listen,
@@ -111,6 +121,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         open_reading: args.open_reading,
         alerts,
         otlp,
+        oidc,
     };
     let output = common.output;
     let ready = |address: SocketAddr, scheme: &str| {
@@ -122,4 +133,15 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
     };
     server::serve(hub, &common.state, &options, ready)?;
     Ok(0)
+}
+
+/// The identity provider of this file; it is not asked.
+fn provider(path: &Path) -> Result<Arc<Oidc>, HubError> {
+    let usage = |error: SettingsError| HubError::Usage {
+        problem: error.to_string(),
+        help: "docs/hub-login.md has an example".to_owned(),
+    };
+    let bytes = durable::read(path, MAX_OIDC_BYTES)?;
+    let settings = OidcSettings::parse(path, &String::from_utf8_lossy(&bytes)).map_err(usage)?;
+    Ok(Arc::new(Oidc::new(settings, path).map_err(usage)?))
 }

@@ -7,28 +7,52 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use super::{Shown, page};
-use crate::store::{AccessEntry, Token};
+use crate::store::{AccessEntry, KnownPerson, Token};
 use crate::view::ActView;
+
+/// What the page of the login shows.
+#[derive(Debug, Clone, Copy)]
+pub struct LoginForm<'a> {
+    /// Where to go after it.
+    pub next: &'a str,
+    /// What ties the form to this browser.
+    pub form: &'a str,
+    /// Why nobody was logged in.
+    pub problem: Option<&'a str>,
+    /// The identity provider, as people call it.
+    pub provider: Option<&'a str>,
+    /// When this was read, RFC 3339.
+    pub read_at: &'a str,
+}
 
 /// The login.
 ///
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
-pub fn login(
-    next: &str,
-    form: &str,
-    problem: Option<&str>,
-    read_at: &str,
-) -> Result<String, minijinja::Error> {
+pub fn login(shown: &LoginForm<'_>) -> Result<String, minijinja::Error> {
     page(
         include_str!("login.html"),
         context! {
             here => "/login",
-            read_at => read_at,
-            next => next,
-            form => form,
-            problem => Serde(problem),
+            read_at => shown.read_at,
+            next => shown.next,
+            form => shown.form,
+            problem => Serde(shown.problem),
+            provider => Serde(shown.provider),
         },
+        &Shown::default(),
+    )
+}
+
+/// What is shown for a moment after a login at the provider: it leads to `next`, as the hub's own page and not as the
+/// provider's, so that the session's cookie goes with it.
+///
+/// # Errors
+/// [`minijinja::Error`] when the template has a defect.
+pub fn logged_in(name: &str, next: &str, read_at: &str) -> Result<String, minijinja::Error> {
+    page(
+        include_str!("logged_in.html"),
+        context! { here => "/login", read_at => read_at, name => name, next => next },
         &Shown::default(),
     )
 }
@@ -66,7 +90,7 @@ pub fn act(view: &ActView, fields: &ActForm, visitor: &Shown) -> Result<String, 
 /// # Errors
 /// [`minijinja::Error`] when the template has a defect.
 pub fn access(
-    tokens: &[Token],
+    (tokens, people): (&[Token], &[KnownPerson]),
     log: &[AccessEntry],
     (before, next): (Option<i64>, Option<i64>),
     (now_ms, read_at): (i64, &str),
@@ -79,6 +103,7 @@ pub fn access(
             read_at => read_at,
             now_ms => now_ms,
             tokens => Serde(tokens),
+            people => Serde(people),
             log => Serde(log),
             before => Serde(before),
             next => Serde(next),

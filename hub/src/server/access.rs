@@ -1,6 +1,6 @@
 //! Who asks, and what they may: every request passes here before anything answers it.
 //!
-//! What comes in: a request with a token, with the cookie of a session, or with neither. What goes out: the answer of
+//! What comes in: a request with a token, with the cookie of a session (of a token or of a person), or with neither. What goes out: the answer of
 //! whoever is to answer, or a refusal. What is not listed as open needs a login to be read, so that a new page is closed
 //! until somebody opens it. Each answer leaves with headers that let a browser run and frame nothing.
 
@@ -14,12 +14,13 @@ use outhaul_access::{Scope, Scopes, SessionSecret, cookie};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{escaped, path};
 use outhaul_listen::Peer;
+use outhaul_oidc::Facts;
 
 use super::problem::Problem;
 use super::shared::Shared;
 use crate::error::HubError;
 use crate::pages::Shown;
-use crate::store::{AccessEntry, Token};
+use crate::store::{AccessEntry, PersonSession, StoreError, Token};
 use crate::time;
 
 /// The cookie of a session.
@@ -30,7 +31,7 @@ const LONGEST_ADDRESS: usize = 2_000;
 /// Whoever asks.
 #[derive(Debug, Clone)]
 pub(super) struct Visitor {
-    /// The name of their token; `None` for anybody.
+    /// The name of their token, or under which the identity provider knows them; `None` for anybody.
     pub(super) name: Option<String>,
     /// What they may.
     scopes: Scopes,
@@ -38,6 +39,8 @@ pub(super) struct Visitor {
     pub(super) secret: Option<SessionSecret>,
     /// The network that they come from.
     peer: String,
+    /// Whether the identity provider says who they are.
+    is_person: bool,
 }
 
 impl Visitor {
@@ -48,7 +51,20 @@ impl Visitor {
             scopes: Scopes::default(),
             secret: None,
             peer,
+            is_person: false,
         }
+    }
+
+    /// Somebody whom the identity provider names; with a session, what it allows and its secret.
+    pub(super) fn person(session: Option<(String, Scopes, SessionSecret)>, peer: String) -> Self {
+        let mut visitor = Self::stranger(peer);
+        visitor.is_person = true;
+        if let Some((name, scopes, secret)) = session {
+            visitor.name = Some(name);
+            visitor.scopes = scopes;
+            visitor.secret = Some(secret);
+        }
+        visitor
     }
 
     /// Whether they may do what needs `scope`.
@@ -69,6 +85,7 @@ impl Visitor {
     /// The record of what they did, or tried.
     pub(super) fn entry(&self, action: &str, detail: String, allowed: bool) -> AccessEntry {
         let how = match &self.secret {
+            _ if self.is_person => "oidc",
             Some(_) => "page",
             None => "token",
         };
@@ -89,7 +106,14 @@ impl Visitor {
 fn is_open(method: &Method, at: &str) -> bool {
     match *method {
         Method::POST => [path::REPORTS, path::BUNDLES, path::REQUESTS, "/login"].contains(&at),
-        _ => ["/healthz", path::OPENAPI, "/login"].contains(&at),
+        _ => [
+            "/healthz",
+            path::OPENAPI,
+            "/login",
+            "/login/oidc",
+            outhaul_oidc::RETURN,
+        ]
+        .contains(&at),
     }
 }
 
@@ -146,14 +170,17 @@ async fn visitor(
     }
     let secret = cookie_of(headers, SESSION);
     if let Some(secret) = secret {
-        let digest = secret.digest();
-        let found = shared
-            .look(move |store, _| {
-                Ok(store.read(|session| session.token_of_session(&digest, now_ms))?)
-            })
-            .await?;
-        if let Some(found) = found {
-            return Ok(of_token(&found, Some(secret), network.to_string()));
+        match session_of(shared, &secret, now_ms).await? {
+            (Some(token), _) => return Ok(of_token(&token, Some(secret), network.to_string())),
+            (_, Some(person)) => {
+                let scopes = scopes_of(shared, &person);
+                // Whoever the settings give nothing any more is anybody.
+                if scopes.allow(Scope::Read) {
+                    let session = Some((person.name, scopes, secret));
+                    return Ok(Visitor::person(session, network.to_string()));
+                }
+            }
+            (None, None) => {}
         }
     }
     Ok(Visitor {
@@ -164,7 +191,45 @@ async fn visitor(
         },
         secret: None,
         peer: network.to_string(),
+        is_person: false,
     })
+}
+
+/// The token that a session was begun with, or the person.
+async fn session_of(
+    shared: &Arc<Shared>,
+    secret: &SessionSecret,
+    now_ms: i64,
+) -> Result<(Option<Token>, Option<PersonSession>), HubError> {
+    let digest = secret.digest();
+    let longest_ms = shared.oidc.as_ref().map(|oidc| oidc.settings.session_ms());
+    shared
+        .look(move |store, _| {
+            Ok(store.read(|session| {
+                let token = session.token_of_session(&digest, now_ms)?;
+                let person = match longest_ms {
+                    Some(longest_ms) if token.is_none() => {
+                        session.person_of_session(&digest, (now_ms, longest_ms))?
+                    }
+                    _ => None,
+                };
+                Ok::<_, StoreError>((token, person))
+            })?)
+        })
+        .await
+}
+
+/// What a person may do now: by the settings that were read at the start, not by those of the login.
+fn scopes_of(shared: &Shared, person: &PersonSession) -> Scopes {
+    match &shared.oidc {
+        Some(oidc)
+            if oidc.settings.issuer == person.issuer
+                && oidc.settings.client_id == person.client =>
+        {
+            Facts::from_json(&person.facts).scopes(&oidc.settings)
+        }
+        _ => Scopes::default(),
+    }
 }
 
 /// The token of this text, if it holds. Its digest is looked up, so that no comparison of the token itself can be timed.
@@ -187,6 +252,7 @@ pub(super) fn of_token(token: &Token, secret: Option<SessionSecret>, peer: Strin
         scopes: token.scopes.parse().unwrap_or_default(),
         secret,
         peer,
+        is_person: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Forms in which people approve, hold, waive, defer and withdraw, and the page that shows what it would reach.
 //!
-//! What comes in: what is to be decided, from a session whose token may approve. What goes out: one entry on the record that
-//! the command line writes to as well, under the name of the token. What is decided is shown first with the sites that it
+//! What comes in: what is to be decided, from a session that may approve. What goes out: one entry on the record that the
+//! command line writes to as well, under the name of the token or of the person. What is decided is shown first with the sites that it
 //! concerns; when these changed in the meantime, nothing is recorded and the page is shown again.
 
 use std::sync::Arc;
@@ -142,8 +142,9 @@ async fn needs_approve(shared: &Arc<Shared>, visitor: &Visitor, kind: &str) -> R
         let entry = visitor.entry(&cut(kind, 20), "may not decide".to_owned(), false);
         shared.record(entry).await?;
     }
-    let text = "Deciding needs a login with a token of scope `approve`: `outhaul-hub token create NAME --scope approve` on the \
-                hub's machine makes one. Log out first where you are logged in with another. Nothing was changed.";
+    let text = "Deciding needs a login with scope `approve`: `outhaul-hub token create NAME --scope approve` on the hub's machine \
+                makes a token with it, and the settings of the identity provider give it to people. Log out first where you are \
+                logged in with another. Nothing was changed.";
     Err(Wrong::new(StatusCode::FORBIDDEN, text))
 }
 

@@ -29,7 +29,7 @@ use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
-    access, acts, advisories, faults, gates, kalypso, lists, login, metrics, pages, values,
+    access, acts, advisories, faults, gates, kalypso, lists, login, metrics, pages, people, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -75,6 +75,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     calls
         .merge(pages::router())
         .merge(login::router())
+        .merge(people::router())
         .merge(acts::router())
         .route(path::OPENAPI, get(async || openapi::answer(document)))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "nothing is here"))

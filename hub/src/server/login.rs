@@ -1,7 +1,8 @@
 //! The login of a browser, and its end.
 //!
 //! What comes in: a token, in a form that this hub made. What goes out: the cookie of a session, which no script of any page
-//! can read and which no other site's page makes the browser send. Who fails often waits. Both ways it is on record.
+//! can read and which no other site's page makes the browser send. Who fails often waits. Both ways it is on record. How people
+//! log in at an identity provider is in [`super::people`].
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::pages::{Asked, Page, Wrong, html_of};
 use super::problem::{Params, Question};
 use super::shared::Shared;
 use crate::error::HubError;
-use crate::pages;
+use crate::pages::{self, LoginForm};
 use crate::state::StateError;
 use crate::time;
 
@@ -42,8 +43,8 @@ pub(super) fn router() -> Router<Arc<Shared>> {
 /// Where to go after the login.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct LoginQuestion {
-    next: String,
+pub(super) struct LoginQuestion {
+    pub(super) next: String,
 }
 
 impl Question for LoginQuestion {
@@ -59,19 +60,45 @@ async fn form(
     shown(&shared, &headers, &next, None)
 }
 
+/// Why the page with the form is shown again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refusal<'a> {
+    pub(super) status: StatusCode,
+    pub(super) problem: &'a str,
+}
+
+impl<'a> Refusal<'a> {
+    fn of(problem: &'a str) -> Self {
+        let status = StatusCode::FORBIDDEN;
+        Self { status, problem }
+    }
+}
+
 /// The page with the form.
-fn shown(shared: &Shared, headers: &HeaderMap, next: &str, problem: Option<&str>) -> Page {
+pub(super) fn shown(
+    shared: &Shared,
+    headers: &HeaderMap,
+    next: &str,
+    refusal: Option<Refusal<'_>>,
+) -> Page {
     let secret = match cookie_of(headers, LOGIN) {
         Some(secret) => secret,
-        None => new_secret()?,
+        None => SessionSecret::of(random()?),
     };
     let now = time::rfc3339(time::now_ms());
-    let html = pages::login(own(next), &secret.form_token(), problem, &now);
+    let html = pages::login(&LoginForm {
+        next: own(next),
+        form: &secret.form_token(),
+        problem: refusal.map(|refusal| refusal.problem),
+        provider: shared.oidc.as_ref().map(|oidc| oidc.settings.shown_label()),
+        read_at: &now,
+    });
     let mut answer = html_of(html.map_err(HubError::from)?);
-    let kept = cookie(LOGIN, secret.cookie(), FORM_SECONDS, shared.is_tls);
+    let pair = (LOGIN, secret.cookie());
+    let kept = new_cookie(pair, FORM_SECONDS, SameSite::Strict, shared.is_tls);
     answer.headers_mut().append(header::SET_COOKIE, kept);
-    if problem.is_some() {
-        *answer.status_mut() = StatusCode::FORBIDDEN;
+    if let Some(refusal) = refusal {
+        *answer.status_mut() = refusal.status;
     }
     Ok(answer)
 }
@@ -89,7 +116,7 @@ async fn login(
     let fields = Fields::read(&shared, peer, &headers, body, made_by.as_ref()).await?;
     let (token, next) = (fields.text("token").to_owned(), fields.text("next"));
     let found = access::token_of(&shared, &token, now_ms).await?;
-    let secret = new_secret()?;
+    let secret = SessionSecret::of(random()?);
     let Some(found) = found else {
         shared.failed(network, now_ms);
         let stranger = Visitor::stranger(network.to_string());
@@ -98,14 +125,14 @@ async fn login(
             .record(stranger.entry("login", detail, false))
             .await?;
         let problem = "This token is not known, has expired, or was revoked.";
-        return shown(&shared, &headers, next, Some(problem));
+        return shown(&shared, &headers, next, Some(Refusal::of(problem)));
     };
     let visitor = of_token(&found, Some(secret.clone()), network.to_string());
     if !visitor.may(Scope::Read) {
         let entry = visitor.entry("login", format!("scopes {}", found.scopes), false);
         shared.record(entry).await?;
         let problem = "This token is for programs: it may not read.";
-        return shown(&shared, &headers, next, Some(problem));
+        return shown(&shared, &headers, next, Some(Refusal::of(problem)));
     }
     let entry = visitor.entry("login", format!("scopes {}", found.scopes), true);
     let (session, of) = (secret.digest(), Digest::of(token.as_bytes()).hex());
@@ -125,8 +152,13 @@ async fn login(
     Ok(away(
         own(next),
         &[
-            cookie(SESSION, secret.cookie(), seconds, shared.is_tls),
-            cookie(LOGIN, "", 0, shared.is_tls),
+            new_cookie(
+                (SESSION, secret.cookie()),
+                seconds,
+                SameSite::Strict,
+                shared.is_tls,
+            ),
+            new_cookie((LOGIN, ""), 0, SameSite::Strict, shared.is_tls),
         ],
     ))
 }
@@ -149,11 +181,12 @@ async fn logout(
             })?)
         })
         .await?;
-    Ok(away("/login", &[cookie(SESSION, "", 0, shared.is_tls)]))
+    let ended = new_cookie((SESSION, ""), 0, SameSite::Strict, shared.is_tls);
+    Ok(away("/login", &[ended]))
 }
 
 /// An address of this hub, whatever was asked for: a login leads nowhere else.
-fn own(next: &str) -> &str {
+pub(super) fn own(next: &str) -> &str {
     let is_own = next.starts_with('/')
         && !next.starts_with("//")
         && !next.starts_with("/login")
@@ -163,19 +196,35 @@ fn own(next: &str) -> &str {
     if is_own { next } else { "/" }
 }
 
-fn new_secret() -> Result<SessionSecret, Wrong> {
+/// Random bytes of a secret.
+pub(super) fn random() -> Result<[u8; 32], Wrong> {
     let mut bytes = [0; 32];
     outhaul_signer::key::random(&mut bytes)
         .map_err(|error| HubError::from(StateError::from(error)))?;
-    Ok(SessionSecret::of(bytes))
+    Ok(bytes)
 }
 
-/// A cookie that no script reads and no other site's page makes a browser send.
-fn cookie(name: &str, value: &str, seconds: i64, is_tls: bool) -> header::HeaderValue {
+/// With which requests a browser sends a cookie.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SameSite {
+    /// None that another site's page causes.
+    Strict,
+    /// Also when another site's page leads here.
+    Lax,
+}
+
+/// A cookie that no script reads: its name and value, and for how many seconds.
+pub(super) fn new_cookie(
+    (name, value): (&str, &str),
+    seconds: i64,
+    same_site: SameSite,
+    is_tls: bool,
+) -> header::HeaderValue {
     let secure = if is_tls { "; Secure" } else { "" };
-    let text =
-        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    // Names and values are of letters and digits.
+    let text = format!(
+        "{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite={same_site:?}{secure}"
+    );
+    // Names and values are of letters, digits, `-`, `_` and `.`.
     header::HeaderValue::try_from(text).unwrap_or(header::HeaderValue::from_static(""))
 }
 

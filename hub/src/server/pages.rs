@@ -321,22 +321,23 @@ async fn access(
 ) -> Page {
     let Params(DecisionsQuestion { before }) = asked?;
     if !visitor.may(Scope::Admin) {
-        let text = "Who did what is for tokens of scope `admin`.";
+        let text = "Who did what is for whoever has scope `admin`.";
         return Err(Wrong::new(StatusCode::FORBIDDEN, text));
     }
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
         let below = before.unwrap_or(i64::MAX);
         let at_most = u32::try_from(DECISIONS_SHOWN + 1).unwrap_or(u32::MAX);
-        let (tokens, mut log) = store.read(|session| {
-            Ok::<_, StoreError>((session.tokens()?, session.access_log(below, at_most)?))
+        let (tokens, people, mut log) = store.read(|session| {
+            let (tokens, people) = (session.tokens()?, session.people(now_ms)?);
+            Ok::<_, StoreError>((tokens, people, session.access_log(below, at_most)?))
         })?;
         let is_more = log.len() > DECISIONS_SHOWN;
         log.truncate(DECISIONS_SHOWN);
         let next = log.last().filter(|_| is_more).map(|last| last.id);
         let read_at = time::rfc3339(now_ms);
         Ok(pages::access(
-            &tokens,
+            (&tokens, &people),
             &log,
             (before, next),
             (now_ms, &read_at),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use outhaul_access::{Attempts, MAX_FAILED};
 use outhaul_kit::durable;
+use outhaul_oidc::Oidc;
 use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
@@ -58,6 +59,8 @@ pub(super) struct Shared {
     pub(super) open_reading: bool,
     /// Whether browsers come over TLS.
     pub(super) is_tls: bool,
+    /// The identity provider at which people log in.
+    pub(super) oidc: Option<Arc<Oidc>>,
     attempts: Mutex<Attempts>,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
@@ -117,6 +120,7 @@ impl Shared {
             forms: Lane::new(32, 512 * 1024),
             open_reading,
             is_tls,
+            oidc: None,
             attempts: Mutex::default(),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
@@ -293,7 +297,7 @@ impl Shared {
         attempts.may_try(network, now_ms).map_err(|wait_ms| {
             let seconds = wait_ms.div_euclid(1000) + 1;
             let text = format!(
-                "{MAX_FAILED} tokens that do not hold came from your network lately: try again in {seconds} seconds"
+                "{MAX_FAILED} tokens or logins that do not hold came from your network lately: try again in {seconds} seconds"
             );
             Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
         })

@@ -25,6 +25,7 @@ mod kalypso;
 mod lost;
 mod monitoring;
 mod people;
+mod people_settings;
 mod postgresql;
 mod postgresql_backup;
 mod program;

@@ -66,6 +66,26 @@ pub(super) const RULES: &[Rule] = &[
         why: "trust must be small enough to read, and never online",
     },
     Rule {
+        member: "outhaul-sites",
+        never: &[
+            &[
+                "axum",
+                "outhaul-control",
+                "outhaul-git",
+                "outhaul-load",
+                "outhaul-plane",
+                "outhaul-promote",
+                "outhaul-ship",
+                "postgres",
+                "rusqlite",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "what is known of a site are its records and its signed reports",
+    },
+    Rule {
         member: "outhaul-control",
         never: &[
             &[

@@ -20,6 +20,7 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
+use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
@@ -162,9 +163,10 @@ impl Args {
                 return Err(produce_failure(error));
             }
         };
-        let unreachable = offline::unreachable(&platform, Some(&self.cluster_type));
-        if !unreachable.is_empty() {
-            super::say_findings(&unreachable);
+        let mut noted = offline::unreachable(&platform, Some(&self.cluster_type));
+        noted.append(delivery::without_effect(&platform.control_plane));
+        if !noted.is_empty() {
+            super::say_findings(&noted);
         }
         self.print(&platform.rendering.environment, &production)?;
         if let Some(out) = &self.out

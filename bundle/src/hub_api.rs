@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 mod affected;
 mod alerts;
+mod bundles;
 mod faults;
 mod received;
 mod rules;
@@ -22,6 +23,7 @@ pub use affected::{
     ClearedComponent,
 };
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
+pub use bundles::{BundleRow, BundleSites, BundleSizes};
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use received::{
     Enrolled, RecordedBundle, RefusedGroup, RefusedLine, ReportsAnswer, RequestAnswer,
@@ -40,7 +42,7 @@ pub mod path {
     pub const AFFECTED: &str = "/api/v1/affected";
     /// Desired beside actual state, one row per assignment and site.
     pub const ASSIGNMENTS: &str = "/api/v1/assignments";
-    /// Takes bundles.
+    /// Takes bundles; answers which are on record: [`BundleRow`](super::BundleRow)s.
     pub const BUNDLES: &str = "/api/v1/bundles";
     /// What is not well at one site and since when: [`SiteFaults`](super::SiteFaults).
     pub const FAULTS: &str = "/api/v1/faults";

@@ -5,6 +5,7 @@
 //! the API, so that each page stays readable with a hundred thousand sites.
 
 mod access;
+mod bundles;
 mod views;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::view::{AssignmentRow, FleetView, OrderRow, STATES};
 use crate::visible;
 
 pub use access::{ActForm, LoginForm, access, act, logged_in, login};
+pub use bundles::{assignment, bundle, bundles, choose_environments, comparison};
 pub use views::{
     DecisionList, advisories, advisory, board, decisions, environments, problem, site, sites,
 };
@@ -106,6 +108,7 @@ fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, miniji
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("short", |text: String| crate::gate::short(&text));
     environment.add_filter("link", |text: String| escaped(&text));
+    environment.add_filter("bytes", bytes);
     environment.add_filter("minute", minute);
     environment.add_filter("moment", crate::time::rfc3339);
     environment.add_filter("ranges", ranges);
@@ -114,6 +117,7 @@ fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, miniji
     environment.add_global("states", Value::from(STATES.to_vec()));
     environment.add_template("style", include_str!("pages/style.css"))?;
     environment.add_template("parts", include_str!("pages/parts.html"))?;
+    environment.add_template("bundle_parts", include_str!("pages/bundle_parts.html"))?;
     environment.add_template("layout", include_str!("pages/layout.html"))?;
     environment.add_template("page", template)?;
     environment.get_template("page")?.render(values)
@@ -191,6 +195,14 @@ fn groups(rows: &[AssignmentRow]) -> Vec<Group<'_>> {
         group.sites.truncate(MAX_SITES_OF_ASSIGNMENT);
     }
     found
+}
+
+/// `1.5 MiB`.
+fn bytes(number: u64) -> String {
+    match number {
+        1 => "1 byte".to_owned(),
+        number => outhaul_kit::console::progress::bytes(number),
+    }
 }
 
 /// `2026-11-21 03:40` from RFC 3339; people read UTC without the letters.

@@ -9,6 +9,7 @@ mod acts;
 mod advisories;
 mod api;
 mod body;
+mod bundles;
 mod counters;
 mod faults;
 mod forms;

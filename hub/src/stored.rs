@@ -1,10 +1,12 @@
 //! The fold: whatever the order and the transport, the newest state is the newest report of the newest epoch.
 
 mod affected;
+pub(crate) mod bundles;
 mod faults;
 mod kept;
 mod measured;
 mod migrated;
+mod stream_sites;
 
 use outhaul_bundle::report::{
     ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,

@@ -29,7 +29,8 @@ use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
-    access, acts, advisories, faults, gates, kalypso, lists, login, metrics, pages, people, values,
+    access, acts, advisories, bundles as on_record, faults, gates, kalypso, lists, login, metrics,
+    pages, people, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -65,7 +66,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(gates::gate))
         .routes(routes!(kalypso::deployment_state))
         .routes(routes!(reports))
-        .routes(routes!(bundles))
+        .routes(routes!(on_record::listed, bundles))
         .routes(routes!(lists::waiting, requests))
 }
 

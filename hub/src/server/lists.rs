@@ -120,7 +120,7 @@ fn rows<T: Serialize>(path: &str, (offset, limit): (usize, usize), all: &[T]) ->
 }
 
 /// The answer with a `Link` to the next rows, where there are more.
-fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
+pub(super) fn linked(path: &str, more: Option<String>, answer: Response) -> Response {
     match more {
         None => answer,
         Some(query) => {

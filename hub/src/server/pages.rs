@@ -4,6 +4,7 @@
 //! it load and run nothing. It writes nothing, and reads a bounded part of the store for each page but the fleet's.
 
 mod advisories;
+mod bundles;
 
 use std::sync::Arc;
 
@@ -36,6 +37,16 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/", get(fleet))
         .route("/sites", get(sites))
         .route("/sites/{name}", get(site))
+        .route(
+            "/sites/{name}/assignments/{assignment}",
+            get(bundles::assignment),
+        )
+        .route("/bundles", get(bundles::all))
+        .route(
+            "/bundles/{environment}/{cluster_type}/{number}",
+            get(bundles::one),
+        )
+        .route("/compare", get(bundles::compare))
         .route("/environments", get(environments))
         .route("/environments/{name}", get(environment))
         .route("/decisions", get(decisions))

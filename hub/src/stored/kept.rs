@@ -157,6 +157,7 @@ proptest! {
                 })
                 .unwrap();
             prop_assert_eq!(&kept, &reported);
+            super::stream_sites::assert_places(&mut store, "s-dev-drone", 1..=4);
             // The verifier of an audit export comes to the same from the signed reports alone.
             let mut folded = SiteState {
                 newest: None,

@@ -71,7 +71,7 @@ impl Session<'_> {
             // Reported once, as of a bundle that was left for another: that it was left.
             i64::from(left.is_some() && left >= on_the_way)
         ])?;
-        Ok(())
+        self.keep_stream_site(site)
     }
 
     /// The same for every site, for a store that was written before there was such a table.

@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0017_alerts.sql"),
     include_str!("migrations/0018_materials.sql"),
     include_str!("migrations/0019_people.sql"),
+    include_str!("migrations/0020_stream_sites.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.
@@ -38,6 +39,8 @@ const READS_OLDER_REFUSALS: usize = 5;
 const KEEPS_SETS: usize = 14;
 /// After this one the present state of each site is worked out from what was reported before.
 const KEEPS_CURRENT_STATES: usize = 8;
+/// After this one it is worked out where each site stands in its stream.
+const KEEPS_STREAM_SITES: usize = 19;
 /// After this one waivers are entries beside approvals and deferrals.
 const RECORDS_GATE_ACTS: usize = 9;
 
@@ -87,6 +90,9 @@ impl Store {
             // With all tables as they are now.
             if (done..newest).contains(&KEEPS_CURRENT_STATES) {
                 session.keep_all_current()?;
+            }
+            if (done..newest).contains(&KEEPS_STREAM_SITES) {
+                session.keep_all_stream_sites()?;
             }
             if (done..newest).contains(&RECORDS_GATE_ACTS) {
                 session.carry_waivers_over()?;

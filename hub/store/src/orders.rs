@@ -183,7 +183,7 @@ impl Session<'_> {
                 site
             ],
         )?;
-        Ok(())
+        self.keep_stream_site(site)
     }
 
     /// Records what a report states of an order or of a freshness slip; of any other, nothing.

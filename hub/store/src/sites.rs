@@ -105,6 +105,7 @@ impl Session<'_> {
             public_key,
             site.enrolled_ms
         ])?;
+        self.keep_stream_site(&site.site)?;
         self.forget_request(&site.site, key_id)
     }
 
@@ -115,7 +116,9 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn revoke_site(&self, site: &str, now_ms: i64) -> Result<bool, StoreError> {
         let text = "UPDATE sites SET revoked_ms = $1 WHERE site = $2 AND revoked_ms IS NULL";
-        Ok(self.db.execute(text, params![now_ms, site])? == 1)
+        let is_new = self.db.execute(text, params![now_ms, site])? == 1;
+        self.keep_stream_site(site)?;
+        Ok(is_new)
     }
 }
 

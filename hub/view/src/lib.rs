@@ -7,9 +7,15 @@
 
 mod act;
 pub mod affected;
+mod assignment;
 mod board;
+mod bundle;
+mod bundles;
 mod carrying;
+mod compare;
+mod contents;
 pub mod faults;
+mod indexes;
 mod list;
 mod measured;
 mod orders;
@@ -27,9 +33,16 @@ use outhaul_gate::observed::resolved;
 use serde::Serialize;
 
 pub use act::ActView;
+pub use assignment::{AssignmentSide, AssignmentView, LookSpan, NoAssignment};
 use board::newest_commits;
 pub use board::{Board, Environments, GatesOf, Reach, Step, gates_of_each};
+pub use bundle::{BundleAsked, BundleAssignment, BundleContents, BundleView, SiteAtBundle};
+pub use bundles::{BundleList, BundlesWanted, StreamBundles, bundle_rows};
 pub use carrying::{CarriedBundle, CarrierList, LeftOut, Stop};
+pub use compare::{
+    ComparedAssignment, ComparedBundle, ComparedStream, ComparedType, Comparison, Variant,
+};
+pub use contents::{BundleChanges, FileChange, FileRow, NamedChange};
 pub use list::{SITES_SHOWN, STATES, SiteList, Wanted};
 pub use measured::{AGES_HOURS, Ages, DecidedGate, Measured, NewestBundle};
 pub use orders::{OrderRow, SlipRow};

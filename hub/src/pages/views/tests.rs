@@ -134,6 +134,7 @@ fn all(store: &mut Store) -> Vec<String> {
         .unwrap();
     pages.push(environments(&view, &Shown::default()).unwrap());
     pages.push(decisions(&decision_list(store), &Shown::default()).unwrap());
+    pages.extend(super::super::bundles::tests::all(store));
     pages
 }
 
@@ -317,6 +318,7 @@ fn attacked_with(attack: &str) -> Vec<String> {
     let mut store = varied_store();
     let mut hostile = Site::new("drone-hostile", "dev", "drone");
     register(&mut store, &hostile);
+    super::super::bundles::tests::with_hostile_bundle(&mut store, attack);
     let mut event = hostile.event(2, NEW, G::Active, C::Drifted);
     event.message = attack.to_owned();
     event.assignments[0].message = attack.to_owned();

@@ -1,0 +1,347 @@
+//! What runs in two environments, by cluster type and assignment.
+//!
+//! What comes in: the store, two environments, from which cluster type on, and the time. What goes out: for each assignment what the sites of
+//! either side run, and whether it is the same content. It compares digests of what bundles bring, knows no content of a file, and
+//! decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outhaul_gate::time;
+use outhaul_store::{BundleOnRecord, Session, StoreError, StreamOnRecord};
+use serde::Serialize;
+
+use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
+use crate::indexes::{Indexes, Known};
+
+/// Cluster types on one page, and assignments of each.
+const TYPES_SHOWN: usize = 20;
+const ASSIGNMENTS_SHOWN: usize = 200;
+/// Bundles of a stream that are looked at: those that most sites run.
+const BUNDLES_COMPARED: usize = 3;
+/// Text of indexes that is read for one page, in bytes.
+const INDEX_BYTES: u64 = 8 * 1024 * 1024;
+/// Files that differ, listed of one assignment.
+const FILES_SHOWN: usize = 20;
+
+/// Two environments beside each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// The one.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Every environment that can be chosen.
+    pub environments: Vec<String>,
+    /// The cluster types of either, by name.
+    pub types: Vec<ComparedType>,
+    /// After which cluster type the next page begins.
+    pub next: Option<String>,
+    /// The cluster type that the page begins after.
+    pub after: String,
+    /// When this was read, RFC 3339.
+    pub read_at: String,
+}
+
+/// One cluster type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedType {
+    /// Its name.
+    pub cluster_type: String,
+    /// What is known of it on either side.
+    pub from: ComparedStream,
+    /// The other.
+    pub to: ComparedStream,
+    /// Its assignments, by name, as many as are shown.
+    pub assignments: Vec<ComparedAssignment>,
+    /// How many more there are.
+    pub more: usize,
+    /// How many are the same, other, only here, only there, not known.
+    pub counts: BTreeMap<&'static str, usize>,
+}
+
+/// A stream of one side.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ComparedStream {
+    /// The bundles that are looked at.
+    pub bundles: Vec<ComparedBundle>,
+    /// Whether no site runs any, so that the newest on record is looked at instead.
+    pub is_desired: bool,
+    /// How many sites run other bundles, which are not looked at.
+    pub others: u64,
+    /// Why something is not known, each sentence once.
+    pub unknown: BTreeSet<String>,
+}
+
+/// A bundle, and how many sites run it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedBundle {
+    /// Its number.
+    pub number: u64,
+    /// The base commit.
+    pub commit: String,
+    /// How many sites run it.
+    pub sites: u64,
+    /// Whether it is on record with the content that they report.
+    pub on_record: bool,
+}
+
+/// One assignment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedAssignment {
+    /// Its name.
+    pub assignment: String,
+    /// `same`, `other`, `only_from`, `only_to`, `unknown`.
+    pub result: &'static str,
+    /// What it is on the one side.
+    pub from: Vec<Variant>,
+    /// On the other.
+    pub to: Vec<Variant>,
+    /// The files that differ between what most sites of either side run.
+    pub files: Vec<FileChange>,
+    /// How many more differ.
+    pub more: usize,
+}
+
+/// An assignment as some bundles of a side have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Variant {
+    /// The bundles.
+    pub bundles: Vec<u64>,
+    /// The base commit of the first.
+    pub commit: String,
+    /// Digest of its config.
+    pub config: String,
+    /// Digest of the paths and contents of its files; absent without an index.
+    pub content: Option<String>,
+    /// How many sites run them.
+    pub sites: u64,
+    #[serde(skip)]
+    files: Option<Vec<FileRow>>,
+}
+
+impl Comparison {
+    /// Reads two environments; `None` where nothing is known of one, with those that are known.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn of(
+        session: &Session<'_>,
+        (from, to): (&str, &str),
+        after: &str,
+        now_ms: i64,
+    ) -> Result<Result<Self, Vec<String>>, StoreError> {
+        let environments = session.environments()?;
+        if ![from, to]
+            .iter()
+            .all(|name| environments.iter().any(|one| one == name))
+        {
+            return Ok(Err(environments));
+        }
+        let streams = session.streams_on_record()?;
+        let of_side = |side: &str| -> BTreeMap<String, StreamOnRecord> {
+            let mine = streams.iter().filter(|one| one.environment == side);
+            mine.map(|one| (one.cluster_type.clone(), one.clone()))
+                .collect()
+        };
+        let (here, there) = (of_side(from), of_side(to));
+        let names: BTreeSet<&String> = here
+            .keys()
+            .chain(there.keys())
+            .filter(|name| name.as_str() > after)
+            .collect();
+        let more = names.len() > TYPES_SHOWN;
+        let mut indexes = Indexes::new(session, INDEX_BYTES);
+        let mut types = Vec::new();
+        for name in names.into_iter().take(TYPES_SHOWN) {
+            let from = Side::read(session, &mut indexes, here.get(name))?;
+            let to = Side::read(session, &mut indexes, there.get(name))?;
+            types.push(compared(name, from, to));
+        }
+        Ok(Ok(Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            environments,
+            next: types
+                .last()
+                .filter(|_| more)
+                .map(|last| last.cluster_type.clone()),
+            types,
+            after: after.to_owned(),
+            read_at: time::rfc3339(now_ms),
+        }))
+    }
+}
+
+/// What is known of a stream: what its sites run, and each assignment of that.
+#[derive(Debug, Default)]
+struct Side {
+    stream: ComparedStream,
+    assignments: BTreeMap<String, Vec<Variant>>,
+}
+
+impl Side {
+    fn read(
+        session: &Session<'_>,
+        indexes: &mut Indexes<'_, '_>,
+        stream: Option<&StreamOnRecord>,
+    ) -> Result<Self, StoreError> {
+        let mut side = Self::default();
+        let Some(stream) = stream else {
+            return Ok(side);
+        };
+        let running = session.running_in_stream(&stream.role)?;
+        side.stream.others = running
+            .iter()
+            .skip(BUNDLES_COMPARED)
+            .map(|(_, _, sites)| sites)
+            .sum();
+        side.stream.is_desired = running.is_empty();
+        let looked_at = match running.is_empty() {
+            true => vec![(stream.newest, None, 0)],
+            false => running
+                .into_iter()
+                .take(BUNDLES_COMPARED)
+                .map(|(number, index, sites)| (number, Some(index), sites))
+                .collect(),
+        };
+        for (number, index, sites) in looked_at {
+            let bundle = session
+                .bundle_on_record(&stream.role, number)?
+                .filter(|bundle| index.as_ref().is_none_or(|index| *index == bundle.index));
+            side.stream.bundles.push(ComparedBundle {
+                number,
+                commit: bundle
+                    .as_ref()
+                    .map(|one| one.snapshot.base.commit.clone())
+                    .unwrap_or_default(),
+                sites,
+                on_record: bundle.is_some(),
+            });
+            match bundle {
+                Some(bundle) => side.add(session, indexes, &bundle, sites)?,
+                None => {
+                    side.stream.unknown.insert(format!(
+                        "bundle {number} is not on record with the content that {sites} of its sites report"
+                    ));
+                }
+            }
+        }
+        Ok(side)
+    }
+
+    fn add(
+        &mut self,
+        session: &Session<'_>,
+        indexes: &mut Indexes<'_, '_>,
+        bundle: &BundleOnRecord,
+        sites: u64,
+    ) -> Result<(), StoreError> {
+        let known: Known = indexes.of(bundle)?;
+        let mut of_index: BTreeMap<&str, Vec<FileRow>> = BTreeMap::new();
+        match &known {
+            Err(why) => {
+                self.stream.unknown.insert(why.clone());
+            }
+            Ok(index) => {
+                let named = index
+                    .assignments
+                    .iter()
+                    .map(|one| (one.name.as_str(), files(one)));
+                of_index.extend(named);
+            }
+        }
+        for one in session.bundle_assignments(&bundle.role, bundle.number)? {
+            let files = of_index.remove(one.assignment.as_str());
+            let content = files.as_deref().map(digest_of);
+            let variants = self.assignments.entry(one.assignment).or_default();
+            let alike = |known: &&mut Variant| {
+                (&known.config, &known.content) == (&one.config_version, &content)
+            };
+            match variants.iter_mut().find(alike) {
+                Some(known) => {
+                    known.bundles.push(bundle.number);
+                    known.sites += sites;
+                }
+                None => variants.push(Variant {
+                    bundles: vec![bundle.number],
+                    commit: bundle.snapshot.base.commit.clone(),
+                    config: one.config_version,
+                    content,
+                    sites,
+                    files,
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
+    let names: BTreeSet<String> = from
+        .assignments
+        .keys()
+        .chain(to.assignments.keys())
+        .cloned()
+        .collect();
+    let mut assignments = Vec::new();
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for name in names {
+        let here = from.assignments.remove(&name).unwrap_or_default();
+        let there = to.assignments.remove(&name).unwrap_or_default();
+        let result = result(&here, &there);
+        *counts.entry(result).or_default() += 1;
+        let of_first = |side: &[Variant]| side.first().and_then(|one| one.files.clone());
+        let (mut files, mut more) = match (of_first(&here), of_first(&there)) {
+            (Some(here), Some(there)) => file_changes(&here, &there),
+            _ => (Vec::new(), 0),
+        };
+        more += files.len().saturating_sub(FILES_SHOWN);
+        files.truncate(FILES_SHOWN);
+        assignments.push(ComparedAssignment {
+            assignment: name,
+            result,
+            from: here,
+            to: there,
+            files,
+            more,
+        });
+    }
+    // What differs first; the order by name stays within.
+    assignments.sort_by_key(|one| match one.result {
+        "other" => 0,
+        "only_from" => 1,
+        "only_to" => 2,
+        "unknown" => 3,
+        _ => 4,
+    });
+    let more = assignments.len().saturating_sub(ASSIGNMENTS_SHOWN);
+    assignments.truncate(ASSIGNMENTS_SHOWN);
+    ComparedType {
+        cluster_type: cluster_type.to_owned(),
+        from: from.stream,
+        to: to.stream,
+        assignments,
+        more,
+        counts,
+    }
+}
+
+/// The same content where every bundle that is looked at brings it, on both sides.
+fn result(from: &[Variant], to: &[Variant]) -> &'static str {
+    if to.is_empty() {
+        return "only_from";
+    }
+    if from.is_empty() {
+        return "only_to";
+    }
+    let contents: BTreeSet<Option<&String>> = from
+        .iter()
+        .chain(to)
+        .map(|one| one.content.as_ref())
+        .collect();
+    match (contents.len(), contents.contains(&None)) {
+        (1, false) => "same",
+        (_, true) if contents.len() <= 2 => "unknown",
+        _ => "other",
+    }
+}

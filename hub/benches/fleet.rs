@@ -3,7 +3,8 @@
 //! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
 //! out: durable ingest (every signature checked, every batch on the disk) against `INSERT … SELECT` of the same rows
 //! by `SQLite` alone; the present of a fleet with a long history against one with none, and one page of it against
-//! all; what a scrape of metrics costs with a hundred thousand sites, on both stores.
+//! all; what a scrape of metrics costs with a hundred thousand sites, on both stores; and how long the pages of bundles take
+//! there (`fleet/pages.rs`).
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,6 +33,9 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 use outhaul_telemetry::{of_fleet, text};
 use outhaul_tests::postgres::Postgres;
+
+#[path = "fleet/pages.rs"]
+mod pages;
 
 const FLEET: &str = "0123456789abcdef";
 const SITES: usize = 1_000;
@@ -124,6 +128,7 @@ fn main() {
         milliseconds(some),
         some.as_secs_f64() / history.as_secs_f64()
     );
+    pages::measure();
 }
 
 /// What a scrape of metrics costs, on both stores.

@@ -408,7 +408,12 @@ fn two_environments_are_compared_by_what_their_sites_run() {
         &[("a.yaml", "one")],
         |index| {
             same(index);
+            // Another target of the same workload, and one of another workload.
+            let mut radio = index.assignments[0].clone();
             index.assignments[0].name = fake::name("camera-new");
+            radio.name = fake::name("radio-new");
+            radio.workload = "radio".to_owned();
+            index.assignments.push(radio);
         },
         true,
     );
@@ -431,11 +436,16 @@ fn two_environments_are_compared_by_what_their_sites_run() {
             .collect()
     };
     let expected = [
-        ("camera-functional", "only_from"),
-        ("camera-new", "only_to"),
+        ("radio-new", "only_to"),
+        ("camera-functional", "same"),
         ("maps-uat", "same"),
     ];
     assert_eq!(results(&found), named(&expected));
+    let also = found.types[0]
+        .assignments
+        .iter()
+        .find_map(|one| one.also.clone());
+    assert_eq!(also.as_deref(), Some("camera-new"));
     take(
         &mut store,
         &[

@@ -90,6 +90,8 @@ pub struct ComparedBundle {
 pub struct ComparedAssignment {
     /// Its name.
     pub assignment: String,
+    /// Its name on the other side, where that is another target of the same workload.
+    pub also: Option<String>,
     /// `same`, `other`, `only_from`, `only_to`, `unknown`.
     pub result: &'static str,
     /// What it is on the one side.
@@ -115,6 +117,10 @@ pub struct Variant {
     pub content: Option<String>,
     /// How many sites run them.
     pub sites: u64,
+    #[serde(skip)]
+    workspace: String,
+    #[serde(skip)]
+    workload: String,
     #[serde(skip)]
     files: Option<Vec<FileRow>>,
 }
@@ -268,6 +274,8 @@ impl Side {
                     config: one.config_version,
                     content,
                     sites,
+                    workspace: one.workspace,
+                    workload: one.workload,
                     files,
                 }),
             }
@@ -276,18 +284,61 @@ impl Side {
     }
 }
 
-fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
-    let names: BTreeSet<String> = from
+/// Which assignments are compared: those of one name; then, of a workload that has one left on either side, these two, because
+/// targets are often named for their environment; then those that one side alone has.
+fn pairs(from: &Side, to: &Side) -> Vec<(Option<String>, Option<String>)> {
+    let only = |mine: &Side, other: &Side| -> BTreeMap<(String, String), Vec<String>> {
+        let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+        for (name, variants) in &mine.assignments {
+            if let Some(one) = variants
+                .first()
+                .filter(|_| !other.assignments.contains_key(name))
+            {
+                let workload = (one.workspace.clone(), one.workload.clone());
+                found.entry(workload).or_default().push(name.clone());
+            }
+        }
+        found
+    };
+    let mut pairs: Vec<(Option<String>, Option<String>)> = from
         .assignments
         .keys()
-        .chain(to.assignments.keys())
-        .cloned()
+        .filter(|name| to.assignments.contains_key(*name))
+        .map(|name| (Some(name.clone()), Some(name.clone())))
         .collect();
+    let mut there = only(to, from);
+    for (workload, mut here) in only(from, to) {
+        let others = there.get_mut(&workload);
+        if let (1, Some(others)) = (here.len(), others.filter(|others| others.len() == 1)) {
+            pairs.push((here.pop(), others.pop()));
+        }
+        pairs.extend(here.into_iter().map(|name| (Some(name), None)));
+    }
+    let left = there.into_values().flatten();
+    pairs.extend(left.map(|name| (None, Some(name))));
+    pairs.sort_by(|a, b| {
+        a.0.as_ref()
+            .or(a.1.as_ref())
+            .cmp(&b.0.as_ref().or(b.1.as_ref()))
+    });
+    pairs
+}
+
+fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
     let mut assignments = Vec::new();
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    for name in names {
-        let here = from.assignments.remove(&name).unwrap_or_default();
-        let there = to.assignments.remove(&name).unwrap_or_default();
+    for (here_named, there_named) in pairs(&from, &to) {
+        let take = |side: &mut Side, name: &Option<String>| {
+            let name = name.as_ref();
+            name.and_then(|name| side.assignments.remove(name))
+                .unwrap_or_default()
+        };
+        let here = take(&mut from, &here_named);
+        let there = take(&mut to, &there_named);
+        let (name, also) = match (here_named, there_named) {
+            (Some(here), there) => (here.clone(), there.filter(|there| *there != here)),
+            (None, there) => (there.unwrap_or_default(), None),
+        };
         let result = result(&here, &there);
         *counts.entry(result).or_default() += 1;
         let of_first = |side: &[Variant]| side.first().and_then(|one| one.files.clone());
@@ -299,6 +350,7 @@ fn compared(cluster_type: &str, mut from: Side, mut to: Side) -> ComparedType {
         files.truncate(FILES_SHOWN);
         assignments.push(ComparedAssignment {
             assignment: name,
+            also,
             result,
             from: here,
             to: there,

@@ -131,7 +131,10 @@ fn hub(state: &Path) -> Command {
 fn init(folder: &Path, state: &Path, more: &[&str]) {
     let fleet = folder.join("fleet");
     if !fleet.exists() {
-        let options = InitOptions::new(Secret::new("a bench".to_owned()), jiff::Timestamp::now());
+        let options = InitOptions::new(
+            Secret::new("a passphrase of the benchmark".to_owned()),
+            jiff::Timestamp::now(),
+        );
         let root = Fleet::init(&fleet, options).unwrap().root_bytes().unwrap();
         std::fs::write(folder.join("root.json"), root).unwrap();
     }

@@ -14,7 +14,7 @@ use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
 use crate::indexes::{Indexes, Known};
 
 /// Cluster types on one page, and assignments of each.
-const TYPES_SHOWN: usize = 20;
+const TYPES_SHOWN: usize = 10;
 const ASSIGNMENTS_SHOWN: usize = 200;
 /// Bundles of a stream that are looked at: those that most sites run.
 const BUNDLES_COMPARED: usize = 3;

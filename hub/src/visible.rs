@@ -4,15 +4,16 @@
 //! everything that a terminal or a page would act on instead of show (control characters, escape
 //! sequences, line ends, overrides of the direction of writing) written out as `\u{1b}`. The rule is [`outhaul_kit::text`]'s.
 
+pub use outhaul_kit::text::json;
 /// One line of text without anything hidden.
 pub use outhaul_kit::text::printable as line;
 /// Text of this program with line ends and tabs as they are.
 pub use outhaul_kit::text::printable_lines as lines;
-pub use outhaul_kit::text::{is_hidden, json};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outhaul_kit::text::is_hidden;
 
     #[test]
     fn what_would_act_is_written_out_and_the_rest_stays() {

@@ -43,7 +43,7 @@ mod tests {
             .unwrap();
         let body = axum::body::to_bytes(answer.into_body(), 1000);
         let text = String::from_utf8(runtime.block_on(body).unwrap().to_vec()).unwrap();
-        assert!(!text.contains(visible::is_hidden), "{text:?}");
+        assert!(!text.contains(outhaul_kit::text::is_hidden), "{text:?}");
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(read, value);
     }

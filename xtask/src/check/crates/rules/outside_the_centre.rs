@@ -206,6 +206,14 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "what is shown is a function of one reading of the store",
     },
     Rule {
+        member: "outhaul-pages",
+        never: &[
+            &["axum", "hyper", "outhaul-listen", "outhaul-plane", "ureq"],
+            PROGRAMS,
+        ],
+        why: "a page is a function of its view",
+    },
+    Rule {
         member: "outhaul-telemetry",
         never: &[&CENTRE, &["axum", "hyper", "outhaul-listen"], PROGRAMS],
         why: "the metrics are a function of the fleet in numbers, and a push is a request",

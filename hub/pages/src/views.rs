@@ -12,10 +12,10 @@ use outhaul_bundle::hub_api::{
 use serde::Serialize;
 
 use super::{Shown, page};
-use crate::gate::Decision;
-use crate::store::ChainedDecision;
-use crate::view::affected::SitesAsked;
-use crate::view::{Board, Environments, Reach, SiteList, SiteView};
+use outhaul_gate::Decision;
+use outhaul_store::ChainedDecision;
+use outhaul_view::affected::SitesAsked;
+use outhaul_view::{Board, Environments, Reach, SiteList, SiteView};
 
 /// Sites of a gate shown; those that did not confirm come first.
 const MAX_STANDINGS: usize = 200;
@@ -44,7 +44,7 @@ pub fn sites(list: &SiteList, visitor: &Shown) -> Result<String, minijinja::Erro
             read_at => Serde(&list.read_at),
             list => Serde(list),
             query => query.join("&"),
-            shown => crate::view::SITES_SHOWN,
+            shown => outhaul_view::SITES_SHOWN,
         },
         visitor,
     )
@@ -226,6 +226,3 @@ pub fn problem(title: &str, text: &str, read_at: &str) -> Result<String, minijin
         &Shown::default(),
     )
 }
-
-#[cfg(test)]
-mod tests;

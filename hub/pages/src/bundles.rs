@@ -7,7 +7,7 @@ use minijinja::value::Serde;
 use outhaul_bundle::hub_api::escaped;
 
 use super::{Shown, page};
-use crate::view::{AssignmentView, BundleList, BundleView, Comparison};
+use outhaul_view::{AssignmentView, BundleList, BundleView, Comparison};
 
 /// Bundles by stream.
 ///
@@ -91,6 +91,3 @@ pub fn choose_environments(
         visitor,
     )
 }
-
-#[cfg(test)]
-pub(super) mod tests;

@@ -7,8 +7,8 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use super::{Shown, page};
-use crate::store::{AccessEntry, KnownPerson, Token};
-use crate::view::ActView;
+use outhaul_store::{AccessEntry, KnownPerson, Token};
+use outhaul_view::ActView;
 
 /// What the page of the login shows.
 #[derive(Debug, Clone, Copy)]

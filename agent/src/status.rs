@@ -15,7 +15,7 @@ use crate::error::AgentError;
 use crate::following;
 use crate::incomplete::{self, IncompleteBundle};
 use crate::intake::plan;
-use crate::intake::refusals::PastRefusal;
+use crate::intake::refusals::{self, PastRefusal};
 use crate::intake::visit::{self, Visit};
 use crate::machine::State;
 use crate::orders::{self, EnrolmentStatus};
@@ -253,7 +253,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         plugged_in: brief::plugged_in(&agent.config.watch, &media),
         incomplete: incomplete::incomplete(db, &agent.site)?,
         media,
-        refusals: state::meta(db, key::REFUSALS)?.unwrap_or_default(),
+        refusals: refusals::since_active(db)?,
         attention: attention::find(agent)?,
         trouble: floors::floors(db, &agent.state_folder.floors())
             .err()
@@ -294,6 +294,9 @@ impl Status {
         });
         let held = self.held.contains_key(assignment.name.as_str());
         match assignment.status {
+            ComplianceStatus::Compliant if held && drifted => {
+                "held, and changed since it was last looked at"
+            }
             ComplianceStatus::Compliant if held => "as desired and held",
             ComplianceStatus::Drifted if held => "held, not as the active bundle has it",
             ComplianceStatus::Compliant if drifted => "changed since it was last looked at",

@@ -3,6 +3,7 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::text::json_path;
 use std::path::Path;
 
@@ -10,11 +11,11 @@ use super::CommandResult;
 use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::intake::ImportOutcome;
 use crate::intake::media::{self, Findings};
 use crate::intake::parts;
 use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
+use crate::intake::{self, FAILED_BEFORE, ImportOutcome};
 use crate::machine::State;
 
 /// What is said of a bundle that this command itself made active by going on with it.
@@ -31,15 +32,52 @@ pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
     answer
 }
 
-/// Imports what lies at `path`. With bundle `went_on` this command has gone on before, which an interruption had left: that it is active
-/// then is its doing.
-pub fn path(agent: &mut Agent, path: &Path, went_on: Option<u64>) -> CommandResult {
+/// Imports what lies at `path`. With bundle `went_on` this command has gone on before, which an interruption or a hold had left: that it
+/// is active then, or failed, is its doing.
+pub fn path(agent: &mut Agent, path: &Path, went_on: Option<(u64, State)>) -> CommandResult {
     let mut answer = CommandResult::default();
-    match visit::import_noted(agent, path) {
-        Ok(findings) => found(path, findings, went_on, &mut answer),
+    let number = went_on.map(|(number, _)| number);
+    let read = match (visit::import_noted(agent, path), went_on) {
+        (read, Some((number, State::Failed | State::Reverted))) => with_failed(agent, read, number),
+        (read, _) => read,
+    };
+    match read {
+        Ok(findings) => found(path, findings, number, &mut answer),
         Err(error) => answer.fail(&error),
     }
     answer
+}
+
+/// What was read, where the refusal of a bundle that failed just now is what became of that bundle.
+fn with_failed(
+    agent: &Agent,
+    read: Result<Findings, AgentError>,
+    number: u64,
+) -> Result<Findings, AgentError> {
+    let mut findings = match read {
+        Ok(findings) => findings,
+        Err(error) if is_of_failed(&error, number) => Findings {
+            refused: vec![error],
+            ..Findings::default()
+        },
+        Err(error) => return Err(error),
+    };
+    let before = findings.refused.len();
+    findings
+        .refused
+        .retain(|error| !is_of_failed(error, number));
+    if findings.refused.len() < before && findings.outcome.is_none() {
+        findings.outcome = Some(intake::outcome_at_rest(agent.store.read(), number)?);
+    }
+    Ok(findings)
+}
+
+/// Whether a bundle was refused because its content failed here, which this command itself has just seen.
+fn is_of_failed(error: &AgentError, number: u64) -> bool {
+    let AgentError::Refused { rule, message, .. } = error else {
+        return false;
+    };
+    rule == FAILED_BEFORE && message.starts_with(&format!("bundle {number} "))
 }
 
 /// What importing what lies at `path` would do; `agent` rehearses.
@@ -150,6 +188,10 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
                 "number": number, "state": State::Active.as_str(), "message": words,
                 "remembered": remembered, "file": taken, "slips": slips_json(&findings.slips),
             });
+            // Something was brought, and it was not taken.
+            if let Some(refused) = findings.refused.first() {
+                answer.exit = refused.class().code();
+            }
             return;
         }
         ImportOutcome::Incomplete {

@@ -103,7 +103,13 @@ pub fn carry_out(agent: &mut Agent, ordered: &Ordered) -> CommandResult {
 }
 
 fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result<(), AgentError> {
+    let before = runner::site_now(agent.store.read())?;
+    let waiting = before.waiting.map(|waiting| waiting.number);
+    let waited = waiting.or(before.candidate());
     let site = runner::drive(agent)?;
+    if let Some(waited) = waited.filter(|waited| *waited != number) {
+        does_run(agent, &site, waited)?;
+    }
     let note = runner::note_of(agent.store.read(), number)?;
     let row = generations::one(agent.store.read(), number)?;
     let replaced = row.is_none_or(|row| row.state == State::Superseded);
@@ -145,6 +151,31 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
         answer.value["waiting"] = json!({ "number": waits, "message": why });
     }
     Ok(())
+}
+
+/// That a bundle which waited did not fail when it was its turn: the bundle before runs again then, which is not what waited.
+fn does_run(agent: &Agent, site: &Site, waited: u64) -> Result<(), AgentError> {
+    let row = generations::one(agent.store.read(), waited)?;
+    let state = site.state_of(waited).or(row.map(|row| row.state));
+    if !matches!(state, Some(State::Failed | State::Reverted)) {
+        return Ok(());
+    }
+    let note = runner::note_of(agent.store.read(), waited)?;
+    let why = match note.as_str() {
+        "" => state.map_or("", State::shown),
+        note => note,
+    };
+    Err(AgentError::Failed {
+        message: format!(
+            "bundle {waited} waited, was applied, and does not run: {why}; now {}",
+            advice::what_runs(site, runner::has_begun(agent, site)?)
+        ),
+        help: advice::repair(site).unwrap_or_else(|| {
+            format!(
+                "fix that, run `outhaul-agent approve {waited}` and import it again, or import a newer bundle"
+            )
+        }),
+    })
 }
 
 fn approved(

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             let mut went_on = None;
             match runner::resume(&mut agent) {
                 Ok(Some((number, state, waited))) => {
-                    went_on = Some(number);
+                    went_on = Some((number, state));
                     let now = state.shown();
                     super::say(&match (waited, state) {
                         (true, _) => format!(

@@ -32,6 +32,9 @@ pub struct PastRefusal {
     /// The file or URL; empty in what an earlier agent remembered.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
+    /// The bundle that was active then, 0 for none; absent in what an earlier agent remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<u64>,
 }
 
 /// Remembers a refusal, in the transaction of its report. The same one again only moves up.
@@ -47,12 +50,24 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
         rule: rule.clone(),
         text: shortened(&error.to_string()),
         source: source_name.clone(),
+        active: Some(state::meta::<u64>(db, key::ACTIVE)?.unwrap_or(0)),
     };
     let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
     all.retain(|known| known.text != refused.text);
     all.push(refused);
     all.drain(..all.len().saturating_sub(KEPT));
     state::set_meta(db, key::REFUSALS, Some(&all))
+}
+
+/// What was refused since the bundle that runs became active: what was refused before that is history, which the centre has.
+///
+/// # Errors
+/// [`StateError`]
+pub fn since_active(db: &Connection) -> Result<Vec<PastRefusal>, StateError> {
+    let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
+    let now = state::meta::<u64>(db, key::ACTIVE)?.unwrap_or(0);
+    all.retain(|refused| refused.active.is_none_or(|active| active >= now));
+    Ok(all)
 }
 
 /// Forgets for `status` what was refused under the name of a source that was taken since.

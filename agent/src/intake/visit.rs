@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
 use crate::intake::parts;
+use crate::machine::State;
 use crate::report::{self, Exported, OnMedium};
 use crate::runner;
 use crate::state::{self, StateError, generations, key};
@@ -46,7 +47,7 @@ pub struct Visit {
     /// The bundle that was copied from it, when the work on that could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<u64>,
-    /// The bundle that was copied from it and was to go on later, and the state that it was left in.
+    /// The bundle that was copied from it, and the state that it was left in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<(u64, String)>,
     /// What the service wrote to it, where it has a folder for reports.
@@ -355,8 +356,11 @@ fn note_visit(
     };
     let outcome = read.and_then(|read| read.as_ref().ok()?.outcome.as_ref());
     let left = match outcome {
-        Some(ImportOutcome::Rests { number, state, .. }) if state.unfinished() => {
+        Some(ImportOutcome::Rests { number, state, .. }) => {
             Some((*number, state.as_str().to_owned()))
+        }
+        Some(ImportOutcome::AlreadyActive { number, .. }) => {
+            Some((*number, State::Active.as_str().to_owned()))
         }
         _ => None,
     };

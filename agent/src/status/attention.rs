@@ -367,6 +367,11 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     if generations::all(db)?.iter().any(|g| at_work(g.state)) {
         return Ok(Vec::new());
     }
+    let help = || {
+        "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
+         agent.toml), and corrects it where the stream says so"
+            .to_owned()
+    };
     let looked = runner::index_of(agent, active).and_then(|index| {
         let reconcilers = agent.reconcilers(&index)?;
         let mut differing = Vec::new();
@@ -381,23 +386,43 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
             differing.extend(verdict.map(|v| {
                 let message = format!("`{name}` is not as bundle {active} says: {}", v.message);
-                (name.to_owned(), message)
+                (name.to_owned(), message, help())
+            }));
+        }
+        for (name, hold) in held::all(agent)? {
+            let Some(desired) = held::kept(agent, &name, &hold) else {
+                continue;
+            };
+            let index = runner::index_of(agent, desired.generation)?;
+            let reconcilers = agent.reconcilers(&index)?;
+            let reconciler = reconcilers.for_assignment(&desired.assignment);
+            let recorded = agent.recorded(reconciler.kind(), &name)?;
+            let verdict = match reconciler.health_waits() {
+                true => Some(reconciler.observe(&desired, &recorded, &agent.heartbeat)?),
+                false => reconciler.health(&desired, &recorded, &agent.heartbeat)?,
+            };
+            let verdict = verdict.filter(|v| v.status != ComplianceStatus::Compliant);
+            differing.extend(verdict.map(|v| {
+                let message = format!(
+                    "`{name}` is held by {}, and is not as bundle {} says, at which it is held: {}",
+                    hold.who, desired.generation, v.message
+                );
+                let help = format!(
+                    "`outhaul-agent hold --release --assignment {name}` gives it back to the bundles, and `outhaul-agent apply` \
+                     corrects it then"
+                );
+                (name.clone(), message, help)
             }));
         }
         Ok(differing)
     });
-    let help = || {
-        "`outhaul-agent apply` corrects it now; the next look for drift reports it (`drift_s` in \
-         agent.toml), and corrects it where the stream says so"
-            .to_owned()
-    };
     Ok(match looked {
         Ok(differing) => differing
             .into_iter()
-            .map(|(name, message)| Attention {
+            .map(|(name, message, help)| Attention {
                 what: "drift",
                 message,
-                help: help(),
+                help,
                 assignment: Some(name),
             })
             .collect(),

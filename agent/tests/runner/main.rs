@@ -64,6 +64,7 @@ mod split_kubernetes;
 mod status_tells;
 mod stuck;
 mod tls;
+mod told;
 mod trusted_clock;
 mod volumes;
 mod waits;

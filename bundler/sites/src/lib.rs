@@ -20,7 +20,7 @@ mod incoming;
 mod running;
 
 pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
-pub use running::{RunningBundle, Seen};
+pub use running::{ReportLine, RunningBundle, Seen};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";

@@ -63,8 +63,9 @@ pub struct Args {
     /// The same for a bundle in a file, when the fleet does not know any more what it has
     #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
     since_file: Vec<PathBuf>,
-    /// Only for this site (may be given more than once): leave out what it has by its own newest report
-    #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size"])]
+    /// Only for this site (may be given more than once): leave out what it has by its own newest report; parts of a bundle
+    /// (`--volume-size`) are whole bundles only
+    #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size", "part"])]
     sites: Vec<Name>,
     /// Where the reports of those sites are: a file, or a folder that is looked through; without it the one of `--to`
     #[arg(long, value_name = "PATH", requires = "sites")]
@@ -110,7 +111,7 @@ impl Args {
             }
         }
         if done.is_empty() {
-            say("nothing was copied: these sites have what there is");
+            say("nothing was written: these sites have what there is");
         } else {
             media.sync().map_err(|error| Failure::file(&error))?;
             say(&removable(&self.to));
@@ -160,8 +161,8 @@ impl Args {
         };
         let standings = known::of(fleet, bundles, &self.sites, reports)?;
         let sites = standings.values().flat_map(|standing| &standing.sites);
-        for note in sites.filter_map(|site| site.note.as_ref()) {
-            say(note);
+        for site in sites {
+            say(&site.note);
         }
         Ok(standings)
     }

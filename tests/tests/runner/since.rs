@@ -316,22 +316,16 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
 
     // Its reports are there, and nobody approved the key that signed them.
     let seen = copy(&fixture, "stick", 0, &["--for", "bench-1"]);
-    let words = "`bench-1` has reports that no key signed which is approved for it: the whole bundle is brought";
-    assert!(seen.contains(words), "{seen}");
+    for words in [
+        "`bench-1` has reports that no key signed which is approved for it: the whole bundle is brought",
+        "help: compare the fingerprint in its request",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
     assert!(fixture.path(whole).is_file() && !fixture.path(small).exists());
     fs::remove_file(fixture.path(whole)).unwrap();
 
-    // The centre approves it from the stick.
-    let request = files_below(&fixture.path("stick/requests")).remove(0);
-    let request = request.to_str().unwrap();
-    let approve = ["site", "approve", request, "--fleet", "fleet"];
-    let shown = fixture.run("outhaul", 2, &approve);
-    let shown = format!("{}{}", shown.stdout, shown.stderr);
-    let is_id = |word: &&str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let words = shown.split(|c: char| !c.is_ascii_alphanumeric());
-    let fingerprint = words.clone().find(is_id).unwrap();
-    let named = [&approve[..], &["--fingerprint", fingerprint]].concat();
-    fixture.run("outhaul", 0, &named);
+    approve(&fixture, "bench-1");
     let seen = copy(&fixture, "stick", 0, &["--for", "bench-1"]);
     assert!(
         seen.contains("only for sites that have bundle 1 ("),
@@ -362,11 +356,113 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
     );
     for words in [
         "`bench-1` runs bundle 2 by its report",
-        "nothing was copied: these sites have what there is",
+        "nothing was written: these sites have what there is",
     ] {
         assert!(seen.contains(words), "{words}: {seen}");
     }
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
     let seen = copy(&fixture, "again", 2, &["--for", "bench-9"]);
     assert!(seen.contains("bench-9"), "{seen}");
+}
+
+/// The centre approves the key of a site, from the stick.
+fn approve(fixture: &SystemFixture, site: &str) {
+    let request = format!("stick/requests/{site}.request");
+    let status = fixture.agent(site, 0, &["--output", "json", "status"]);
+    let status = outhaul_tests::result(&status.stdout);
+    let key = status["key"].as_str().unwrap();
+    let at = [
+        "site",
+        "approve",
+        &request,
+        "--fleet",
+        "fleet",
+        "--fingerprint",
+        key,
+    ];
+    fixture.run("outhaul", 0, &at);
+}
+
+#[test]
+fn a_copy_for_a_site_says_what_stands_against_it() {
+    let fixture = fixture(300_000);
+    fixture.site("bench-1", "dev", "bench");
+    copy(&fixture, "stick", 0, &[]);
+    fixture.agent("bench-1", 0, &["export", "stick"]);
+    approve(&fixture, "bench-1");
+    fixture.carry("bench-1");
+    change(&fixture);
+    copy(&fixture, "stick", 0, &[]);
+    fixture.carry("bench-1");
+
+    for folder in ["reports", "other"] {
+        fs::create_dir(fixture.path(folder)).unwrap();
+    }
+    // It went back: the bundle is brought, and what it takes is said.
+    fixture.agent("bench-1", 0, &["rollback", "--who", "ann"]);
+    fixture.agent("bench-1", 0, &["export", "reports"]);
+    let bring = ["--for", "bench-1", "--reports", "reports"];
+    let seen = copy(&fixture, "back", 0, &bring);
+    for words in [
+        "`bench-1` runs bundle 1 by its report",
+        "`bench-1` left bundle 2 or could not apply it",
+        "it takes it again after `outhaul-agent approve 2` there",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+
+    // A file that was cut, and one that is empty.
+    let file = files_below(&fixture.path("reports/reports")).remove(0);
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 40]).unwrap();
+    fs::write(fixture.path("reports/reports/x.reports"), "").unwrap();
+    let seen = copy(&fixture, "cut", 0, &bring);
+    for words in [
+        "1 line is no report; the file was cut or changed",
+        "is empty: it has no report",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    fs::write(&file, &whole).unwrap();
+
+    // Another history under the same numbers: a state folder that was restored.
+    let state = fixture.path("sites/bench-1");
+    super::system::copy(&state, &fixture.path("restored"));
+    fixture.agent("bench-1", 0, &["hold", "--who", "ann"]);
+    fixture.agent("bench-1", 0, &["export", "reports"]);
+    fs::remove_dir_all(&state).unwrap();
+    fs::rename(fixture.path("restored"), &state).unwrap();
+    fixture.agent("bench-1", 0, &["hold", "--who", "bob"]);
+    fixture.agent("bench-1", 0, &["export", "other"]);
+    let both = [&bring[..], &["--reports", "other"]].concat();
+    let seen = copy(&fixture, "twofold", 0, &both);
+    assert!(
+        seen.contains("`bench-1` has two reports of one number"),
+        "{seen}"
+    );
+
+    // One that is sealed for somebody else.
+    fixture.run("outhaul", 0, &["secret", "keygen", "--out", "other.age"]);
+    let key = fixture
+        .run("outhaul", 0, &["secret", "keygen", "--out", "reader.age"])
+        .stdout;
+    write(&fixture, "readers", format!("somebody {}\n", key.trim()));
+    let at = in_folders("bundle", "dev", BASE_COMMIT);
+    let more = [
+        "--source",
+        "https://git.example/files=files",
+        "--out",
+        "out",
+        "--renew",
+        "--seal-for",
+        "readers",
+    ];
+    fixture.run("outhaul", 0, &[&at[..], &KEYS, &more].concat());
+    let seen = copy(&fixture, "sealed", 1, &bring);
+    for words in [
+        "is sealed for `somebody`, and not for the key that is approved for `bench-1`",
+        "nothing was written",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
 }

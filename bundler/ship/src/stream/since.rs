@@ -5,11 +5,12 @@
 //! earlier bundle had is written down when the fleet lets go of it ([`remember`]), or read out of its file. Nothing is
 //! signed here, and no key is needed: a site compares what is left out with the digests of the signed index.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outhaul_bundle::index::Blob;
+use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::{Base, MAX_BASES};
 use outhaul_bundle::{Digest, Index, Volume};
 use outhaul_kit::media;
@@ -199,6 +200,16 @@ pub fn bases(
         Ok(found.has(Some(file)))
     });
     found.collect()
+}
+
+/// For whom `bundle` is sealed: names by the ids of their keys; `None` when it is open.
+///
+/// # Errors
+/// [`CopyError`] when it cannot be read.
+pub fn sealed_for(bundle: &KeptBundle) -> Result<Option<BTreeMap<Name, Name>>, CopyError> {
+    let index = open(bundle)?.index;
+    let mut sealed = index.blobs.into_iter().filter_map(|blob| blob.sealed);
+    Ok(sealed.next().map(|sealed| sealed.recipients))
 }
 
 /// Copies `bundle` into `folder` without the blobs that every one of `bases` has, and where `is_patched` with patches for

@@ -11,9 +11,10 @@ use outhaul_bundle::name::Name;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::media::{self, Bounds, Media};
 use outhaul_ship::stream::copies::KeptBundle;
-use outhaul_ship::stream::since::Earlier;
+use outhaul_ship::stream::since::{self, Earlier};
 use outhaul_signer::fleet::Fleet;
-use outhaul_sites::{Seen, SiteRecord, Sites};
+use outhaul_signer::seal::Recipient;
+use outhaul_sites::{ReportLine, Seen, SiteRecord, Sites};
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::say;
@@ -35,8 +36,8 @@ pub(super) struct SiteStanding {
     pub(super) site: String,
     /// The number of the bundle that it runs, where that is known.
     pub(super) runs: Option<u64>,
-    /// Why nothing is left out for it, or nothing has to be brought; a whole sentence.
-    pub(super) note: Option<String>,
+    /// What it runs, and why nothing is left out for it or has to be brought; a whole sentence.
+    pub(super) note: String,
 }
 
 /// What is to be done about one stream.
@@ -80,67 +81,135 @@ pub(super) fn of(
     for path in reports {
         read(&records, path, &mut seen)?;
     }
-    let standings = bundles.iter().filter_map(|bundle| {
-        let sites = by_role.get(bundle.role())?;
-        Some((bundle.role().to_owned(), standing(bundle, sites, &seen)))
-    });
-    Ok(standings.collect())
+    let mut standings = BTreeMap::new();
+    for bundle in bundles {
+        let Some(sites) = by_role.get(bundle.role()) else {
+            continue;
+        };
+        let sealed = since::sealed_for(bundle).map_err(|error| Failure::of(&error))?;
+        let standing = standing(bundle, sealed.as_ref(), sites, &seen)?;
+        standings.insert(bundle.role().to_owned(), standing);
+    }
+    Ok(standings)
 }
 
-fn standing(bundle: &KeptBundle, records: &[SiteRecord], seen: &Seen) -> StreamStanding {
+fn standing(
+    bundle: &KeptBundle,
+    sealed_for: Option<&BTreeMap<Name, Name>>,
+    records: &[SiteRecord],
+    seen: &Seen,
+) -> Result<StreamStanding, Failure> {
     let (mut sites, mut bases, mut is_whole) = (Vec::new(), Vec::new(), false);
+    let is_sealed = sealed_for.is_some();
     for record in records {
         let site = record.site.to_string();
+        can_open(bundle, sealed_for, record)?;
+        let brought = "the whole bundle is brought";
         let (runs, note) = match seen.running(&site) {
+            _ if seen.is_revoked(&site) => {
+                let note = format!(
+                    "`{site}` reports that it is revoked: it takes no bundle, and nothing is brought there"
+                );
+                (None, note)
+            }
             Ok(running) if running.stream.role.as_str() != bundle.role() => {
                 is_whole = true;
-                let note = format!(
-                    "`{site}` runs a bundle of another stream: the whole bundle is brought"
-                );
-                (None, Some(note))
+                (
+                    None,
+                    format!("`{site}` runs a bundle of another stream: {brought}"),
+                )
             }
             Ok(running) if running.number >= bundle.number => {
                 let note = format!(
                     "`{site}` runs bundle {} by its report {}: nothing has to be brought there",
                     running.number, running.report
                 );
-                (Some(running.number), Some(note))
+                (Some(running.number), note)
             }
             Ok(running) => {
+                let by = format!(
+                    "`{site}` runs bundle {} by its report {}",
+                    running.number, running.report
+                );
                 let base = Earlier::Digest(running.index);
-                if !bases.contains(&base) {
+                if is_sealed {
+                    is_whole = true;
+                } else if !bases.contains(&base) {
                     bases.push(base);
                 }
-                (Some(running.number), None)
+                let sealed = match is_sealed {
+                    true => format!(
+                        "; bundle {} is sealed, and of a sealed one nothing is left out",
+                        bundle.number
+                    ),
+                    false => String::new(),
+                };
+                (Some(running.number), format!("{by}{sealed}"))
             }
             Err(why) => {
                 is_whole = true;
-                (
-                    None,
-                    Some(format!("`{site}` {why}: the whole bundle is brought")),
-                )
+                let help = match seen.unsigned(&site) {
+                    0 => String::new(),
+                    _ => format!(
+                        "\nhelp: compare the fingerprint in its request with what `outhaul-agent status` shows there, and approve it: \
+                         `outhaul site approve REQUEST --fleet FLEET --fingerprint HEX` (the stick has `requests/{site}.request`)"
+                    ),
+                };
+                (None, format!("`{site}` {why}: {brought}{help}"))
             }
+        };
+        let left = seen
+            .turned_away(&site, bundle.number)
+            .filter(|_| runs.is_none_or(|runs| runs < bundle.number));
+        let note = match left {
+            Some(why) => format!(
+                "{note}\nhelp: `{site}` left bundle {number} or could not apply it ({why}): it takes it again after `outhaul-agent approve {number}` there",
+                number = bundle.number
+            ),
+            None => note,
         };
         sites.push(SiteStanding { site, runs, note });
     }
-    StreamStanding {
+    Ok(StreamStanding {
         is_there: !is_whole && bases.is_empty(),
         bases: (!is_whole).then_some(bases),
         sites,
+    })
+}
+
+/// Refuses a bundle that a site could not open.
+fn can_open(
+    bundle: &KeptBundle,
+    sealed_for: Option<&BTreeMap<Name, Name>>,
+    record: &SiteRecord,
+) -> Result<(), Failure> {
+    let Some(readers) = sealed_for else {
+        return Ok(());
+    };
+    let key = record.seal_key.parse::<Recipient>().ok();
+    let id = key.and_then(|key| key.id().parse::<Name>().ok());
+    if id.is_some_and(|id| readers.contains_key(&id)) {
+        return Ok(());
     }
+    let site = &record.site;
+    let names: Vec<String> = readers.values().map(|name| format!("`{name}`")).collect();
+    let text = format!(
+        "bundle {} of {} is sealed for {}, and not for the key that is approved for `{site}`: it could not open it",
+        bundle.number,
+        bundle.stream(),
+        names.join(", ")
+    );
+    Err(Failure::say(failure::REFUSED, text).help(
+        "make one that is sealed for it, too: `outhaul bundle --renew --seal-for FILE`, with what `outhaul site list --recipients` prints; nothing was written",
+    ))
 }
 
 /// Reads a file of reports, or all that lie in a folder.
 fn read(sites: &Sites<'_>, path: &Path, seen: &mut Seen) -> Result<(), Failure> {
-    let mut note = |bytes: &[u8]| -> Result<(), Failure> {
-        for line in bytes.split(|byte| *byte == b'\n') {
-            sites.note_running(line, seen).map_err(site_failure)?;
-        }
-        Ok(())
-    };
     let unreadable = |error: FileError| Failure::file(&error);
     if !path.is_dir() {
-        return note(&media::read_file(path, MAX_REPORTS_BYTES).map_err(unreadable)?);
+        let bytes = media::read_file(path, MAX_REPORTS_BYTES).map_err(unreadable)?;
+        return note(sites, path, &bytes, seen);
     }
     let folder = Media::open(path).map_err(unreadable)?;
     let found = folder.files(BOUNDS, |name| media::is_named(Path::new(name), "reports"));
@@ -156,11 +225,41 @@ fn read(sites: &Sites<'_>, path: &Path, seen: &mut Seen) -> Result<(), Failure> 
     }
     for file in &found.files {
         match folder.read(file, MAX_REPORTS_BYTES) {
-            Ok(Some(bytes)) => note(&bytes)?,
+            Ok(Some(bytes)) => note(sites, &path.join(file), &bytes, seen)?,
             Ok(None) => {}
             // The reports of other sites are in other files.
             Err(error) => say(&format!("left out: {error}")),
         }
     }
     Ok(())
+}
+
+/// Takes in the lines of one file, and says what of it is no report.
+fn note(sites: &Sites<'_>, path: &Path, bytes: &[u8], seen: &mut Seen) -> Result<(), Failure> {
+    let mut damaged = 0usize;
+    for line in bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        let line = sites.note_running(line, seen).map_err(site_failure)?;
+        damaged += usize::from(line == ReportLine::Damaged);
+    }
+    if bytes.is_empty() {
+        say(&format!("`{}` is empty: it has no report", path.display()));
+    }
+    if damaged > 0 {
+        say(&format!(
+            "`{}`: {} no report; the file was cut or changed, and what a site reported last may be missing",
+            path.display(),
+            format_count_are(damaged)
+        ));
+    }
+    Ok(())
+}
+
+fn format_count_are(lines: usize) -> String {
+    match lines {
+        1 => "1 line is".to_owned(),
+        many => format!("{many} lines are"),
+    }
 }

@@ -421,6 +421,9 @@ pub(super) const TABLE: &[Case] = &[
         "ann --scope read --state hub",
         "ann --scope read --state nowhere",
     ),
+    case("outhaul-hub person list", "--state hub", "--state nowhere"),
+    case("outhaul-hub person end", "", "oidc:nobody --state hub"),
+    case("outhaul-hub person forget", "", "oidc:nobody --state hub"),
     case("outhaul-hub token list", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub token revoke",

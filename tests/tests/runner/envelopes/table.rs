@@ -422,8 +422,16 @@ pub(super) const TABLE: &[Case] = &[
         "ann --scope read --state nowhere",
     ),
     case("outhaul-hub person list", "--state hub", "--state nowhere"),
-    case("outhaul-hub person end", "", "oidc:nobody --state hub"),
-    case("outhaul-hub person forget", "", "oidc:nobody --state hub"),
+    not_here(
+        "outhaul-hub person end",
+        "it takes an identity provider",
+        "oidc:nobody --state hub",
+    ),
+    not_here(
+        "outhaul-hub person forget",
+        "it takes an identity provider",
+        "oidc:nobody --state hub",
+    ),
     case("outhaul-hub token list", "--state hub", "--state nowhere"),
     case(
         "outhaul-hub token revoke",

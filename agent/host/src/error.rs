@@ -341,7 +341,7 @@ fn refusal_help(rule: &str) -> &'static str {
             "copy it again from the centre, and unmount the stick (`umount`) before it is pulled out"
         }
         "failed-before" => {
-            "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve`"
+            "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve NUMBER`, by the number that is named above, and import it again"
         }
         _ => {
             "do not use this copy: get the bundle again, and report it if the new copy is refused, too"

@@ -72,6 +72,8 @@ pub struct Reports {
     pub problem: Option<String>,
 }
 
+/// Begins what is said of a place of which nothing was copied, because its reader was stopped.
+const CUT_OFF: &str = "reading it was cut off";
 /// Ends what is said of a place that nobody reads or writes.
 const REMOVABLE: &str = "; it is safe to remove now";
 
@@ -107,6 +109,11 @@ impl Reports {
 }
 
 impl Visit {
+    /// Whether its reader was stopped before anything was copied.
+    pub(crate) fn was_cut_off(&self) -> bool {
+        self.text.starts_with(CUT_OFF)
+    }
+
     /// Whoever was reading it is gone: says so, of one that was still being read; `unfinished` is a bundle
     /// that was already copied whole, and on which work had begun.
     fn cut_off(&mut self, unfinished: Option<u64>) {

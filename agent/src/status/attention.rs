@@ -296,7 +296,10 @@ fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
                 _ if held => (
                     "hold",
-                    "`outhaul-agent hold --release` lets it through".to_owned(),
+                    format!(
+                        "`outhaul-agent hold --release` ends the hold; where it then waits for something else, `status` says for what, and \
+                         `outhaul-agent approve {number}` applies it"
+                    ),
                 ),
                 Some(Obstacle::Delay) => (
                     "delay",

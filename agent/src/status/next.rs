@@ -51,6 +51,12 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     } else if status.active.is_none() && status.unfinished.is_none() {
         next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
     }
+    if let Some(visit) = status.media.last().filter(|visit| visit.was_cut_off()) {
+        next.push(format!(
+            "`outhaul-agent import {}` again: reading it was cut off before anything was copied",
+            visit.place
+        ));
+    }
     if status.reports_waiting > 0 && !has_hub {
         let which = match status.reports_waiting {
             1 => "the report that waits".to_owned(),

@@ -297,7 +297,7 @@ impl Classified for DeliverError {
             Self::Full { .. } => {
                 return Some(
                     "free some space there or use a larger stick; several sticks together hold a bundle in volumes: \
-                     `outhaul copy --volume-size SIZE --to DIR`"
+                     `outhaul copy --fleet FLEET --volume-size SIZE --to DIR`"
                         .to_owned(),
                 );
             }

@@ -13,7 +13,7 @@ impl Conflict {
     /// For people: what was seen, and how somebody ends it.
     pub fn sentence(&self, site: &str) -> String {
         format!(
-            "is two machines with one key: {} (received {}); neither counts until somebody looked at both and chose: \
+            "two machines report with its key: {} (received {}); neither counts until somebody looked at both and chose: \
              `outhaul-hub choose {site} --digest {}` for the machine on record, `--digest {}` for the other",
             self.reason,
             time::rfc3339(self.received_ms),

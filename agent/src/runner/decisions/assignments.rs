@@ -95,9 +95,9 @@ pub fn roll_back(
         None => candidates.filter(|number| *number < below).max(),
     };
     let Some(to) = to else {
-        let which = wanted.map_or_else(String::new, |wanted| format!("bundle {wanted}: "));
+        let which = wanted.map_or_else(String::new, |wanted| format!(" to bundle {wanted}"));
         return Err(nothing(&format!(
-            "`{name}` cannot go back to {which}{}",
+            "`{name}` cannot go back{which}: {}",
             kept_in_words(&site)
         )));
     };

@@ -59,14 +59,20 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
     state::set_meta(db, key::REFUSALS, Some(&all))
 }
 
-/// What was refused since the bundle that runs became active: what was refused before that is history, which the centre has.
+/// Rules by which a bundle is refused that this site could take as it was then: once another one is active, they say nothing any more.
+const OF_THEN: [&str; 3] = ["failed-before", "left-out", "patch-base"];
+
+/// What was refused, without what was refused for how the site stood before the bundle that runs became active.
 ///
 /// # Errors
 /// [`StateError`]
 pub fn since_active(db: &Connection) -> Result<Vec<PastRefusal>, StateError> {
     let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
     let now = state::meta::<u64>(db, key::ACTIVE)?.unwrap_or(0);
-    all.retain(|refused| refused.active.is_none_or(|active| active >= now));
+    all.retain(|refused| {
+        let is_of_then = OF_THEN.contains(&refused.rule.as_str());
+        !is_of_then || refused.active.is_none_or(|active| active >= now)
+    });
     Ok(all)
 }
 

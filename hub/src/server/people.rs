@@ -26,7 +26,7 @@ use super::problem::Params;
 use super::shared::{Shared, off_the_loop};
 use crate::error::HubError;
 use crate::pages;
-use crate::store::PersonSession;
+use crate::store::{PersonLogin, PersonSession};
 use crate::time;
 
 pub(super) fn router() -> Router<Arc<Shared>> {
@@ -126,7 +126,7 @@ async fn finish(
         Err(error) => return refused(&shared, &headers, "/", &error),
     };
     let next = attempt.next().to_owned();
-    shared.may_try(network, now_ms)?;
+    shared.may_log_in(network, now_ms)?;
     let stranger = Visitor::person(None, network.to_string());
     let done = login(&shared, &oidc, (attempt, returned), now_ms).await?;
     let (person, session) = match done {
@@ -140,7 +140,7 @@ async fn finish(
         },
         Err(error) => {
             if !matches!(error, LoginError::Unreachable(_) | LoginError::Busy) {
-                shared.failed(network, now_ms);
+                shared.login_failed(network, now_ms);
             }
             let entry = stranger.entry("login", error.to_string(), false);
             shared.record(entry).await?;
@@ -221,20 +221,30 @@ async fn begun(
         facts: person.facts.to_json(),
     };
     let (digest, ends_ms) = (secret.digest(), now_ms + settings.session_ms());
-    let (done, taken) = (
+    let (done, taken, other) = (
         entry(format!("{of}, scopes {scopes}"), true),
         entry(format!("{of}: the name is somebody else's"), false),
+        entry(format!("{of}: the account has another name here"), false),
     );
-    let is_begun = shared.change(move |hub| {
+    let login = shared.change(move |hub| {
         Ok(hub.store.write(|store| {
-            let is_begun = store.begin_person_session(&digest, &session, (now_ms, ends_ms))?;
-            store.add_access(if is_begun { &done } else { &taken })?;
-            Ok::<_, crate::store::StoreError>(is_begun)
+            let login = store.begin_person_session(&digest, &session, (now_ms, ends_ms))?;
+            store.add_access(match &login {
+                PersonLogin::Begun => &done,
+                PersonLogin::NameTaken => &taken,
+                PersonLogin::OtherName(_) => &other,
+            })?;
+            Ok::<_, crate::store::StoreError>(login)
         })?)
     });
-    Ok(match is_begun.await? {
-        true => Ok(secret),
-        false => Err(format!(
+    Ok(match login.await? {
+        PersonLogin::Begun => Ok(secret),
+        PersonLogin::OtherName(before) => Err(format!(
+            "Your account logged in here as `{before}` before, and the provider calls it `{}` now: one account is one person here, \
+             so that nobody approves as two. Whoever runs the hub frees the older name with `outhaul-hub person forget {before}`.",
+            person.name
+        )),
+        PersonLogin::NameTaken => Err(format!(
             "The name `{}` is somebody else's at this hub: the provider gave it to another account before. Whoever runs the hub \
              sees who, and frees it, with `outhaul-hub person list` and `outhaul-hub person forget {}`.",
             person.name, person.name

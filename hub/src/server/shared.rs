@@ -62,6 +62,8 @@ pub(super) struct Shared {
     /// The identity provider at which people log in.
     pub(super) oidc: Option<Arc<Oidc>>,
     attempts: Mutex<Attempts>,
+    /// The same of logins at the identity provider: what is wrong there keeps nobody's token out.
+    logins: Mutex<Attempts>,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
@@ -122,6 +124,7 @@ impl Shared {
             is_tls,
             oidc: None,
             attempts: Mutex::default(),
+            logins: Mutex::default(),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),
@@ -293,14 +296,19 @@ impl Shared {
     /// # Errors
     /// [`Problem`] with how long it has to wait, where it failed too often.
     pub(super) fn may_try(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
-        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.may_try(network, now_ms).map_err(|wait_ms| {
-            let seconds = wait_ms.div_euclid(1000) + 1;
-            let text = format!(
-                "{MAX_FAILED} tokens or logins that do not hold came from your network lately: try again in {seconds} seconds"
-            );
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
-        })
+        may(&self.attempts, network, now_ms, "tokens that do not hold")
+    }
+
+    /// The same of logins at the identity provider.
+    pub(super) fn may_log_in(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
+        let what = "logins that came to nothing";
+        may(&self.logins, network, now_ms, what)
+    }
+
+    /// Remembers that a login at the identity provider came to nothing.
+    pub(super) fn login_failed(&self, network: IpAddr, now_ms: i64) {
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        logins.failed(network, now_ms);
     }
 
     /// Remembers that a network showed a token that does not hold.
@@ -359,4 +367,20 @@ pub(super) async fn off_the_loop<T: Send + 'static>(
                 source,
             })
         })
+}
+
+fn may(
+    attempts: &Mutex<Attempts>,
+    network: IpAddr,
+    now_ms: i64,
+    what: &str,
+) -> Result<(), Problem> {
+    let attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+    attempts.may_try(network, now_ms).map_err(|wait_ms| {
+        let seconds = wait_ms.div_euclid(1000) + 1;
+        let text = format!(
+            "{MAX_FAILED} {what} came from your network lately: try again in {seconds} seconds"
+        );
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
+    })
 }

@@ -72,7 +72,7 @@ pub use outhaul_gate::facts::{
     Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment,
     ObservedAssignments, Restored, Running, Signed, SiteState,
 };
-pub use people::{KnownPerson, PersonSession};
+pub use people::{KnownPerson, PersonLogin, PersonSession};
 pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;

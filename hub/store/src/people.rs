@@ -43,6 +43,18 @@ pub struct PersonSession {
     pub facts: String,
 }
 
+/// Whether a session of a person began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PersonLogin {
+    /// It did.
+    Begun,
+    /// The name is another account's; nothing was changed.
+    NameTaken,
+    /// The account has another name here, under which it acted before; nothing was changed. One account is one person, whatever the
+    /// provider calls it later: else it would approve as two.
+    OtherName(String),
+}
+
 impl Session<'_> {
     /// Notes that a login was used, until it ends anyway; `false` when it was before, at this process or another.
     ///
@@ -60,8 +72,7 @@ impl Session<'_> {
         Ok(self.db.execute(text, params![login_sha256, expires_ms])? == 1)
     }
 
-    /// Begins a session of a person, and forgets those that ended; `false`, and nothing is changed, when the name is somebody
-    /// else's.
+    /// Begins a session of a person, and forgets those that ended.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -70,13 +81,22 @@ impl Session<'_> {
         session_sha256: &str,
         person: &PersonSession,
         (now_ms, expires_ms): (i64, i64),
-    ) -> Result<bool, StoreError> {
+    ) -> Result<PersonLogin, StoreError> {
+        let other = "SELECT name FROM people WHERE issuer = $1 AND subject = $2 AND name <> $3";
+        let other = self.db.query_row(
+            other,
+            params![person.issuer, person.subject, person.name],
+            |row| row.get::<_, String>(0),
+        );
+        if let Some(name) = other.optional()? {
+            return Ok(PersonLogin::OtherName(name));
+        }
         let text = "INSERT INTO people (name, issuer, subject, added_ms, seen_ms) VALUES ($1, $2, $3, $4, $4)
              ON CONFLICT (name) DO UPDATE SET seen_ms = excluded.seen_ms
                 WHERE people.issuer = excluded.issuer AND people.subject = excluded.subject";
         let bounds = params![person.name, person.issuer, person.subject, now_ms];
         if self.db.execute(text, bounds)? != 1 {
-            return Ok(false);
+            return Ok(PersonLogin::NameTaken);
         }
         let ended = "DELETE FROM person_sessions WHERE expires_ms <= $1";
         self.db.execute(ended, params![now_ms])?;
@@ -93,7 +113,7 @@ impl Session<'_> {
                 expires_ms
             ],
         )?;
-        Ok(true)
+        Ok(PersonLogin::Begun)
     }
 
     /// Whose the session of this digest is, begun at most `longest_ms` ago, if it holds.
@@ -196,9 +216,27 @@ mod tests {
     }
 
     fn begins(store: &mut Store, session: &str, person: &PersonSession, times: (i64, i64)) -> bool {
-        store
-            .write(|s| s.begin_person_session(session, person, times))
-            .unwrap()
+        let done = store.write(|s| s.begin_person_session(session, person, times));
+        done.unwrap() == PersonLogin::Begun
+    }
+
+    #[test]
+    fn one_account_is_one_person_whatever_the_provider_calls_it_later() {
+        let mut store = Store::in_memory().unwrap();
+        assert!(begins(&mut store, "s1", &person("7"), (10, 40)));
+        let renamed = PersonSession {
+            name: "oidc:eve2".to_owned(),
+            ..person("7")
+        };
+        let done = store.write(|s| s.begin_person_session("s2", &renamed, (10, 40)));
+        assert_eq!(done.unwrap(), PersonLogin::OtherName("oidc:ann".to_owned()));
+        assert_eq!(store.read(|s| s.people(10)).unwrap().len(), 1);
+        // Another provider may call somebody the same.
+        let elsewhere = PersonSession {
+            issuer: "https://other.example".to_owned(),
+            ..renamed
+        };
+        assert!(begins(&mut store, "s3", &elsewhere, (10, 40)));
     }
 
     fn of(store: &mut Store, session: &str, at: i64) -> Option<PersonSession> {

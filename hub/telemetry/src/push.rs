@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::settings::{OtlpSettings, headers};
 
+/// A name and its value, which is a secret.
+type Header = (String, String);
+
 /// Until a connection stands, until an answer begins, and for all of a push.
 const LIMITS: [Duration; 3] = [
     Duration::from_secs(5),
@@ -66,10 +69,21 @@ impl PushResult {
 
 /// Pushes once.
 pub fn push(settings: &OtlpSettings, body: &[u8]) -> PushResult {
-    sent(settings, body).map_or_else(|problem| PushResult::Failed { problem }, judged)
+    let headers = match settings.headers.as_deref().map(headers).transpose() {
+        Ok(headers) => headers.unwrap_or_default(),
+        Err(error) => {
+            let problem = error.to_string();
+            return PushResult::Failed { problem };
+        }
+    };
+    let result = sent(settings, body, &headers);
+    result.map_or_else(
+        |problem| PushResult::Failed { problem },
+        |answer| judged(answer, &headers),
+    )
 }
 
-fn sent(settings: &OtlpSettings, body: &[u8]) -> Result<Response, String> {
+fn sent(settings: &OtlpSettings, body: &[u8], headers: &[Header]) -> Result<Response, String> {
     let authority = match (settings.is_tls(), &settings.ca) {
         (false, _) => Authority::Nobody,
         (true, Some(path)) => Authority::File(path),
@@ -90,21 +104,19 @@ fn sent(settings: &OtlpSettings, body: &[u8]) -> Result<Response, String> {
     let mut request = client
         .request(Method::POST, settings.url())
         .header("Content-Type", "application/json");
-    if let Some(path) = &settings.headers {
-        for (name, value) in headers(path).map_err(|error| error.to_string())? {
-            request = request.secret_header(&name, &value);
-        }
+    for (name, value) in headers {
+        request = request.secret_header(name, value);
     }
     request.send_bytes(body).map_err(|error| error.problem())
 }
 
-fn judged(answer: Response) -> PushResult {
+fn judged(answer: Response, headers: &[Header]) -> PushResult {
     let (status, text) = (answer.status(), answer.status_text());
     let wait = match status {
         429 | 502..=504 => answer.header("Retry-After").and_then(retry_after),
         _ => None,
     };
-    let said = answer.excerpt(ANSWER_BYTES);
+    let said = without(answer.excerpt(ANSWER_BYTES), headers);
     match status {
         200..=299 => taken(&said),
         300..=399 => PushResult::Refused {
@@ -118,6 +130,17 @@ fn judged(answer: Response) -> PushResult {
             wait,
         },
     }
+}
+
+/// What was said without the values of the headers: some servers repeat what they were sent.
+fn without(said: String, headers: &[Header]) -> String {
+    let values = headers.iter().flat_map(|(_, value)| {
+        let parts = value.split_whitespace().filter(|part| part.len() >= 6);
+        std::iter::once(value.as_str()).chain(parts)
+    });
+    values
+        .filter(|value| !value.is_empty())
+        .fold(said, |said, value| said.replace(value, "(not shown)"))
 }
 
 /// Seconds of the header; a date is not read, and then the next push comes at its time.
@@ -154,9 +177,18 @@ fn taken(said: &str) -> PushResult {
             Self::Is(0)
         }
     }
-    // Many collectors answer nothing at all, or protocol buffers.
-    let answer: Option<Answer> = serde_json::from_str(said).ok();
-    let Some(partial) = answer.and_then(|answer| answer.partial_success) else {
+    // Many collectors answer nothing at all.
+    if said.trim().is_empty() {
+        return PushResult::Taken;
+    }
+    let Ok(answer) = serde_json::from_str::<Answer>(said) else {
+        let problem = format!(
+            "what answered is no collector, or the answer is too long: it is not the JSON of one{}",
+            quoted(said)
+        );
+        return PushResult::Failed { problem };
+    };
+    let Some(partial) = answer.partial_success else {
         return PushResult::Taken;
     };
     let rejected = match &partial.rejected_data_points {
@@ -259,6 +291,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_collector_repeats_of_the_headers_is_not_said_again() {
+        let headers = [("Authorization".to_owned(), "Bearer SECRET-0123".to_owned())];
+        let said = "you sent authorization: Bearer SECRET-0123, SECRET-0123".to_owned();
+        let problem = without(said, &headers);
+        assert!(!problem.contains("SECRET"), "{problem}");
+        assert!(problem.contains("you sent authorization"), "{problem}");
+    }
+
+    #[test]
     fn trouble_is_said_once_when_it_begins_and_once_when_it_ends() {
         let failed = |why: &str| PushResult::Failed {
             problem: why.to_owned(),
@@ -299,12 +340,20 @@ mod tests {
         for nothing in [
             "",
             "{}",
-            "\u{fffd}",
             r#"{"partialSuccess":{}}"#,
             r#"{"partialSuccess":{"rejectedDataPoints":"-1"}}"#,
             r#"{"partialSuccess":null}"#,
         ] {
             assert_eq!(taken(nothing), PushResult::Taken, "{nothing}");
+        }
+        for other in [
+            "\u{fffd}",
+            "<html>log in</html>",
+            "[]",
+            "7",
+            r#"{"partialSuc"#,
+        ] {
+            assert!(matches!(taken(other), PushResult::Failed { .. }), "{other}");
         }
         assert_eq!(retry_after(" 30 "), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("999999999"), Some(LONGEST_WAIT));

@@ -7,6 +7,7 @@ CREATE TABLE people (
     added_ms BIGINT NOT NULL,
     seen_ms  BIGINT NOT NULL
 );
+CREATE UNIQUE INDEX people_by_subject ON people (issuer, subject);
 CREATE TABLE person_sessions (
     session_sha256 TEXT PRIMARY KEY,
     name           TEXT NOT NULL,

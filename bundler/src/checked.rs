@@ -3,6 +3,7 @@
 //! What comes in: a [`LoadRequest`]. What goes out: every finding of `outhaul_plane::check`, of the
 //! repositories that payloads lie in, and of the promotion chain. It reads and changes nothing.
 
+use jiff::Timestamp;
 use outhaul_bundle::index::Snapshot;
 
 use outhaul_control::Diagnostics;
@@ -10,6 +11,7 @@ use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
+use outhaul_ship::collect::trusted_roots;
 
 pub mod offline;
 mod payloads;
@@ -39,8 +41,13 @@ pub struct CheckedEnvironment {
 
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
 /// go: what is missing would only make other things look wrong. With `network` a payload's server that
-/// does not answer is a finding.
-pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedEnvironment {
+/// does not answer is a finding. `now` is what the age of trusted roots is counted to.
+pub fn environment(
+    request: &LoadRequest,
+    mode: Mode,
+    network: bool,
+    now: Timestamp,
+) -> CheckedEnvironment {
     match pipeline::run_whole(request, mode, None) {
         Ok(mut platform) => {
             // What is promoted need not lie where the environments are listed.
@@ -60,6 +67,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedE
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
+            findings.append(trusted_roots(plane, now));
             findings.sort();
             CheckedEnvironment {
                 environment: request.environment.clone(),
@@ -77,6 +85,7 @@ pub fn environment(request: &LoadRequest, mode: Mode, network: bool) -> CheckedE
             let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
             findings.append(outhaul_promote::problems(request));
+            findings.append(trusted_roots(&plane, now));
             findings.sort();
             CheckedEnvironment {
                 environment: request.environment.clone(),

@@ -17,7 +17,6 @@ mod altered;
 mod delegated;
 mod error;
 mod floors;
-pub mod provider;
 mod remembered;
 mod stream;
 pub mod walk;

@@ -19,7 +19,10 @@ pub use delivery::{
     Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT,
     Images, PromotionHook, PromotionHooks, PromotionPolicy, Transport,
 };
-pub use image_signatures::{ImageSignatures, SignatureRule, never_fits};
+pub use image_signatures::{
+    CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, bad_issuer, bad_subject,
+    broad_subject, never_fits,
+};
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 pub use site_values::OpenValues;
 

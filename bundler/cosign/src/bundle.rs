@@ -1,21 +1,20 @@
 //! A signature in cosign's newer form: a Sigstore bundle with a statement in a DSSE envelope.
 //!
-//! What comes in: a layer whose content is the bundle. What goes out: which key signed the statement, when it is cosign's
-//! statement of a signature and its subject is the image. Statements of other kinds (provenance, bills of materials) do not
+//! What comes in: the bundle. What goes out: which key signed the statement, when it is cosign's
+//! statement of a signature and its subject is the image; who signed without a key is `keyless`. Statements of other kinds (provenance, bills of materials) do not
 //! count, whoever signed them. Source: `sigstore/protobuf-specs`, the DSSE protocol, in-toto's statement v1.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::Content;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use crate::{Layer, SignatureKey, by_key, content};
+use crate::{SignatureKey, by_key};
 
 /// Media type of a Sigstore bundle.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-const STATEMENT: &str = "application/vnd.in-toto+json";
+pub(crate) const STATEMENT: &str = "application/vnd.in-toto+json";
 const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
 
 #[derive(Deserialize)]
@@ -50,14 +49,13 @@ struct Subject {
     digest: BTreeMap<String, String>,
 }
 
-pub(crate) fn verify(
+/// Which of `keys` signed `image` in the Sigstore bundle `bytes`.
+pub(crate) fn by_keys(
     image: &Digest,
-    layer: &Layer,
-    blob: &dyn Fn(Content) -> Option<Vec<u8>>,
+    bytes: &[u8],
     keys: &[SignatureKey],
 ) -> Result<usize, String> {
-    let bytes = content(layer, blob)?;
-    let bundle: Bundle = serde_json::from_slice(&bytes)
+    let bundle: Bundle = serde_json::from_slice(bytes)
         .map_err(|error| format!("a Sigstore bundle cannot be read: {error}"))?;
     let envelope = bundle.dsse_envelope;
     if envelope.payload_type != STATEMENT {
@@ -74,7 +72,13 @@ pub(crate) fn verify(
         let why = made.into_iter().find_map(Result::err);
         return Err(why.unwrap_or_else(|| "a statement is not signed".to_owned()));
     };
-    let statement: Statement = serde_json::from_slice(&payload)
+    states(image, &payload)?;
+    Ok(*key)
+}
+
+/// That a statement is cosign's of a signature, and its subject is `image`.
+pub(crate) fn states(image: &Digest, payload: &[u8]) -> Result<(), String> {
+    let statement: Statement = serde_json::from_slice(payload)
         .map_err(|error| format!("a signed statement cannot be read: {error}"))?;
     if statement.predicate_type != SIGNED {
         return Err("what is signed is another statement than that the image is signed".to_owned());
@@ -86,7 +90,7 @@ pub(crate) fn verify(
             .is_some_and(|hex| *hex == image.hex())
     };
     match statement.subject.iter().any(is_it) {
-        true => Ok(*key),
+        true => Ok(()),
         false => Err("a signature is of another image".to_owned()),
     }
 }

@@ -21,7 +21,7 @@ use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
-use crate::collect::{Collector, ImageSource};
+use crate::collect::{Collector, ImageSource, trusted_roots};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
@@ -184,8 +184,10 @@ pub fn produce(
             true => recipients::orphans(platform, fleet)?,
             false => BTreeMap::new(),
         },
+        uncertain: trusted_roots(&platform.control_plane, request.issued),
         ..Production::default()
     };
+    let old_roots = production.uncertain.clone();
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);
         if last.is_stalled() {
@@ -212,6 +214,8 @@ pub fn produce(
         lock.write(fleet.folder(), &rendering.environment)?;
         production.moved = lock.moved();
         production.uncertain = collector.uncertain();
+        production.uncertain.append(old_roots.clone());
+        production.signed = collector.signed();
     }
     Ok(production)
 }

@@ -24,6 +24,7 @@ use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
+use outhaul_ship::collect::SignedImage;
 use outhaul_ship::guard::Removal;
 use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::agent::AgentPrograms;
@@ -189,6 +190,11 @@ impl Args {
         let platform = self.input.platform(None)?;
         super::render::whole_or_refused(&platform, self.strict)?;
         let images = Registries::of_user(&platform.cache).only_looks();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let issued = self.issued.unwrap_or_else(Timestamp::now);
         let request = BundleRequest {
             cluster_types: &self.cluster_type,
             out: Path::new("."),
@@ -197,7 +203,7 @@ impl Args {
             readers: None,
             renew: false,
             strict: self.strict,
-            issued: Timestamp::UNIX_EPOCH,
+            issued,
             expires_days: None,
             images: Some(&images),
             update: self.update,
@@ -223,6 +229,11 @@ impl Args {
         }
         if !production.uncertain.is_empty() {
             super::say_findings(&production.uncertain);
+        }
+        if self.output == Output::Text {
+            for one in &production.signed {
+                say(&signed(one));
+            }
         }
         for (id, why) in &production.removed {
             say(&format!(
@@ -295,6 +306,22 @@ impl Args {
     }
 }
 
+/// Who signed an image without a key pair.
+fn signed(one: &SignedImage) -> String {
+    let known = match one.by.is_logged {
+        true => "in a transparency log",
+        false => "by a timestamp authority",
+    };
+    format!(
+        "signed: image `{}` ({}) by `{}` of `{}` at {}, {known}",
+        one.image,
+        one.digest.short(),
+        one.by.subject,
+        one.by.issuer,
+        one.by.at
+    )
+}
+
 /// What became of each stream, for programs.
 fn print_streams(environment: &str, production: &Production) -> Result<(), Failure> {
     let bundles: Vec<_> = production
@@ -325,6 +352,10 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
         "sites_without_bundle": production.orphans,
         "removed": production.removed.iter()
             .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
+        "signed": production.signed.iter().map(|one| json!({
+            "image": one.image, "digest": one.digest, "subject": one.by.subject, "issuer": one.by.issuer,
+            "at": one.by.at, "logged": one.by.is_logged,
+        })).collect::<Vec<_>>(),
         "updated": production.moved.iter().map(|moved| json!({
             "name": moved.name, "from": moved.from, "to": moved.to,
         })).collect::<Vec<_>>(),

@@ -80,9 +80,14 @@ impl Args {
         let (environments, mut all) = self.environments()?;
         let unlisted: Vec<_> = all.iter().map(place).collect();
         let mut checked = Vec::new();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the edge of the program: all below is given the time"
+        )]
+        let now = jiff::Timestamp::now();
         for environment in environments {
             let request = self.request(&environment)?;
-            let mut one = checked::environment(&request, self.input.mode(), self.network);
+            let mut one = checked::environment(&request, self.input.mode(), self.network, now);
             // What is wrong with another environment's file is printed once, as the error that it is.
             let own = one
                 .findings

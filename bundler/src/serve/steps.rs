@@ -316,6 +316,11 @@ fn said_of(
             names.join(", ")
         ));
     }
+    // What nobody reads a terminal for: with each new bundle, as long as it is so.
+    if made.streams.iter().any(|one| one.changed) {
+        let findings = isolation::one_line_each(&made.uncertain);
+        lines.extend(findings.lines().map(str::to_owned));
+    }
     kept(platform, &made.isolation, broken);
 }
 

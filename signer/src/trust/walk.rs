@@ -12,9 +12,7 @@ use outhaul_kit::percent;
 use sigstore_tuf::metadata::{DelegatedRole, Root, TargetFile, Targets};
 use sigstore_tuf::{Error, TrustedMetadataSet};
 
-use super::{
-    MAX_ROOT_ROTATIONS, MetadataSource, SourceError, TrustError, TrustedMetadata, provider,
-};
+use super::{MAX_ROOT_ROTATIONS, MetadataSource, SourceError, TrustError, TrustedMetadata};
 
 mod refusal;
 mod thresholds;
@@ -49,7 +47,7 @@ impl Walk {
     /// # Errors
     /// [`TrustError`] when it is malformed or not signed by its own keys.
     pub fn from_root(bytes: &[u8]) -> Result<Self, TrustError> {
-        provider::install();
+        outhaul_algorithms::install();
         let file = "root.json";
         let set = TrustedMetadataSet::from_root(bytes)
             .map_err(|e| unsupported_keys(file, bytes).unwrap_or_else(|| refusal(file, e)))?;

@@ -23,6 +23,7 @@ use super::shape::{
 
 mod image_signatures;
 mod platforms;
+mod trusted_roots;
 
 pub(super) fn described() -> KindSchema {
     let size = json!({
@@ -94,24 +95,18 @@ pub(super) fn described() -> KindSchema {
             ),
             may(
                 "imageSignatures",
-                "Which images that travel must be signed (by `cosign sign --key`), and by whom: the first entry that fits an image's whole name counts.",
+                "Which images that travel must be signed (by `cosign sign`), and by whom: the first entry that fits an image's whole name counts.",
                 image_signatures::shape(),
+            ),
+            may(
+                "trustedRoots",
+                "What certificates of identities in `imageSignatures` are verified with. Nothing fetches a newer one: it is as new as what is written here.",
+                trusted_roots::shape(),
             ),
             may(
                 "waves",
                 "Which sites take a bundle first: each wave has a share of the sites, and runs for some hours before the next one begins. Which site belongs to which wave follows from the seed and its name.",
-                some(object(vec![
-                    must(
-                        "percent",
-                        "How many of 100 sites; all waves together 100.",
-                        Shape::from(whole(1..=100)).with("examples", json!([100])),
-                    ),
-                    may(
-                        "hours",
-                        "For how many hours it runs before the next wave begins; default 0. Of the last wave it means nothing.",
-                        whole(0..=MAX_HOURS),
-                    ),
-                ])),
+                waves_shape(),
             ),
             may(
                 "waveSeed",
@@ -123,8 +118,24 @@ pub(super) fn described() -> KindSchema {
                 "What brings a cluster its reconciler, such as Flux: the agent applies these deployment targets itself, with all their manifests, before all others, and waits until they are ready.",
                 bootstrap_shape(),
             ),
-        ]),
+        ])
+        .with("allOf", image_signatures::roots_where_named()),
     )
+}
+
+fn waves_shape() -> Shape {
+    some(object(vec![
+        must(
+            "percent",
+            "How many of 100 sites; all waves together 100.",
+            Shape::from(whole(1..=100)).with("examples", json!([100])),
+        ),
+        may(
+            "hours",
+            "For how many hours it runs before the next wave begins; default 0. Of the last wave it means nothing.",
+            whole(0..=MAX_HOURS),
+        ),
+    ]))
 }
 
 fn bootstrap_shape() -> Shape {
@@ -156,7 +167,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
     let scan = reader.optional_text(&spec, "scan");
-    let image_signatures = image_signatures::read(reader, &spec);
+    let trusted_roots = trusted_roots::read(reader, &spec);
+    let image_signatures = image_signatures::read(reader, &spec, trusted_roots.as_ref());
     let waves = waves(reader, &spec);
     let wave_seed = wave_seed(reader, &spec);
     let bootstrap = bootstrap(reader, &spec);
@@ -172,6 +184,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "drift", drift.as_ref());
     note(&mut places, "scan", scan.as_ref());
     note(&mut places, "imageSignatures", image_signatures.as_ref());
+    note(&mut places, "trustedRoots", trusted_roots.as_ref());
     note(&mut places, "waves", waves.as_ref());
     note(&mut places, "waveSeed", wave_seed.as_ref());
     note(&mut places, "bootstrap", bootstrap.as_ref());

@@ -5,6 +5,10 @@
 
 use super::Spanned;
 
+mod identity;
+
+pub use identity::{SignerIdentity, bad_issuer, bad_subject, broad_subject};
+
 /// Which images that travel must be signed: the first entry that fits an image's name counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageSignatures(pub Vec<SignatureRule>);
@@ -14,8 +18,21 @@ pub struct ImageSignatures(pub Vec<SignatureRule>);
 pub struct SignatureRule {
     /// Whole names of images, with `*` for any run of characters.
     pub images: String,
-    /// Public keys in PEM, of which one must have signed; none where they may be unsigned.
+    /// Public keys in PEM, of which one may have signed.
     pub keys: Vec<Spanned<String>>,
+    /// Who may have signed without a key pair.
+    pub identities: Vec<SignerIdentity>,
+    /// What certificates of identities are verified with; there where there are identities.
+    pub root: Option<CarriedRoot>,
+}
+
+/// A trusted root of Sigstore, as the policy has it.
+#[derive(Debug, Clone)]
+pub struct CarriedRoot {
+    /// What the policy calls it.
+    pub name: String,
+    /// The text of its `trusted_root.json`.
+    pub json: Spanned<String>,
 }
 
 /// Two that say the same are equal, wherever they are written.
@@ -25,7 +42,26 @@ impl PartialEq for SignatureRule {
             let keys = one.keys.iter();
             keys.map(|key| key.value.trim().to_owned()).collect()
         };
-        self.images == other.images && keys(self) == keys(other)
+        let identities = |one: &Self| -> Vec<(String, String)> {
+            let all = one.identities.iter();
+            all.map(|one| (one.issuer.value.clone(), one.subject.value.clone()))
+                .collect()
+        };
+        let root = |one: &Self| {
+            let root = one.root.as_ref();
+            root.map(|root| root.json.value.trim().to_owned())
+        };
+        self.images == other.images
+            && keys(self) == keys(other)
+            && identities(self) == identities(other)
+            && root(self) == root(other)
+    }
+}
+
+impl SignatureRule {
+    /// Whether such images need no signature: nobody is named who had to sign them.
+    pub fn may_be_unsigned(&self) -> bool {
+        self.keys.is_empty() && self.identities.is_empty()
     }
 }
 
@@ -116,6 +152,8 @@ mod tests {
             ImageSignatures(vec![SignatureRule {
                 images: pattern.to_owned(),
                 keys: Vec::new(),
+                identities: Vec::new(),
+                root: None,
             }])
         };
         for (pattern, image) in [

@@ -1,8 +1,10 @@
 //! Images that must be signed: whether they are, and the signatures that travel with them.
 //!
 //! What comes in: an image that was brought, and what the policies of its cluster type say. What goes out: the signature that
-//! holds, to be carried beside the image and pinned in the lock; or why the image may not travel. An image that no
-//! entry is for travels unverified, and is named. Keys are read in the policy, signatures out of the image's own registry.
+//! holds, to be carried beside the image and pinned in the lock, and who made it; or why the image may not travel. An image that no
+//! entry is for travels unverified, and is named. Keys and trusted roots are read in the policy, signatures out of the image's own registry.
+
+mod trusted_roots;
 
 use std::collections::BTreeSet;
 
@@ -10,12 +12,27 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_control::diagnostic::{Diagnostic, Location};
 use outhaul_control::model::{ImageSignatures, SignatureRule};
-use outhaul_cosign::{self as cosign, MAX_BYTES, SIMPLE, SignatureKey};
+use outhaul_cosign::{
+    self as cosign, Identities, MAX_BYTES, SIMPLE, SignatureKey, SignedBy, Trusted, TrustedRoot,
+};
 use outhaul_kit::durable;
 use outhaul_plane::delivery::Sourced;
 
 use super::images::not_brought;
 use super::{Brought, CollectError, Collector, ImageError, ImageSource};
+
+pub use trusted_roots::trusted_roots;
+
+/// An image whose signature by an identity travels with it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SignedImage {
+    /// The image's whole name.
+    pub image: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Who signed it.
+    pub by: cosign::Identity,
+}
 
 /// What policies say of the images that are collected now, and what came of it.
 #[derive(Debug, Default)]
@@ -23,6 +40,8 @@ pub(super) struct Signatures {
     rules: Option<Sourced<ImageSignatures>>,
     /// Images that no entry is for, each with the policy that has none.
     unverified: BTreeSet<(String, String)>,
+    /// Images that an identity signed.
+    signed: BTreeSet<SignedImage>,
 }
 
 impl Signatures {
@@ -51,6 +70,11 @@ fn repository(whole: &str) -> &str {
 }
 
 impl Collector<'_> {
+    /// The images that identities signed, with who it was.
+    pub fn signed(&self) -> Vec<SignedImage> {
+        self.signatures.signed.iter().cloned().collect()
+    }
+
     /// The signature of an image, by its whole name; none where it need not be signed.
     ///
     /// # Errors
@@ -70,16 +94,18 @@ impl Collector<'_> {
             self.signatures.unverified.insert(unverified);
             return Ok(None);
         };
-        if rule.keys.is_empty() {
+        if rule.may_be_unsigned() {
             return Ok(None);
         }
         let refused = |error: ImageError| not_brought(assignment, shown, at, false, error);
         let wanted = format!(
-            "it must be signed by a key of `{}` in {}",
+            "it must be signed by {} of `{}` in {}",
+            who(rule),
             rule.images,
             rules.by()
         );
         let keys = keys(rule).map_err(&refused)?;
+        let root = root(rule).map_err(&refused)?;
         let image = brought.manifest.digest;
         let pin = format!("{}:{}", repository(whole), cosign::tag(&image));
         let mut problems = Vec::new();
@@ -99,8 +125,15 @@ impl Collector<'_> {
                         continue;
                     }
                 };
-                match verified(&image, &found, &keys) {
-                    Ok(()) => {
+                match verified(&image, &found, rule, (&keys, root.as_ref())) {
+                    Ok(by) => {
+                        if let SignedBy::Identity(by) = by {
+                            self.signatures.signed.insert(SignedImage {
+                                image: whole.to_owned(),
+                                digest: image,
+                                by,
+                            });
+                        }
                         self.lock.pin_image(&pin, found.manifest.digest);
                         self.lock.carries_image(&pin);
                         return Ok(Some(travels(&pin, whole, found)));
@@ -122,11 +155,7 @@ impl Collector<'_> {
         Err(refused(ImageError {
             message: format!("{wanted}, and is not: {why}"),
             is_environment: false,
-            help: Some(
-                "have it signed (`cosign sign --key`), or see that the key in the policy is that of whoever signs it; an image that may \
-                 be unsigned gets an entry with `keys: []` before this one"
-                    .to_owned(),
-            ),
+            help: Some(help(rule)),
         }))
     }
 
@@ -148,13 +177,14 @@ impl Collector<'_> {
             self.signatures.unverified.insert(unverified);
             return Ok(());
         };
-        if rule.keys.is_empty() {
+        if rule.may_be_unsigned() {
             return Ok(());
         }
         let error = ImageError {
             message: format!(
-                "it must be signed by a key of `{}` in {}, and what comes from a chart repository has no signature that \
+                "it must be signed by {} of `{}` in {}, and what comes from a chart repository has no signature that \
                  could be verified",
+                who(rule),
                 rule.images,
                 rules.by()
             ),
@@ -187,6 +217,50 @@ impl Collector<'_> {
     }
 }
 
+/// Who must have signed by an entry.
+fn who(rule: &SignatureRule) -> &'static str {
+    match (rule.keys.is_empty(), rule.identities.is_empty()) {
+        (_, true) => "a key",
+        (true, false) => "an identity",
+        (false, false) => "a key or an identity",
+    }
+}
+
+/// What to do where nobody did.
+fn help(rule: &SignatureRule) -> String {
+    let signs = match (rule.keys.is_empty(), rule.identities.is_empty()) {
+        (_, true) => {
+            "have it signed (`cosign sign --key`), or see that the key in the policy is that of whoever signs it"
+        }
+        (true, false) => {
+            "have it signed (`cosign sign`) by one of the identities in the policy, or see that they and the trusted root there are those of \
+             whoever signs it"
+        }
+        (false, false) => {
+            "have it signed (`cosign sign`), or see that a key or an identity in the policy, and its trusted root, are those of whoever signs \
+             it"
+        }
+    };
+    format!("{signs}; an image that may be unsigned gets an entry with `keys: []` before this one")
+}
+
+/// The trusted root of an entry that names identities.
+fn root(rule: &SignatureRule) -> Result<Option<TrustedRoot>, ImageError> {
+    let Some(carried) = &rule.root else {
+        return Ok(None);
+    };
+    let parsed = TrustedRoot::parse(&carried.json.value);
+    parsed.map(Some).map_err(|error| ImageError {
+        message: format!(
+            "the trusted root `{}` at {} cannot verify its signature: {error}",
+            carried.name,
+            carried.json.location.file_line()
+        ),
+        is_environment: false,
+        help: Some(trusted_roots::HELP.to_owned()),
+    })
+}
+
 fn keys(rule: &SignatureRule) -> Result<Vec<SignatureKey>, ImageError> {
     let parsed = rule.keys.iter().map(|key| {
         SignatureKey::parse(&key.value).map_err(|error| ImageError {
@@ -206,11 +280,24 @@ fn read(found: &Brought, content: Content) -> Option<Vec<u8>> {
     durable::read(&path, MAX_BYTES).ok()
 }
 
-fn verified(image: &Digest, found: &Brought, keys: &[SignatureKey]) -> Result<(), Vec<String>> {
+fn verified(
+    image: &Digest,
+    found: &Brought,
+    rule: &SignatureRule,
+    (keys, root): (&[SignatureKey], Option<&TrustedRoot>),
+) -> Result<SignedBy, Vec<String>> {
     let manifest = read(found, found.manifest);
     let manifest = manifest.ok_or_else(|| vec!["a signature cannot be read".to_owned()])?;
     let blob = |content| read(found, content);
-    cosign::signed_by(image, &manifest, &blob, keys).map(drop)
+    let may_sign = |by: &cosign::Identity| {
+        let mut all = rule.identities.iter();
+        all.any(|one| one.is(&by.issuer, &by.subject))
+    };
+    let identities = root.map(|root| Identities {
+        root,
+        may_sign: &may_sign,
+    });
+    cosign::signed_by(image, &manifest, &blob, &Trusted { keys, identities })
 }
 
 /// Under which name a signature travels: the tag of the older form, by which it is looked for; the newer one is found as what refers

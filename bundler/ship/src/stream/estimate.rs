@@ -23,7 +23,7 @@ use super::earlier::EarlierBundles;
 use super::plan::{Sound, StreamContents};
 use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
-use crate::collect::{Collector, Payloads};
+use crate::collect::{Collector, Payloads, trusted_roots};
 use crate::isolation::Isolation;
 use crate::lock::{Lock, MovedPin};
 use crate::plan;
@@ -40,7 +40,7 @@ pub struct Estimates {
     pub isolation: Isolation<()>,
     /// Images and repositories that would be others than before.
     pub moved: Vec<MovedPin>,
-    /// What is not known of the charts that would travel.
+    /// What is not known of the charts that would travel, which images would not be verified, and which trusted roots are old.
     pub uncertain: Diagnostics,
     /// Streams of which no bundle would be made, because their sites would lose what they run.
     pub stalled: BTreeSet<String>,
@@ -146,6 +146,8 @@ pub fn estimate(
     }
     all.moved = collector.borrow().lock().moved();
     all.uncertain = collector.borrow().uncertain();
+    let roots = trusted_roots(&platform.control_plane, request.issued);
+    all.uncertain.append(roots);
     Ok(all)
 }
 

@@ -11,6 +11,7 @@ use outhaul_control::diagnostic::Diagnostics;
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::publish::Pending;
 
+use crate::collect::SignedImage;
 use crate::isolation::Isolation;
 use crate::lock::MovedPin;
 
@@ -28,8 +29,10 @@ pub struct Production {
     pub orphans: BTreeMap<String, BTreeSet<Name>>,
     /// Images and repositories that were asked for anew and are others than before.
     pub moved: Vec<MovedPin>,
-    /// What is not known of the charts that travel.
+    /// What is not known of the charts that travel, which images are not verified, and which trusted roots are old.
     pub uncertain: Diagnostics,
+    /// Images that identities signed.
+    pub signed: Vec<SignedImage>,
     /// Streams of which no bundle is made now, because their sites would lose what they run.
     pub stalled: BTreeSet<String>,
 }

@@ -323,6 +323,17 @@ pub(super) const RULES: &[Rule] = &[
         why: "templates see no network and no database",
     },
     Rule {
+        member: "outhaul-algorithms",
+        never: &[
+            &OUTSIDE,
+            &CENTRE,
+            MANIFESTS,
+            &["outhaul-bundle", "outhaul-kit", "outhaul-signer"],
+            PROGRAMS,
+        ],
+        why: "whether a signature holds follows from bytes alone",
+    },
+    Rule {
         member: "outhaul-cosign",
         never: &[
             &OUTSIDE,
@@ -337,7 +348,7 @@ pub(super) const RULES: &[Rule] = &[
             ],
             PROGRAMS,
         ],
-        why: "whether an image is signed asks nobody: keys and contents come in",
+        why: "whether an image is signed asks nobody: keys, trusted roots and contents come in",
     },
     Rule {
         member: "outhaul-bundler",

@@ -1,8 +1,12 @@
-//! The signature and digest algorithms behind the TUF core: Ed25519 by its strict rule, SHA-2, no C code.
+//! The signature and digest algorithms behind the libraries that verify metadata and images: one choice for the process.
 //!
-//! What comes in: key, message and signature bytes of the core. What goes out: yes or no. With the
-//! feature `p256`, ECDSA on P-256 as well, which repositories of other tools use; Outhaul's own
-//! fleets never do. It signs nothing and generates no key.
+//! What comes in: key, message and signature bytes of those libraries. What goes out: yes or no. Ed25519 by its strict rule and SHA-2
+//! are always there. With the feature `p256`, ECDSA on P-256 as well, which repositories of other tools use; Outhaul's own fleets
+//! never do. With the feature `sigstore`, what certificates, logs and timestamps are signed with, but only inside of
+//! `for_sigstore`: the trust in a fleet's metadata stays what it is. It signs nothing and generates no key.
+
+#[cfg(feature = "sigstore")]
+mod sigstore;
 
 use std::sync::Once;
 
@@ -11,8 +15,10 @@ use sigstore_crypto::provider::{CryptoProvider, HashContext, install_default_pro
 use sigstore_crypto::{Error, SigningScheme};
 use sigstore_types::HashAlgorithm;
 
-/// Makes the TUF core use this module. The core keeps its choice in one place for the whole process;
-/// a second call does nothing.
+#[cfg(feature = "sigstore")]
+pub use sigstore::for_sigstore;
+
+/// Makes the libraries use this crate. They keep their choice in one place for the whole process; a second call does nothing.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -57,23 +63,37 @@ impl CryptoProvider for Provider {
             SigningScheme::Ed25519 => ed25519(key, data, signature),
             #[cfg(feature = "p256")]
             SigningScheme::EcdsaP256Sha256 => p256_sha256(key, data, signature),
-            other => Err(Error::UnsupportedAlgorithm(other.name().to_owned())),
+            #[cfg(feature = "sigstore")]
+            other => sigstore::message(other, key, data, signature),
+            #[cfg(not(feature = "sigstore"))]
+            other => Err(unsupported(other)),
         }
     }
 
     fn verify_prehashed(
         &self,
         scheme: SigningScheme,
-        _key: &[u8],
-        _digest: &[u8],
-        _signature: &[u8],
+        key: &[u8],
+        digest: &[u8],
+        signature: &[u8],
     ) -> Result<(), Error> {
+        #[cfg(feature = "sigstore")]
+        return sigstore::digest(scheme, key, digest, signature);
         // TUF signs messages, never digests.
-        Err(Error::UnsupportedAlgorithm(format!(
-            "{} over a digest",
-            scheme.name()
-        )))
+        #[cfg(not(feature = "sigstore"))]
+        {
+            let _ = (key, digest, signature);
+            Err(over_a_digest(scheme))
+        }
     }
+}
+
+fn unsupported(scheme: SigningScheme) -> Error {
+    Error::UnsupportedAlgorithm(scheme.name().to_owned())
+}
+
+fn over_a_digest(scheme: SigningScheme) -> Error {
+    Error::UnsupportedAlgorithm(format!("{} over a digest", scheme.name()))
 }
 
 fn ed25519(key: &[u8], data: &[u8], signature: &[u8]) -> Result<(), Error> {

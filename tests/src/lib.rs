@@ -15,6 +15,7 @@ pub mod kubernetes;
 mod left_alone;
 pub mod mirror;
 pub mod postgres;
+pub mod sigstore;
 mod skips;
 pub mod zarf;
 

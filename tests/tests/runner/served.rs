@@ -17,6 +17,7 @@ use super::system::SystemFixture;
 mod charts;
 mod damage;
 mod followed;
+mod keyless;
 mod layers;
 mod lost;
 mod materials;

@@ -14,7 +14,7 @@ use crate::cluster::{SITE, follow_the_example};
 use crate::system::SystemFixture;
 
 #[track_caller]
-fn cosign_or_skip() -> Option<PathBuf> {
+pub(super) fn cosign_or_skip() -> Option<PathBuf> {
     let found = std::env::var_os("OUTHAUL_COSIGN").map(PathBuf::from);
     let found = found.filter(|cosign| cosign.is_file());
     if found.is_none() {

@@ -8,6 +8,8 @@
 //!    them ([`Volume`]); a whole bundle has none;
 //! 4. `blobs/sha256/…`: each blob once, in the order of [`Index::blobs`], for which the index vouches.
 //!
+//! A parity part (`*.parity`) has `parity.json` and `parity` in their place: [`volume::Parity`].
+//!
 //! What comes in: typed values and byte streams. What goes out: bytes, or values that were checked
 //! against limits and digests. It opens no file, reads no clock, knows no key, and never decompresses
 //! what it has not verified.
@@ -41,5 +43,5 @@ pub use number::MAX_NUMBER;
 pub use order::{Instruction, Order};
 pub use read::{BlobSink, BundleReader, ReadError};
 pub use report::Report;
-pub use volume::Volume;
-pub use write::{BlobSource, WriteError, write_bundle, write_part};
+pub use volume::{Parity, Volume};
+pub use write::{BlobSource, WriteError, write_bundle, write_parity, write_part};

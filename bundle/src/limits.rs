@@ -14,6 +14,8 @@ pub struct Limits {
     pub max_index_bytes: u64,
     /// Largest blob as carried, in bytes. 64 GiB.
     pub max_blob_bytes: u64,
+    /// Largest parity of one part in bytes: as the largest data part by the signed index. 1 TiB.
+    pub max_parity_bytes: u64,
     /// Largest single content after decompression, in bytes. 64 GiB.
     pub max_content_bytes: u64,
     /// Largest content of a pack, in bytes: packs hold small files only. 16 MiB.
@@ -49,6 +51,7 @@ impl Default for Limits {
             max_metadata_total_bytes: 8 * 1024 * 1024,
             max_index_bytes: 64 * 1024 * 1024,
             max_blob_bytes: 64 << 30,
+            max_parity_bytes: 1 << 40,
             max_content_bytes: 64 << 30,
             max_packed_content_bytes: 16 * 1024 * 1024,
             max_window_log: 25,

@@ -21,6 +21,8 @@ const FOLDER_METADATA: &str = "metadata/";
 const FOLDER_BLOBS: &str = "blobs/sha256/";
 const FOLDER_PATCHES: &str = "patches/sha256/";
 const VOLUME: &str = "volume.json";
+const PARITY_JSON: &str = "parity.json";
+const PARITY: &str = "parity";
 
 /// One member of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub(crate) enum Member {
     Index,
     /// Which part of a bundle the file is; only such a file has it.
     Volume,
+    /// Which parity part the file is; only such a file has it, and what follows.
+    ParityJson,
+    /// The bytes of a parity part, and their digest.
+    Parity,
     Blob(Digest),
     /// How the blob of this digest is made of blobs that a site has; only a copy for such sites has it.
     Patch(Digest),
@@ -93,6 +99,8 @@ impl fmt::Display for Member {
             Self::Metadata(name) => write!(f, "{FOLDER_METADATA}{name}"),
             Self::Index => f.write_str("index.json"),
             Self::Volume => f.write_str(VOLUME),
+            Self::ParityJson => f.write_str(PARITY_JSON),
+            Self::Parity => f.write_str(PARITY),
             Self::Blob(digest) => write!(f, "{FOLDER_BLOBS}{}", digest.hex()),
             Self::Patch(digest) => write!(f, "{FOLDER_PATCHES}{}", digest.hex()),
         }
@@ -108,10 +116,14 @@ impl Member {
             Digest::from_hex(hex).ok().map(Self::Blob)
         } else if let Some(hex) = text.strip_prefix(FOLDER_PATCHES) {
             Digest::from_hex(hex).ok().map(Self::Patch)
-        } else if text == VOLUME {
-            Some(Self::Volume)
         } else {
-            (text == "index.json").then_some(Self::Index)
+            match text {
+                VOLUME => Some(Self::Volume),
+                PARITY_JSON => Some(Self::ParityJson),
+                PARITY => Some(Self::Parity),
+                "index.json" => Some(Self::Index),
+                _ => None,
+            }
         }
     }
 

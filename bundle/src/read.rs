@@ -8,6 +8,7 @@
 
 mod error;
 mod input;
+mod parity;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use crate::index::{Blob, Content, Index};
 use crate::limits::Limits;
 use crate::member::{Block, Member};
 use crate::patch;
-use crate::volume::{MAX_COPY_BYTES, Volume};
+use crate::volume::{MAX_COPY_BYTES, Parity, Volume};
 
 /// Where verified blobs go.
 pub trait BlobSink {
@@ -81,6 +82,8 @@ pub struct BundleReader<R> {
     ahead: Option<Block>,
     /// Which part it is, once somebody asked; a whole bundle is none.
     volume: OnceCell<Option<Volume>>,
+    /// Which parity part it is, once somebody asked.
+    parity: OnceCell<Option<Parity>>,
 }
 
 impl<R: Read> BundleReader<R> {
@@ -92,6 +95,7 @@ impl<R: Read> BundleReader<R> {
             stage: Stage::Start,
             ahead: None,
             volume: OnceCell::new(),
+            parity: OnceCell::new(),
         }
     }
 
@@ -140,7 +144,10 @@ impl<R: Read> BundleReader<R> {
         };
         self.step(Stage::Index, Stage::End, |reader| {
             let members = match &volume {
-                None => index.blobs.iter().map(|blob| (blob, None)).collect(),
+                None => {
+                    reader.refuse_parity(index)?;
+                    index.blobs.iter().map(|blob| (blob, None)).collect()
+                }
                 Some(volume) if is_asked => volume.members(index),
                 Some(volume) if volume.is_since() => {
                     let bases = volume.named_bases();

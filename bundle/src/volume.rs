@@ -5,7 +5,7 @@
 //! whole: what signs the bundle signs each part, alone and in any order. [`Volume`] (`volume.json`)
 //! only states which range that is, or, in a copy for sites that have an earlier bundle, which blobs are left out
 //! or carried as patches ([`Volume::since`]). Nobody signs it, and nobody needs to: a bundle is complete when every blob of the
-//! signed index is there, whatever a part states of itself.
+//! signed index is there, whatever a part states of itself. [`Parity`] is for parts of which lost ones are made again.
 
 use std::ops::Range;
 
@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::index::{Blob, Index};
 use crate::member::BLOCK;
 
+mod parity;
 mod since;
 
+pub use parity::{CHECK_BYTES, Layout, MAX_PARITY_JSON_BYTES, MAX_PARITY_PARTS, Parity};
 pub use since::{Base, MAX_BASES, MAX_PATCHES};
 
 /// Largest `volume.json` of a part in bytes.
@@ -204,4 +206,4 @@ fn member_bytes(size: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

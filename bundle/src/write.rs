@@ -15,6 +15,10 @@ use crate::limits::Limits;
 use crate::member::{BLOCK, Member, MetadataName, printable};
 use crate::volume::Volume;
 
+mod parity;
+
+pub use parity::write_parity;
+
 /// Bytes copied at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -76,24 +80,7 @@ fn write_members<W: Write>(
     volume: Option<&Volume>,
     blobs: &mut dyn BlobSource,
 ) -> Result<W, WriteError> {
-    let limits = Limits::default();
-    index.check(&limits)?;
-    if index.to_bytes() != index_bytes {
-        return Err(WriteError::IndexBytes);
-    }
-    if index_bytes.len() as u64 > limits.max_index_bytes {
-        let (bytes, max) = (index_bytes.len() as u64, limits.max_index_bytes);
-        return Err(WriteError::TooLarge {
-            member: Member::Index.to_string(),
-            bytes,
-            max,
-        });
-    }
-    let mut tar = Tar { out };
-    for (name, bytes) in &in_order(metadata, &limits)? {
-        tar.small(&Member::Metadata(name.clone()), bytes)?;
-    }
-    tar.small(&Member::Index, index_bytes)?;
+    let mut tar = begin(out, metadata, index_bytes, index)?;
     let members = match volume {
         None => index.blobs.iter().map(|blob| (blob, None)).collect(),
         Some(volume) => {
@@ -114,6 +101,34 @@ fn write_members<W: Write>(
         tar.blob(blob, patch, reader, &mut buffer)?;
     }
     tar.finish()
+}
+
+/// What every file of a bundle begins with.
+fn begin<W: Write>(
+    out: W,
+    metadata: &[(String, Vec<u8>)],
+    index_bytes: &[u8],
+    index: &Index,
+) -> Result<Tar<W>, WriteError> {
+    let limits = Limits::default();
+    index.check(&limits)?;
+    if index.to_bytes() != index_bytes {
+        return Err(WriteError::IndexBytes);
+    }
+    if index_bytes.len() as u64 > limits.max_index_bytes {
+        let (bytes, max) = (index_bytes.len() as u64, limits.max_index_bytes);
+        return Err(WriteError::TooLarge {
+            member: Member::Index.to_string(),
+            bytes,
+            max,
+        });
+    }
+    let mut tar = Tar { out };
+    for (name, bytes) in &in_order(metadata, &limits)? {
+        tar.small(&Member::Metadata(name.clone()), bytes)?;
+    }
+    tar.small(&Member::Index, index_bytes)?;
+    Ok(tar)
 }
 
 /// The metadata in the order of the tar, without doubles.

@@ -257,6 +257,32 @@ proptest! {
     }
 
     #[test]
+    fn fuzz_parity_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        bodies::parity(&bytes);
+    }
+
+    #[test]
+    fn fuzz_parity_with_other_numbers(
+        part in any::<usize>(), of in any::<usize>(), blobs in prop::collection::vec(0usize..7, 0..7)
+    ) {
+        for (part, of) in [(part, of), (part % 4, of % 70), (1, of % 70)] {
+            let text = format!(
+                "{{\"format\":\"outhaul.dev/parity/v1\",\"part\":{part},\"of\":{of},\"blobs\":{blobs:?}}}\n"
+            );
+            bodies::parity(text.replace(", ", ",").as_bytes());
+        }
+    }
+
+    #[test]
+    fn fuzz_parity_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = bodies::right_parity();
+        assert!(bodies::parity(&bytes));
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::parity(&bytes);
+    }
+
+    #[test]
     fn fuzz_patch_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
         bodies::patch(&bytes);
     }

@@ -12,8 +12,9 @@ use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source};
 use outhaul_bundle::report::Ack;
+use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_bundle::{
-    BlobSink, BundleReader, Digest, Index, Instruction, Limits, Order, Report, decode,
+    BlobSink, BundleReader, Digest, Index, Instruction, Limits, Order, Parity, Report, decode,
 };
 
 /// A sink that keeps nothing.
@@ -127,6 +128,51 @@ pub fn patch(bytes: &[u8]) -> bool {
     assert!(out.len() <= new.len());
     assert!(applied.is_err() || out == new);
     applied.is_ok()
+}
+
+/// Parses `parity.json` against an index of five blobs; what is accepted is written the same way, is of parts that hold each blob
+/// once, and costs no more than a few times what the bundle has.
+pub fn parity(bytes: &[u8]) -> bool {
+    static INDEX: OnceLock<Option<Index>> = OnceLock::new();
+    let Some(index) = INDEX.get_or_init(index_of_five) else {
+        return false;
+    };
+    let Ok(parity) = Parity::from_bytes(bytes, index) else {
+        return false;
+    };
+    assert_eq!(parity.to_bytes(), bytes);
+    assert!((1..=parity.of()).contains(&parity.part()) && parity.of() <= MAX_PARITY_PARTS);
+    let layout = parity.layout(index);
+    let held: Vec<usize> = (0..layout.parts())
+        .flat_map(|part| layout.blobs(part).map(|(place, _)| place))
+        .collect();
+    assert_eq!(held, (0..index.blobs.len()).collect::<Vec<_>>());
+    let all: u64 = index.blobs.iter().map(|blob| blob.size + 1024).sum();
+    assert!(layout.bytes() * layout.parts() as u64 <= 3 * all);
+    true
+}
+
+fn index_of_five() -> Option<Index> {
+    let contents: Vec<(String, Vec<u8>)> = (0u8..5)
+        .map(|at| {
+            (
+                format!("{at}.gz"),
+                vec![at; 70_000 + usize::from(at) * 9_000],
+            )
+        })
+        .collect();
+    let files: Vec<(&str, &[u8])> = contents
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .collect();
+    Some(FakeBundle::new(1, &files).ok()?.index)
+}
+
+/// A right `parity.json` for [`parity`].
+pub fn right_parity() -> Vec<u8> {
+    br#"{"format":"outhaul.dev/parity/v1","part":2,"of":3,"blobs":[5]}
+"#
+    .to_vec()
 }
 
 /// Parses an index; what is accepted must survive a round trip, and so must what it says to each site.

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 6] = [
+const BENCHMARKS: [(&str, &str); 7] = [
     ("outhaul-bundle", "throughput"),
+    ("outhaul-parity", "parity"),
     ("outhaul-delta", "layers"),
     ("outhaul-tests", "import"),
     ("outhaul-bundler", "render"),

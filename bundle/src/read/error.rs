@@ -34,6 +34,12 @@ pub enum ReadError {
         /// The error of the system.
         error: io::Error,
     },
+    /// Whoever takes a parity part's bytes failed: disk full, for example.
+    #[error("cannot store the parity: {error}; what runs is untouched")]
+    StoreParity {
+        /// The error of the system.
+        error: io::Error,
+    },
     /// The bytes end too early: an interrupted copy, most often.
     #[error(
         "{}; it is refused and what runs is untouched", truncated(member, *offset, *missing)
@@ -156,6 +162,23 @@ pub enum ReadError {
         /// Of how many.
         parts: usize,
     },
+    /// A parity part, where the bundle or a part of it is needed.
+    #[error(
+        "it is parity part {part} of {of} of a bundle: parts of the bundle that are lost or damaged are made again of it, and it \
+         holds none itself; what runs is untouched"
+    )]
+    ParityPart {
+        /// Which.
+        part: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// A parity part that does not fit its bundle.
+    #[error("`parity.json`: {problem}; the file is refused and what runs is untouched")]
+    Parity {
+        /// What is wrong.
+        problem: String,
+    },
     /// A copy for sites that have an earlier bundle, where the whole bundle is needed.
     #[error("it leaves out what {bases} brought, and the whole bundle is needed here")]
     LeavesOut {
@@ -198,7 +221,7 @@ impl ReadError {
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
-            Self::Store { .. } => "store",
+            Self::Store { .. } | Self::StoreParity { .. } => "store",
             Self::Truncated { .. } => "truncated",
             Self::Extended { .. } => "extended",
             Self::Header { problem, .. } => problem.rule(),
@@ -213,12 +236,16 @@ impl ReadError {
             Self::Part { .. } => "part",
             Self::LeavesOut { .. } => "left-out",
             Self::Volume { .. } => "volume",
+            Self::ParityPart { .. } | Self::Parity { .. } => "parity",
             Self::OutOfTurn => "internal",
         }
     }
 
     /// Whether a medium, network or disk failed rather than the bundle: worth another try.
     pub fn is_environment(&self) -> bool {
-        matches!(self, Self::Io { .. } | Self::Store { .. })
+        matches!(
+            self,
+            Self::Io { .. } | Self::Store { .. } | Self::StoreParity { .. }
+        )
     }
 }

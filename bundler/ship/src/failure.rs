@@ -205,6 +205,7 @@ impl Classified for CopyError {
             Self::Nothing { .. }
             | Self::Cut { .. }
             | Self::NoPart { .. }
+            | Self::NoParityPart { .. }
             | Self::NoBase { .. }
             | Self::OtherStream { .. }
             | Self::ManyBases { .. } => Usage,
@@ -234,6 +235,9 @@ impl Classified for CopyError {
             )),
             Self::Cut { .. } => Some("choose a larger `--volume-size`".to_owned()),
             Self::NoPart { parts, .. } => Some(format!("its parts are 1 to {parts}")),
+            Self::NoParityPart { .. } => {
+                Some("give the same `--parity` for all sticks of a bundle: what is in a parity part depends on it".to_owned())
+            }
             Self::Parts { fit, .. } => Some(match fit.as_slice() {
                 [] => "use a larger stick, or a smaller `--volume-size`".to_owned(),
                 fit => {

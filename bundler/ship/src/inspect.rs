@@ -5,13 +5,13 @@
 //! says so. Nothing is written, nothing is decompressed, memory does not grow with the bundle.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 
 use jiff::Timestamp;
 use outhaul_bundle::index::{Content, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BundleReader, ReadError};
-use outhaul_bundle::{Digest, Volume, digest::DigestError};
+use outhaul_bundle::{Digest, Parity, Volume, digest::DigestError};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub struct Inspection {
     pub index: Index,
     /// Which part of the bundle the file is; `None` for a whole bundle.
     pub volume: Option<Volume>,
+    /// Which parity part it is, of which lost parts are made again; it holds no blob.
+    pub parity: Option<Parity>,
     /// Bytes of the whole file.
     pub bytes: u64,
     /// Each metadata file.
@@ -139,7 +141,11 @@ pub fn inspect(
     };
     let (index, _) = reader.read_index(&expected)?;
     let volume = reader.read_volume(&index)?;
-    reader.read_blobs(&index, &mut CheckOnly)?;
+    let parity = reader.read_parity(&index)?;
+    match &parity {
+        Some(_) => reader.read_parity_bytes(&index, &mut io::sink())?,
+        None => reader.read_blobs(&index, &mut CheckOnly)?,
+    }
     let metadata = parsed
         .into_iter()
         .map(|(file, envelope)| MetadataFile {
@@ -156,6 +162,7 @@ pub fn inspect(
     Ok(Inspection {
         index,
         volume,
+        parity,
         bytes: reader.offset(),
         metadata,
         trusted,

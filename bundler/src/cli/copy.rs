@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
+use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_kit::format_count::format_count;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
 use outhaul_ship::stream::patches::{How, Travels};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
+
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
 use serde_json::json;
@@ -32,11 +34,11 @@ const MAX_NAMED: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It needs neither the control plane nor a passphrase: the fleet keeps the last bundle of each \
-                  stream.\n\nWith `--since` a copy is small: it leaves out what its sites have from an earlier bundle, and carries \
+                  stream.\n\nWith `--parity 2` any two parts of a bundle may be lost or damaged on the way: the site makes them again of the others, and compares them with what was signed.\n\nWith `--since` a copy is small: it leaves out what its sites have from an earlier bundle, and carries \
                   patches for what changed where those are smaller. A site that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
                   everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
                   /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
-                  /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick"
+                  /media/stick\n  outhaul copy --fleet fleet --volume-size 3900M --parity 1 --to /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick"
 )]
 pub struct Args {
     /// The fleet's folder
@@ -54,9 +56,16 @@ pub struct Args {
     /// Write each bundle in parts of at most so many bytes, such as 3900M for FAT (K, M and G are powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     volume_size: Option<u64>,
-    /// Only this part (may be given more than once), when one stick does not hold all of them
+    /// Only this part (may be given more than once), when one stick does not hold all of them; no parity part then
     #[arg(long, value_name = "N", requires = "volume_size")]
     part: Vec<usize>,
+    /// Write so many parity parts beside the parts (64 at most): of so many parts that are lost or damaged, any, the site makes the
+    /// bytes again. Each is as large as the largest part
+    #[arg(long, value_name = "N", requires = "volume_size", value_parser = parity)]
+    parity: Option<usize>,
+    /// Only this parity part (may be given more than once); without `--part` no other file
+    #[arg(long, value_name = "N", requires = "parity")]
+    parity_part: Vec<usize>,
     /// Leave out what the stream's bundle of this number (or digest) has; given more than once: what each of them has
     #[arg(long, value_name = "N", value_parser = earlier, conflicts_with = "volume_size")]
     since: Vec<Earlier>,
@@ -225,7 +234,15 @@ impl Args {
         }
         let copied = match self.volume_size {
             None => bundle.copy(&self.to).map(|copied| vec![copied]),
-            Some(max_bytes) => volumes::copy(bundle, &self.to, max_bytes, &self.part),
+            Some(max_bytes) => {
+                let cut = volumes::Cut {
+                    max_bytes,
+                    only: &self.part,
+                    parity: self.parity.unwrap_or(0),
+                    only_parity: &self.parity_part,
+                };
+                volumes::copy(bundle, &self.to, cut)
+            }
         };
         let copied = copied.map_err(|error| Failure::of(&error))?;
         Ok(copied.into_iter().map(|copied| (copied, None)).collect())
@@ -252,6 +269,17 @@ fn earlier(text: &str) -> Result<Earlier, String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     Digest::from_hex(hex).map(Earlier::Digest).map_err(|_| {
         "give the number of a bundle of the stream, or the 64 digits of the SHA-256 digest of its file".to_owned()
+    })
+}
+
+/// How many parity parts.
+fn parity(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok();
+    let count = count.filter(|count| (1..=MAX_PARITY_PARTS).contains(count));
+    count.ok_or_else(|| {
+        format!(
+            "give how many parts may be lost, from 1 to {MAX_PARITY_PARTS}: each parity part is as large as the largest part"
+        )
     })
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use outhaul_bundle::index::{Blob, Index};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::seal::Sealed;
-use outhaul_bundle::volume::Volume;
+use outhaul_bundle::volume::{Parity, Volume};
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use outhaul_signer::trust::TrustedMetadata;
@@ -108,9 +108,7 @@ impl Args {
             "bundle {} of stream {}/{} (role {}), fleet {}",
             index.number, stream.environment, stream.cluster_type, stream.role, index.fleet
         ));
-        if let Some(volume) = &found.volume {
-            print_part(volume, index);
-        }
+        print_file(found);
         let sites: Vec<_> = index.recipients.iter().map(AsRef::as_ref).collect();
         data(&format!(
             "  for         {}",
@@ -245,6 +243,16 @@ pub(super) fn left_out_json(volume: &Volume, index: &Index) -> Option<serde_json
     })
 }
 
+/// What of its bundle the file is, when it is not the whole of it.
+fn print_file(found: &Inspection) {
+    if let Some(volume) = &found.volume {
+        print_part(volume, &found.index);
+    }
+    if let Some(parity) = &found.parity {
+        data(&format!("  parity      {}", parity_sentence(parity)));
+    }
+}
+
 fn print_part(volume: &Volume, index: &Index) {
     if volume.is_since() {
         data(&format!("  copy        {}", completed_by(volume, index)));
@@ -253,10 +261,23 @@ fn print_part(volume: &Volume, index: &Index) {
     let (part, parts) = (volume.part(), volume.parts());
     let others = (1..=parts).filter(|other| *other != part);
     let others: Vec<_> = others.map(|other| other.to_string()).collect();
-    data(&format!(
-        "  part        {part} of {parts}; a site needs part {}, too",
-        others.join(", ")
-    ));
+    data(&match others.as_slice() {
+        [] => format!("  part        {part} of {parts}"),
+        others => format!(
+            "  part        {part} of {parts}; a site needs part {}, too",
+            others.join(", ")
+        ),
+    });
+}
+
+/// What a parity part is, after "this is".
+pub(super) fn parity_sentence(parity: &Parity) -> String {
+    format!(
+        "parity part {} of {} for the bundle in {}: it stands in for any one of them that is lost or damaged",
+        parity.part(),
+        parity.of(),
+        format_count(parity.parts(), "part", "parts")
+    )
 }
 
 /// What the site serves.
@@ -343,6 +364,9 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
         "index": found.index,
         "part": found.volume.as_ref().filter(|volume| !volume.is_since()).map(|volume| json!({
             "number": volume.part(), "of": volume.parts(), "blobs": volume.carried(&found.index).len(),
+        })),
+        "parity": found.parity.as_ref().map(|parity| json!({
+            "number": parity.part(), "of": parity.of(), "parts": parity.parts(),
         })),
         "left_out": found.volume.as_ref().and_then(|volume| left_out_json(volume, &found.index)),
         "metadata": found.metadata,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::index::{Content, Index};
-use outhaul_bundle::{Digest, Volume};
+use outhaul_bundle::{Digest, Parity, Volume};
 use outhaul_signer::fleet::{Fleet, statement_keys};
 use outhaul_signer::media;
 use outhaul_signer::seal::{Identities, Identity};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::foreign;
-use super::inspect::{completed_by, left_out_json};
+use super::inspect::{completed_by, left_out_json, parity_sentence};
 use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json};
@@ -100,6 +100,9 @@ impl Args {
             })?;
         if let Some(volume) = &found.volume {
             return self.print_volume(&found.index, volume);
+        }
+        if let Some(parity) = &found.parity {
+            return self.print_parity(&found.index, parity);
         }
         let mut identities = Vec::new();
         for path in &self.identity {
@@ -226,6 +229,36 @@ impl Args {
         ));
         data(&what);
         data("content: not looked into, which takes the whole bundle");
+        Ok(Exit::SUCCESS)
+    }
+
+    /// What a parity part can prove: whose it is, and that it is as it was written.
+    fn print_parity(&self, index: &Index, parity: &Parity) -> Result<Exit, Failure> {
+        let what = parity_sentence(parity);
+        if self.snapshot {
+            let message = format!("`{}`: this is {what}", self.file.display());
+            return Err(Failure::say(failure::USAGE, message)
+                .help("`--snapshot` compares the whole bundle; without it this file is checked"));
+        }
+        if self.output == Output::Json {
+            print_json(&json!({
+                "number": index.number,
+                "stream": index.stream,
+                "snapshot": index.snapshot,
+                "trusted": true,
+                "parity": { "number": parity.part(), "of": parity.of(), "parts": parity.parts() },
+            }))?;
+            return Ok(Exit::SUCCESS);
+        }
+        let stream = &index.stream;
+        data(&format!(
+            "bundle {} of {}/{}: signatures hold, the parity in this file is as it was written",
+            index.number, stream.environment, stream.cluster_type
+        ));
+        data(&format!("this is {what}"));
+        data(
+            "content: nobody signs parity; a site compares what it makes of it with the signed index",
+        );
         Ok(Exit::SUCCESS)
     }
 

@@ -187,3 +187,108 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
     let seen = run("whole", &["3900M"]);
     assert!(fleet.path("whole/dev-drone-1.outhaul").is_file(), "{seen}");
 }
+
+#[test]
+fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they_are() {
+    let fleet = Fleet::new();
+    for name in ["one", "two", "three"] {
+        let noise: Vec<u8> = (0..40_000u32)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 3) ^ u32::from(name.as_bytes()[1]))
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        fs::write(fleet.path(&format!("manifests/here/{name}.gz")), noise).unwrap();
+    }
+    commit(&fleet.path("manifests"), "large files");
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let run = |to: &str, more: &[&str]| {
+        let _ = fs::create_dir(fleet.path(to));
+        let command = ["copy", "--fleet", "fleet", "--to", to];
+        fleet.fixture.run_only(&[&command[..], more].concat())
+    };
+    for wrong in [
+        &["--parity", "1"][..],
+        &["--volume-size", "300K", "--parity", "0"],
+        &["--volume-size", "300K", "--parity", "65"],
+        &["--volume-size", "300K", "--parity-part", "1"],
+    ] {
+        let seen = run("none", wrong);
+        assert!(seen.starts_with("exit code 2"), "{seen}");
+    }
+    let seen = run("first", &["--volume-size", "300K", "--parity", "2"]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let first = super::replay::files(&fleet.path("first"));
+    let parity = fleet.path("first/dev-drone-1.2of2.parity");
+    assert!(parity.is_file(), "{seen}");
+    assert!(fs::metadata(&parity).unwrap().len() <= 300 * 1024);
+    // Piece by piece on another stick they are the same; what is worn out is written anew.
+    let seen = run(
+        "second",
+        &[
+            "--volume-size",
+            "300K",
+            "--parity",
+            "2",
+            "--parity-part",
+            "2",
+        ],
+    );
+    assert_eq!(
+        fs::read_dir(fleet.path("second")).unwrap().count(),
+        1,
+        "{seen}"
+    );
+    let copy = fleet.path("second/dev-drone-1.2of2.parity");
+    let mut worn = fs::read(&copy).unwrap();
+    let middle = worn.len() / 2;
+    worn[middle] ^= 1;
+    fs::write(&copy, worn).unwrap();
+    let seen = run("second", &["--volume-size", "300K", "--parity", "2"]);
+    assert!(!seen.contains("there already"), "{seen}");
+    assert_eq!(super::replay::files(&fleet.path("second")), first);
+    let seen = run("second", &["--volume-size", "300K", "--parity", "2"]);
+    assert!(!seen.contains("written and read back"), "{seen}");
+    let seen = run(
+        "second",
+        &[
+            "--volume-size",
+            "300K",
+            "--parity",
+            "2",
+            "--parity-part",
+            "3",
+        ],
+    );
+    assert!(
+        seen.starts_with("exit code 2") && seen.contains("there is no parity part 3"),
+        "{seen}"
+    );
+    // A bundle that fits is one part, and so is its parity.
+    let seen = run("whole", &["--volume-size", "3900M", "--parity", "1"]);
+    assert!(seen.contains("dev-drone-1.part1of1.outhaul"), "{seen}");
+    assert!(
+        fleet.path("whole/dev-drone-1.1of1.parity").is_file(),
+        "{seen}"
+    );
+    let path = "second/dev-drone-1.2of2.parity";
+    let seen = fleet
+        .fixture
+        .run_only(&["verify", "--fleet", "fleet", path]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(
+        seen.contains("signatures hold, the parity in this file is as it was written")
+            && seen.contains("this is parity part 2 of 2 for the bundle in"),
+        "{seen}"
+    );
+    let seen = fleet
+        .fixture
+        .run_only(&["inspect", "--fleet", "fleet", path]);
+    assert!(seen.contains("parity      parity part 2 of 2"), "{seen}");
+    let mut worn = fs::read(&copy).unwrap();
+    worn[middle] ^= 1;
+    fs::write(&copy, worn).unwrap();
+    let seen = fleet
+        .fixture
+        .run_only(&["verify", "--fleet", "fleet", path]);
+    assert!(seen.starts_with("exit code 4"), "{seen}");
+}

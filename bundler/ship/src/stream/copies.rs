@@ -82,6 +82,20 @@ pub enum CopyError {
         /// How many there are.
         parts: usize,
     },
+    /// It has no parity part of that number.
+    #[error(
+        "{stream}, number {number} gets {of} parity parts, there is no parity part {part}; no part was begun"
+    )]
+    NoParityPart {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// The parity part that was asked for.
+        part: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// Not all parts fit.
     #[error(
         "the parts of {stream}, number {number} need {bytes} bytes, and {free} bytes are free in `{}`; no part was begun",

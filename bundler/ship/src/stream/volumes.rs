@@ -1,6 +1,6 @@
 //! A kept bundle as several files, for sticks that do not hold it whole.
 //!
-//! What comes in: a bundle that the fleet keeps, how large a file may be, and a folder. What goes out: its parts in it,
+//! What comes in: a bundle that the fleet keeps, how large a file may be, and a folder. What goes out: its parts in it, and parity parts,
 //! the same bytes for the same bundle and size, each read back. A part is a separate bundle for whoever verifies it
 //! ([`outhaul_bundle::volume`]): nothing is signed here, and no key is needed.
 
@@ -15,7 +15,7 @@ use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::write::BlobSource;
-use outhaul_bundle::{Digest, Volume, write_part};
+use outhaul_bundle::{Digest, Parity, Volume, write_part};
 use outhaul_delta::Plain;
 use outhaul_kit::media::Media;
 
@@ -23,19 +23,76 @@ use super::copies::{Copied, CopyError, KeptBundle};
 use crate::deliver::{DeliverError, medium};
 use crate::inspect::{self, InspectError};
 
-/// Copies `bundle` into `folder` in parts of at most `max_bytes`: those of `only`, or all of them when it is empty.
+mod parity;
+
+/// How a bundle is cut, and what of it is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut<'a> {
+    /// Most bytes of a file.
+    pub max_bytes: u64,
+    /// Only these parts.
+    pub only: &'a [usize],
+    /// How many parity parts are made.
+    pub parity: usize,
+    /// Only these parity parts. Where parts or parity parts are named, nothing else is written.
+    pub only_parity: &'a [usize],
+}
+
+impl Cut<'_> {
+    fn is_all(&self) -> bool {
+        self.only.is_empty() && self.only_parity.is_empty()
+    }
+}
+
+/// One file of a cut.
+enum Piece {
+    Part(Volume),
+    Parity(Parity),
+}
+
+impl Piece {
+    /// `stage-press-3.part1of4.outhaul`, or as [`parity::name`] says.
+    fn name(&self, bundle: &str) -> String {
+        match self {
+            Self::Part(volume) => {
+                let stem = bundle.strip_suffix(".outhaul").unwrap_or(bundle);
+                format!("{stem}.part{}of{}.outhaul", volume.part(), volume.parts())
+            }
+            Self::Parity(parity) => parity::name(bundle, parity),
+        }
+    }
+
+    fn bytes(&self, opened: &Opened) -> u64 {
+        match self {
+            Self::Part(volume) => volume.bytes(opened.fixed_bytes, &opened.index),
+            Self::Parity(parity) => opened.parity_bytes(parity),
+        }
+    }
+
+    fn is_there(&self, opened: &Opened, path: &Path) -> Option<u64> {
+        match self {
+            Self::Part(volume) => opened.is_there(path, volume, &NoPatches),
+            Self::Parity(parity) => opened.parity_is_there(path, parity),
+        }
+    }
+
+    fn write(&self, opened: &Opened, path: &Path) -> Result<u64, DeliverError> {
+        match self {
+            Self::Part(volume) => opened.write(path, volume, &NoPatches),
+            Self::Parity(parity) => opened.write_parity(path, parity),
+        }
+    }
+}
+
+/// Copies `bundle` into `folder` in parts of at most so many bytes: those that are wanted, then the parity parts.
 ///
 /// # Errors
 /// [`CopyError`]; parts that were written before are whole and stay.
-pub fn copy(
-    bundle: &KeptBundle,
-    folder: &Path,
-    max_bytes: u64,
-    only: &[usize],
-) -> Result<Vec<Copied>, CopyError> {
+pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copied>, CopyError> {
     bundle.check()?;
-    let is_whole = std::fs::metadata(bundle.path()).is_ok_and(|found| found.len() <= max_bytes);
-    if is_whole && only.iter().all(|part| *part == 1) {
+    let is_small = |found: std::fs::Metadata| found.len() <= cut.max_bytes;
+    let is_whole = cut.parity == 0 && std::fs::metadata(bundle.path()).is_ok_and(is_small);
+    if is_whole && cut.only.iter().all(|part| *part == 1) {
         return Ok(vec![bundle.copy(folder)?]);
     }
     let (stream, number) = (bundle.stream(), bundle.number);
@@ -44,49 +101,44 @@ pub fn copy(
         number,
         source: Box::new(source),
     })?;
-    let patches = NoPatches;
-    let parts = Volume::plan(opened.fixed_bytes, &opened.index, max_bytes).map_err(|error| {
-        CopyError::Cut {
-            stream: stream.clone(),
-            number,
-            error,
-        }
-    })?;
-    let count = parts.len();
-    if let Some(part) = only.iter().find(|part| !(1..=count).contains(*part)) {
-        let (part, parts) = (*part, count);
-        return Err(CopyError::NoPart {
-            stream,
-            number,
-            part,
-            parts,
-        });
-    }
-    if count == 1 {
+    let parts =
+        Volume::plan(opened.fixed_bytes, &opened.index, cut.max_bytes).map_err(|error| {
+            CopyError::Cut {
+                stream: stream.clone(),
+                number,
+                error,
+            }
+        })?;
+    // Of nothing there is no parity.
+    let of = match opened.index.blobs.is_empty() {
+        true => 0,
+        false => cut.parity,
+    };
+    if parts.len() == 1 && of == 0 {
         return Ok(vec![bundle.copy(folder)?]);
     }
-    let wanted = |volume: &Volume| only.is_empty() || only.contains(&volume.part());
+    let pieces = wanted(bundle, parts, of, cut)?;
     let mut waiting = Vec::new();
     let mut done = BTreeMap::new();
-    for volume in parts.into_iter().filter(wanted) {
-        let file = folder.join(part_name(&bundle.file_name(), &volume));
-        match opened.is_there(&file, &volume, &patches) {
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let file = folder.join(piece.name(&bundle.file_name()));
+        match piece.is_there(&opened, &file) {
             Some(bytes) => drop(done.insert(
-                volume.part(),
+                at,
                 Copied {
                     file,
                     bytes,
                     written: false,
                 },
             )),
-            None => waiting.push((volume, file)),
+            None => waiting.push((at, piece, file)),
         }
     }
     opened.fits(bundle, folder, &waiting)?;
-    for (volume, file) in waiting {
-        let bytes = opened.write(&file, &volume, &patches)?;
+    for (at, piece, file) in waiting {
+        let bytes = piece.write(&opened, &file)?;
         done.insert(
-            volume.part(),
+            at,
             Copied {
                 file,
                 bytes,
@@ -97,10 +149,44 @@ pub fn copy(
     Ok(done.into_values().collect())
 }
 
-/// `stage-press-3.part1of4.outhaul`
-fn part_name(bundle: &str, volume: &Volume) -> String {
-    let stem = bundle.strip_suffix(".outhaul").unwrap_or(bundle);
-    format!("{stem}.part{}of{}.outhaul", volume.part(), volume.parts())
+/// The files of a cut that are wanted.
+fn wanted(
+    bundle: &KeptBundle,
+    parts: Vec<Volume>,
+    of: usize,
+    cut: Cut<'_>,
+) -> Result<Vec<Piece>, CopyError> {
+    let (stream, number, count) = (bundle.stream(), bundle.number, parts.len());
+    let parity = parts.first().map(|first| Parity::of_cut(first, of));
+    let parity = parity.unwrap_or_default();
+    if let Some(part) = cut.only.iter().find(|part| !(1..=count).contains(*part)) {
+        let (part, parts) = (*part, count);
+        return Err(CopyError::NoPart {
+            stream,
+            number,
+            part,
+            parts,
+        });
+    }
+    let is_there = |part: &&usize| !(1..=parity.len()).contains(*part);
+    if let Some(part) = cut.only_parity.iter().find(is_there) {
+        let (part, of) = (*part, parity.len());
+        return Err(CopyError::NoParityPart {
+            stream,
+            number,
+            part,
+            of,
+        });
+    }
+    let is_wanted = |only: &[usize], part: usize| cut.is_all() || only.contains(&part);
+    let parts = parts.into_iter();
+    let parts = parts.filter(|volume| is_wanted(cut.only, volume.part()));
+    let parity = parity.into_iter();
+    let parity = parity.filter(|parity| is_wanted(cut.only_parity, parity.part()));
+    Ok(parts
+        .map(Piece::Part)
+        .chain(parity.map(Piece::Parity))
+        .collect())
 }
 
 /// A bundle file whose blobs can be read one by one.
@@ -147,6 +233,11 @@ impl Opened {
             end: at,
             places,
         })
+    }
+
+    /// Bytes of a parity part as a file.
+    fn parity_bytes(&self, parity: &Parity) -> u64 {
+        parity.bytes(self.fixed_bytes, &self.index)
     }
 
     /// Whether the file has every blob of its index.
@@ -204,15 +295,17 @@ impl Opened {
         &self,
         bundle: &KeptBundle,
         folder: &Path,
-        waiting: &[(Volume, PathBuf)],
+        waiting: &[(usize, Piece, PathBuf)],
     ) -> Result<(), CopyError> {
         let room = Media::open(folder).and_then(|media| media.room());
         let free = room.map_err(DeliverError::from)?.free_bytes;
         let mut bytes = 0u64;
         let mut fit = Vec::new();
-        for (volume, _) in waiting {
-            bytes = bytes.saturating_add(volume.bytes(self.fixed_bytes, &self.index));
-            if bytes <= free {
+        for (_, piece, _) in waiting {
+            bytes = bytes.saturating_add(piece.bytes(self));
+            if let Piece::Part(volume) = piece
+                && bytes <= free
+            {
                 fit.push(volume.part());
             }
         }

@@ -3,7 +3,9 @@
 //! What comes in: the memory and the store of blobs. What goes out: which bundle this site waits to get the rest of, which of
 //! its parts are missing, and which blobs must not be tidied away. It takes nothing in: `intake/parts.rs` does.
 
-use outhaul_bundle::{Digest, Index};
+use std::collections::BTreeMap;
+
+use outhaul_bundle::{Digest, Index, Parity};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +31,76 @@ pub struct IncompleteBundle {
     /// The bundle whose parts were here before and were given up for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<u64>,
+    /// Parity that is here, for as long as parts are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity: Option<KeptParity>,
+}
+
+/// What is kept of parity parts of one set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptParity {
+    /// One of the set.
+    pub(crate) set: Parity,
+    /// The parity parts that are here, from 1, and the digest under which each lies among the blobs.
+    pub kept: BTreeMap<usize, Digest>,
+    /// How many parts or parity parts more are enough, whichever they are.
+    pub more: usize,
+}
+
+impl KeptParity {
+    /// Nothing of a set yet.
+    pub(crate) fn of(set: &Parity) -> Self {
+        Self {
+            set: set.sibling(1),
+            kept: BTreeMap::new(),
+            more: 0,
+        }
+    }
+
+    /// Whether a parity part belongs to it.
+    pub(crate) fn is_set_of(&self, parity: &Parity) -> bool {
+        self.set == parity.sibling(1)
+    }
+
+    /// Counts what is needed when so many parts are missing.
+    pub(crate) fn count(&mut self, missing: usize) {
+        self.more = missing.saturating_sub(self.kept.len()).max(1);
+    }
+
+    /// What is here of it and what would be enough, for people.
+    fn sentence(&self, missing: &[usize]) -> String {
+        let here: Vec<String> = self.kept.keys().map(ToString::to_string).collect();
+        let others = (1..=self.set.of()).filter(|part| !self.kept.contains_key(part));
+        let parts = missing.iter().map(|part| format!("part {part}"));
+        let all: Vec<String> = parts
+            .chain(others.map(|part| format!("parity part {part}")))
+            .collect();
+        let here = match here.as_slice() {
+            [] => "no parity part is here".to_owned(),
+            [one] => format!("parity part {one} of {} is here", self.set.of()),
+            here => format!(
+                "parity parts {} of {} are here",
+                here.join(", "),
+                self.set.of()
+            ),
+        };
+        let more = match self.more {
+            1 => "any one of these is enough".to_owned(),
+            more => format!("any {more} of these are enough"),
+        };
+        format!("; {here}: {more}: {}", all.join(", "))
+    }
 }
 
 impl IncompleteBundle {
+    /// The bundle whose parts are given up when those of the bundle with this index come.
+    pub(crate) fn replaced_by(before: Option<&Self>, index: &Digest) -> Option<u64> {
+        before.and_then(|before| match before.index == *index {
+            true => before.replaced,
+            false => Some(before.number),
+        })
+    }
+
     /// How it stands, for people.
     pub fn sentence(&self) -> String {
         let Self {
@@ -39,6 +108,7 @@ impl IncompleteBundle {
             parts,
             missing,
             replaced,
+            parity,
             ..
         } = self;
         let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -53,9 +123,11 @@ impl IncompleteBundle {
             Some(other) => format!("; the parts of bundle {other} that were here were given up"),
             None => String::new(),
         };
+        let parity = parity.as_ref();
+        let parity = parity.map_or_else(String::new, |parity| parity.sentence(missing));
         format!(
             "bundle {number} is not complete: {} of {parts} parts are here, {what} {} {verb} missing; it is applied when all \
-             are here{replaced}",
+             are here{parity}{replaced}",
             parts - missing.len().min(*parts),
             names.join(", ")
         )
@@ -99,5 +171,7 @@ pub(crate) fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
     }
     let index = Index::from_bytes(&bytes, &agent.limits);
     let blobs = index.iter().flat_map(|index| &index.blobs);
-    Ok(blobs.map(|blob| blob.digest).chain([known.index]).collect())
+    let parity = known.parity.iter().flat_map(|parity| parity.kept.values());
+    let own = [known.index].into_iter().chain(parity.copied());
+    Ok(blobs.map(|blob| blob.digest).chain(own).collect())
 }

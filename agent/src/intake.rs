@@ -7,7 +7,7 @@
 //! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
 
 use outhaul_bundle::index::{Content, Stream};
-use outhaul_bundle::{Digest, Index, Volume};
+use outhaul_bundle::{Digest, Index, Parity, ReadError, Volume};
 use outhaul_signer::{MetadataSource, TrustError, trust};
 use rusqlite::Connection;
 
@@ -32,6 +32,7 @@ pub(crate) mod copy;
 pub mod file;
 pub mod media;
 mod other_files;
+pub mod parity;
 pub mod parts;
 pub mod plan;
 mod published;
@@ -68,6 +69,30 @@ pub trait BundleSource {
     fn volume(&mut self, _index: &Index) -> Result<Option<Volume>, AgentError> {
         Ok(None)
     }
+
+    /// Which parity part it is, asked after [`BundleSource::volume`]; `None` for everything else.
+    ///
+    /// # Errors
+    /// [`AgentError`], a refusal included.
+    fn parity(&mut self, _index: &Index) -> Result<Option<Parity>, AgentError> {
+        Ok(None)
+    }
+
+    /// The bytes of a parity part into the store; the digest under which they are kept there.
+    ///
+    /// # Errors
+    /// [`AgentError`], a refusal included.
+    fn parity_bytes(&mut self, _index: &Index, _store: &mut Blobs) -> Result<Digest, AgentError> {
+        Err(AgentError::from_read(self.name(), &ReadError::OutOfTurn))
+    }
+
+    /// Whether nothing else of the same bundle is still to come from where it lies.
+    fn is_last(&self) -> bool {
+        true
+    }
+
+    /// Takes note that these parts were made again from parity.
+    fn rebuilt(&mut self, _parts: &[usize]) {}
 
     /// Every blob of the index into the store; of a part those that it holds.
     ///
@@ -264,6 +289,7 @@ fn try_accept(
     }
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let volume = source.volume(&index)?;
+    let parity = source.parity(&index)?;
     let index = index.for_site(&agent.site.name);
     let ordered = !orders::orders_of(agent, &index)?.is_empty();
     if !ordered {
@@ -280,14 +306,13 @@ fn try_accept(
     let needed = blobs
         .missing_bytes(&index.blobs)
         .saturating_add(since::making_bytes(&index, volume.as_ref()))
+        .saturating_add(parity::bytes_to_keep(&index, parity.as_ref()))
         .saturating_add(generation::unpacked_bytes(&index));
     agent.check_space(needed)?;
-    if let Some(volume) = volume.as_ref().filter(|volume| !volume.is_since()) {
-        let part = (&index, bytes.as_slice());
-        let outcome = parts::collect(agent, source, part, &offer, volume, &mut blobs)?;
-        if let Some(incomplete) = outcome {
-            return Ok(incomplete);
-        }
+    let part = (&index, bytes.as_slice());
+    let pieces = (volume.as_ref(), parity.as_ref());
+    if let Some(incomplete) = collect(agent, source, part, &offer, pieces, &mut blobs)? {
+        return Ok(incomplete);
     }
     if !restored {
         copy::begin(agent, source.name(), &index, &offer)?;
@@ -329,6 +354,28 @@ fn try_accept(
         return repair_known(agent, number, "its stored files were brought back");
     }
     copy::commit_staged(agent, &index, &offer)
+}
+
+/// Takes what a part or a parity part brings; `None` when nothing of the bundle is missing any more.
+fn collect(
+    agent: &mut Agent,
+    source: &mut dyn BundleSource,
+    part: (&Index, &[u8]),
+    offer: &Offer,
+    pieces: (Option<&Volume>, Option<&Parity>),
+    blobs: &mut Blobs,
+) -> Result<Option<ImportOutcome>, AgentError> {
+    let outcome = match pieces {
+        (Some(volume), _) if !volume.is_since() => {
+            parts::collect(agent, source, part, offer, volume, blobs)?
+        }
+        (_, Some(parity)) => parity::collect(agent, source, part, offer, parity, blobs)?,
+        _ => return Ok(None),
+    };
+    if outcome.is_none() {
+        parity::forget(agent, blobs)?;
+    }
+    Ok(outcome)
 }
 
 /// Applies the active bundle again, because `why`.

@@ -20,12 +20,14 @@ use crate::durable::{self, FileError, at};
 use crate::state_folder::StateFolder;
 
 mod patched;
+mod rebuilt;
 mod sealed_values;
 mod sources;
 mod stored;
 mod tried;
 
 use patched::Patching;
+pub use rebuilt::RebuildError;
 pub use stored::Stored;
 use tried::Trial;
 

@@ -232,6 +232,20 @@ impl AgentError {
             .collect()
     }
 
+    /// The same, where other files of the medium were taken.
+    pub fn lines_beside_others(&self) -> Vec<String> {
+        match self {
+            Self::Refused {
+                source_name,
+                message,
+                ..
+            } => vec![format!(
+                "error: `{source_name}` is refused and nothing of it is kept: {message}"
+            )],
+            other => other.lines(),
+        }
+    }
+
     /// Whether this host, not a bundle, keeps work from going on.
     pub fn is_of_the_host(&self) -> bool {
         match self {
@@ -289,7 +303,7 @@ impl AgentError {
 /// refuses.
 fn left_alone(rule: &str) -> &'static str {
     match rule {
-        "revoked" => "nothing was installed",
+        "revoked" | "parity" => "nothing was installed",
         "damaged-acks-in-part" => "but for the part that is whole",
         _ => "nothing was changed",
     }

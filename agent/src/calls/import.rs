@@ -12,10 +12,9 @@ use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media::{self, Findings};
-use crate::intake::parts;
 use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
-use crate::intake::{self, FAILED_BEFORE, ImportOutcome};
+use crate::intake::{self, FAILED_BEFORE, ImportOutcome, parity, parts};
 use crate::machine::State;
 
 /// What is said of a bundle that this command itself made active by going on with it.
@@ -169,14 +168,25 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
         .extend(skipped.map(|line| format!("skipped {line}")));
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
+    let rebuilt = std::mem::take(&mut findings.rebuilt);
+    if !rebuilt.is_empty() {
+        answer.messages.push(parity::sentence(&rebuilt));
+    }
     let taken = findings.taken.take().as_deref().map(json_path);
     let Some(outcome) = findings.outcome.take() else {
         return nothing(path, &findings, answer);
     };
     let slips = findings.slips.iter();
     answer.messages.extend(slips.map(SlipEffect::sentence));
-    let refused = findings.refused.iter().flat_map(AgentError::lines);
-    answer.messages.extend(refused);
+    let is_partly_taken =
+        !rebuilt.is_empty() || matches!(outcome, ImportOutcome::Incomplete { .. });
+    let lines = match is_partly_taken {
+        true => AgentError::lines_beside_others,
+        false => AgentError::lines,
+    };
+    answer
+        .messages
+        .extend(findings.refused.iter().flat_map(lines));
     let (number, state, note) = match outcome {
         ImportOutcome::AlreadyActive { number, remembered } => {
             let words = match went_on == Some(number) && remembered.is_empty() {
@@ -229,6 +239,9 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
         "number": number, "state": state.as_str(), "message": note, "file": taken,
         "slips": slips_json(&findings.slips),
     });
+    if !rebuilt.is_empty() {
+        answer.value["rebuilt"] = rebuilt.into();
+    }
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;
         answer.messages.push(
@@ -299,7 +312,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
                 "no bundle found in `{place}`: {others} other {}",
                 if others == 1 { "file" } else { "files" }
             ),
-            "bundles are files named `*.outhaul`, slips `*.slip`, up to three folders deep; a kit is taken by \
+            "bundles are files named `*.outhaul`, parity parts `*.parity`, slips `*.slip`, up to three folders deep; a kit is taken by \
              `outhaul-agent enrol`"
                 .to_owned(),
         ),

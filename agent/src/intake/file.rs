@@ -5,17 +5,22 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Read, Write};
 
+use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Content;
-use outhaul_bundle::{BundleReader, Index, Limits, ReadError, Volume};
+use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Volume};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
 use super::BundleSource;
 use crate::blobs::Blobs;
+use crate::durable;
 use crate::error::AgentError;
 use outhaul_kit::heartbeat::Heartbeat;
+
+/// Writes go to the disk in pieces of this many bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A file that is being read.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ pub struct BundleFile {
     metadata: Option<BTreeMap<String, Vec<u8>>>,
     /// Whether its blobs were read: a part's are read before it is known whether anything is missing.
     is_read: bool,
+    /// Whether files of the same bundle may follow.
+    others_follow: bool,
+    /// The parts that were made again from parity.
+    rebuilt: Vec<usize>,
 }
 
 /// A file whose reading is a heartbeat.
@@ -66,7 +75,23 @@ impl BundleFile {
             ),
             metadata: None,
             is_read: false,
+            others_follow: false,
+            rebuilt: Vec::new(),
         }
+    }
+
+    /// The same, when files of the same bundle may follow: nothing is made again that may still come.
+    #[must_use]
+    pub fn others_follow(self) -> Self {
+        Self {
+            others_follow: true,
+            ..self
+        }
+    }
+
+    /// The parts that were made again from parity.
+    pub fn parts_rebuilt(&self) -> &[usize] {
+        &self.rebuilt
     }
 
     /// For whom the bundle says it is, unverified: for messages about bundles that are not ours.
@@ -107,6 +132,24 @@ impl BundleFile {
             plain(word("environment")?),
             plain(word("cluster_type")?)
         ))
+    }
+}
+
+/// Parity on its way into the store.
+struct Hashing {
+    out: BufWriter<File>,
+    hasher: Hasher,
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(bytes.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -155,6 +198,42 @@ impl BundleSource for BundleFile {
         self.reader
             .read_volume(index)
             .map_err(|error| failed(&self.name, &self.heartbeat, &error))
+    }
+
+    fn parity(&mut self, index: &Index) -> Result<Option<Parity>, AgentError> {
+        let found = self
+            .reader
+            .read_parity(index)
+            .map_err(|error| failed(&self.name, &self.heartbeat, &error))?;
+        // It holds no blob: there is nothing to be read when all is here.
+        self.is_read |= found.is_some();
+        Ok(found)
+    }
+
+    fn parity_bytes(&mut self, index: &Index, store: &mut Blobs) -> Result<Digest, AgentError> {
+        let name = Digest::of(self.name.as_bytes());
+        let (file, path) = store.begin_parity(&name)?;
+        let mut out = Hashing {
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            hasher: Hasher::new(),
+        };
+        let read = self.reader.read_parity_bytes(index, &mut out);
+        let (digest, _) = out.hasher.finish();
+        drop(out.out);
+        if let Err(error) = read {
+            durable::remove_file(&path)?;
+            return Err(failed(&self.name, &self.heartbeat, &error));
+        }
+        store.keep_parity(&path, digest)?;
+        Ok(digest)
+    }
+
+    fn is_last(&self) -> bool {
+        !self.others_follow
+    }
+
+    fn rebuilt(&mut self, parts: &[usize]) {
+        self.rebuilt = parts.to_vec();
     }
 
     fn blobs(&mut self, index: &Index, store: &mut Blobs) -> Result<(), AgentError> {

@@ -22,6 +22,8 @@ use crate::intake::{self, refusals};
 use crate::orders::executed;
 use crate::state::SiteIdentity;
 
+mod rebuilding;
+
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
     depth: 3,
@@ -34,6 +36,8 @@ const ACKS_BOUNDS: Bounds = Bounds {
     entries: 10_000,
     kept: 2_000,
 };
+/// The ending of parity parts.
+const PARITY: &str = "parity";
 /// Largest file of acknowledgements, in bytes.
 const MAX_ACKS_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -48,6 +52,8 @@ pub struct Findings {
     pub moved: Option<String>,
     /// What freshness slips brought.
     pub slips: Vec<SlipEffect>,
+    /// Parts of the bundle that were made again from parity.
+    pub rebuilt: Vec<usize>,
     /// Why others were skipped, one sentence each.
     pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
@@ -73,7 +79,9 @@ pub fn acks_of(site: &str) -> PathBuf {
 
 /// By its ending. Sticks are FAT: what writes them may turn all letters into capitals.
 fn is_ours(name: &Path) -> bool {
-    media::is_named(name, "outhaul") || media::is_named(name, "slip")
+    ["outhaul", PARITY, "slip"]
+        .iter()
+        .any(|ending| media::is_named(name, ending))
 }
 
 impl Findings {
@@ -129,6 +137,7 @@ fn import_file(agent: &mut Agent, path: &Path, file: File) -> Result<Findings, A
     let mut source = BundleFile::new(name, file, agent.limits, &agent.heartbeat);
     findings.outcome =
         Some(intake::accept(agent, &mut source).map_err(|e| with_claim(e, &source, &agent.site))?);
+    findings.rebuilt = source.parts_rebuilt().to_vec();
     findings.taken = Some(path.to_owned());
     Ok(findings)
 }
@@ -250,7 +259,11 @@ fn take_newest(
     mut offers: Vec<(PathBuf, Offer)>,
     findings: &mut Findings,
 ) -> Result<(), AgentError> {
-    offers.sort_by_key(|(_, offer)| std::cmp::Reverse(offer.acceptance.number));
+    // Of one bundle its parts first: parity is kept for those that are missing then.
+    offers.sort_by_key(|(path, offer)| {
+        let number = std::cmp::Reverse(offer.acceptance.number);
+        (number, media::is_named(path, PARITY))
+    });
     let (mut taken, mut late) = (None, Vec::new());
     let mut trouble = None;
     let mut lacking = Vec::new();
@@ -265,6 +278,9 @@ fn take_newest(
             .is_some_and(|outcome| !is_part_of(outcome))
         {
             let is = match taken {
+                Some(taken) if taken == number && media::is_named(&path, PARITY) => {
+                    "is whole, and this parity part is not needed"
+                }
                 Some(taken) if taken == number => "is the one that was taken already",
                 _ => "is older",
             };
@@ -274,6 +290,7 @@ fn take_newest(
             continue;
         }
         let accepted = open_bundle(agent, media, &path)
+            .map(BundleFile::others_follow)
             .and_then(|mut source| intake::try_accept(agent, &mut source));
         match accepted {
             Ok(outcome) => {
@@ -324,6 +341,9 @@ fn take_newest(
     }
     refusals::report_further_refusals(agent, MAX_REPORTED, &late)?;
     findings.refused.append(&mut late);
+    if trouble.is_none() {
+        trouble = rebuilding::complete(agent, media, findings)?;
+    }
     trouble.map_or(Ok(()), Err)
 }
 

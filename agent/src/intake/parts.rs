@@ -7,7 +7,7 @@
 
 use outhaul_bundle::{Index, Volume};
 
-use super::{BundleSource, ImportOutcome, Offer};
+use super::{BundleSource, ImportOutcome, Offer, parity};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::durable;
@@ -58,25 +58,31 @@ pub(super) fn collect(
         return Ok(None);
     }
     durable::write(&blobs.path(&offer.index), bytes, durable::SECRET_MODE)?;
-    let replaced = before
-        .as_ref()
-        .and_then(|before| match before.index == offer.index {
-            true => before.replaced,
-            false => Some(before.number),
-        });
+    let same = before.as_ref().filter(|before| before.index == offer.index);
+    let mut kept = same.and_then(|before| before.parity.clone());
+    if let Some(kept) = &mut kept {
+        let by_set = kept
+            .set
+            .missing(|at| index.blobs.get(at).is_some_and(|blob| !blobs.has(blob)));
+        kept.count(by_set.len());
+    }
     let now = IncompleteBundle {
         number,
         index: offer.index,
         role: index.stream.role.to_string(),
         parts: volume.parts(),
         missing,
-        replaced,
+        replaced: IncompleteBundle::replaced_by(before.as_ref(), &offer.index),
+        parity: kept,
     };
     agent
         .commit(|db, _| state::set_meta(db, key::INCOMPLETE, Some(&now)))
         .map_err(|error: StateError| AgentError::from(error))?;
     if before.is_some_and(|before| before.index != now.index) {
         tidy::discard(agent)?;
+    }
+    if parity::complete(agent, source, index, &now, blobs)? {
+        return Ok(None);
     }
     Ok(Some(ImportOutcome::Incomplete {
         part: volume.part(),

@@ -17,7 +17,7 @@ use super::slip::SlipEffect;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
-use crate::intake::parts;
+use crate::intake::{parity, parts};
 use crate::machine::State;
 use crate::report::{self, Exported, OnMedium};
 use crate::runner;
@@ -456,6 +456,9 @@ fn parts(findings: &Findings) -> Vec<String> {
             note,
         } => format!("bundle {number} is {}: {}", state.shown(), shortened(note)),
     }));
+    if !findings.rebuilt.is_empty() {
+        parts.push(parity::sentence(&findings.rebuilt));
+    }
     let slips = findings.slips.iter();
     parts.extend(slips.map(SlipEffect::sentence));
     parts.extend(findings.acknowledgements());

@@ -34,6 +34,7 @@ mod one_assignment;
 mod order_trust;
 mod orders;
 mod overlays;
+mod parity;
 mod patches;
 mod people;
 mod plans;

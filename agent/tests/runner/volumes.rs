@@ -14,7 +14,7 @@ use super::centre::{Centre, Draft, Load, noise};
 use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// An assignment with `count` payloads, each of which is a separate blob.
-fn draft(count: usize) -> Draft {
+pub fn draft(count: usize) -> Draft {
     let load = Load::new("hello").file("manifest.yaml", "greeting: hi\n");
     Draft::new([(0..count).fold(load, |load, at| {
         let bytes = noise(100_000 + at);
@@ -23,7 +23,7 @@ fn draft(count: usize) -> Draft {
 }
 
 /// The parts of a published bundle, with a hundred thousand bytes or so each.
-fn parts(centre: &Centre, draft: &Draft, number: u64) -> Vec<PathBuf> {
+pub fn parts(centre: &Centre, draft: &Draft, number: u64) -> Vec<PathBuf> {
     let whole = centre.publish_as(draft, number);
     let (index, mut blobs) = centre.index(draft, number);
     let mut reader = BundleReader::new(fs::File::open(&whole).unwrap(), Limits::default());
@@ -60,7 +60,7 @@ fn parts(centre: &Centre, draft: &Draft, number: u64) -> Vec<PathBuf> {
 }
 
 /// What the store of blobs holds.
-fn blobs(site: &Site) -> usize {
+pub fn blobs(site: &Site) -> usize {
     tree(&site.state().join("blobs")).len()
 }
 

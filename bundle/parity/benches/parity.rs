@@ -63,7 +63,7 @@ fn measure(folder: &Path) {
                     folder,
                     &["c", "-q", "-q", "-s1048576", "-n1", "-r25"],
                     &index,
-                )
+                );
             }));
             for at in lost {
                 std::fs::remove_file(part(folder, at)).unwrap();

@@ -29,6 +29,7 @@ mod observing;
 mod openapi;
 mod packages;
 mod pages;
+mod parity;
 mod pipes;
 mod published;
 mod refusals;

@@ -23,7 +23,7 @@ fn write(fixture: &SystemFixture, path: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-fn noise(count: usize) -> Vec<u8> {
+pub fn noise(count: usize) -> Vec<u8> {
     let mut state = 7u64;
     let bytes = std::iter::repeat_with(|| {
         state = state
@@ -107,7 +107,7 @@ fn bundle(fixture: &SystemFixture, out: &str) -> String {
 }
 
 /// `outhaul copy` of the stream, with more arguments.
-fn copy(fixture: &SystemFixture, to: &str, code: i32, more: &[&str]) -> String {
+pub fn copy(fixture: &SystemFixture, to: &str, code: i32, more: &[&str]) -> String {
     fs::create_dir_all(fixture.path(to)).unwrap();
     let at = [
         "copy",

@@ -192,9 +192,6 @@ fn verify_above(
     })
 }
 
-/// The rule by which content is refused that failed here before.
-pub(crate) const FAILED_BEFORE: &str = "failed-before";
-
 /// Takes in what a source brings and drives it as far as it goes.
 ///
 /// # Errors
@@ -448,7 +445,7 @@ fn known_outcome(
     }
     if let Some(reason) = generations::remembered(agent.store.read(), &offer.index)? {
         let message = format!("bundle {number} is not tried again on this site: {reason}");
-        return Err(AgentError::refused(name, FAILED_BEFORE, message));
+        return Err(AgentError::refused(name, refusals::FAILED_BEFORE, message));
     }
     let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
     if !known.contains(&Some(number)) {

@@ -12,9 +12,10 @@ use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media::{self, Findings};
+use crate::intake::refusals::FAILED_BEFORE;
 use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
-use crate::intake::{self, FAILED_BEFORE, ImportOutcome, parity, parts};
+use crate::intake::{self, ImportOutcome, parity, parts};
 use crate::machine::State;
 
 /// What is said of a bundle that this command itself made active by going on with it.

@@ -59,8 +59,10 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
     state::set_meta(db, key::REFUSALS, Some(&all))
 }
 
+/// The rule by which content is refused that failed here before.
+pub(crate) const FAILED_BEFORE: &str = "failed-before";
 /// Rules by which a bundle is refused that this site could take as it was then: once another one is active, they say nothing any more.
-const OF_THEN: [&str; 3] = ["failed-before", "left-out", "patch-base"];
+const OF_THEN: [&str; 3] = [FAILED_BEFORE, "left-out", "patch-base"];
 
 /// What was refused, without what was refused for how the site stood before the bundle that runs became active.
 ///

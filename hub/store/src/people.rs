@@ -82,6 +82,17 @@ impl Session<'_> {
         person: &PersonSession,
         (now_ms, expires_ms): (i64, i64),
     ) -> Result<PersonLogin, StoreError> {
+        let holder = "SELECT issuer, subject FROM people WHERE name = $1";
+        let holder = self.db.query_row(holder, params![person.name], |row| {
+            Ok::<_, DbError>((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        });
+        let asks = (&person.issuer, &person.subject);
+        if holder
+            .optional()?
+            .is_some_and(|(issuer, subject)| (&issuer, &subject) != asks)
+        {
+            return Ok(PersonLogin::NameTaken);
+        }
         let other = "SELECT name FROM people WHERE issuer = $1 AND subject = $2 AND name <> $3";
         let other = self.db.query_row(
             other,

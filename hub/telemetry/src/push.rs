@@ -181,7 +181,9 @@ fn taken(said: &str) -> PushResult {
     if said.trim().is_empty() {
         return PushResult::Taken;
     }
-    let Ok(answer) = serde_json::from_str::<Answer>(said) else {
+    let is_object = said.trim_start().starts_with('{');
+    let answer = serde_json::from_str::<Answer>(said).ok();
+    let Some(answer) = answer.filter(|_| is_object) else {
         let problem = format!(
             "what answered is no collector, or the answer is too long: it is not the JSON of one{}",
             quoted(said)

@@ -39,11 +39,12 @@ fn schemathesis_finds_no_answer_that_the_document_does_not_describe() {
             "--generation-deterministic",
             "--no-color",
         ])
-        // That names exist and that what is sent is signed is in no schema: such a request is refused with its rule.
-        .args(["--exclude-checks", "positive_data_acceptance"]);
+        // That names exist and that what is sent is signed is in no schema: such a request is refused with its rule. It shows a wrong
+        // token more often than a network may, and takes the 429 for an error: that each address wants a token is tested at the hub.
+        .args(["--exclude-checks", "positive_data_acceptance,ignored_auth"]);
     let ran = run_expecting(&mut schemathesis, 0).unwrap();
     // All calls of the document were made, in both phases.
-    assert!(ran.stdout.contains("Tested: 15"), "{}", ran.everything());
+    assert!(ran.stdout.contains("Tested: 16"), "{}", ran.everything());
     for phase in ["✅ Coverage", "✅ Fuzzing"] {
         assert!(ran.stdout.contains(phase), "{}", ran.everything());
     }

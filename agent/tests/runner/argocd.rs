@@ -184,7 +184,8 @@ fn a_mirror_that_does_not_run_is_no_bundles_fault() {
     let Some(offline) = Offline::new() else {
         return;
     };
-    let (site, url) = (&offline.site, offline.mirror.url.clone());
+    // A port that is never given out: another test may get one that was just left.
+    let (site, url) = (&offline.site, "https://127.0.0.1:1");
     site.configure(&format!(
         "[kubernetes]\nkubeconfig = \"{}\"\nwait_s = 20\n[argocd]\nmirror = \"{url}\"\n",
         offline.server.kubeconfig(ADMIN).display(),

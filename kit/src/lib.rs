@@ -25,3 +25,4 @@ pub mod service;
 pub mod signals;
 pub mod suggest;
 pub mod text;
+pub mod working_folder;

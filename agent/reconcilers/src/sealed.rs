@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use outhaul_kit::durable::{FileError, at};
+use outhaul_kit::working_folder;
 use zeroize::Zeroizing;
 
 /// Types of file systems that lie in memory, by `statfs`: tmpfs and ramfs.
@@ -160,9 +161,6 @@ impl fmt::Debug for OpenedFolder {
     }
 }
 
-/// The file in a scratch folder that is locked as long as anybody works with the folder.
-const IN_USE: &str = ".in-use";
-
 /// A folder in memory, for programs that take their secrets as files. Gone when dropped; what a killed process left is gone with the
 /// next one that is made, once no program that it started lives any more.
 #[derive(Debug)]
@@ -188,16 +186,16 @@ impl Scratch {
         getrandom::fill(&mut random).map_err(|error| {
             io_error("name a folder in", parent)(io::Error::other(error.to_string()))
         })?;
-        sweep(parent);
+        working_folder::remove_left(parent, NAME);
         let path = parent.join(format!("{NAME}{}", hex::encode(random)));
-        // Under another name until it is locked: nobody sweeps it away meanwhile.
-        let new = path.with_extension("new");
         std::fs::DirBuilder::new()
             .mode(0o700)
-            .create(&new)
-            .map_err(io_error("create", &new))?;
-        let in_use = in_use(&new.join(IN_USE)).map_err(io_error("lock", &new))?;
-        std::fs::rename(&new, &path).map_err(io_error("name", &path))?;
+            .create(&path)
+            .map_err(io_error("create", &path))?;
+        let in_use = working_folder::in_use(&path).map_err(io_error("lock", &path))?;
+        // Programs that are started inherit it: what they still read is not taken away.
+        rustix::io::fcntl_setfd(&in_use, rustix::io::FdFlags::empty())
+            .map_err(|error| io_error("lock", &path)(error.into()))?;
         Ok(Self {
             path,
             _in_use: in_use,
@@ -246,35 +244,6 @@ impl Drop for Scratch {
 /// How the names of scratch folders begin.
 const NAME: &str = "outhaul-";
 
-/// A file that is locked, for this process and all that it starts.
-fn in_use(path: &Path) -> io::Result<File> {
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
-    file.try_lock().map_err(io::Error::from)?;
-    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
-    Ok(file)
-}
-
-/// Removes scratch folders in `parent` that nobody works with: their processes were killed.
-fn sweep(parent: &Path) {
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(NAME));
-        let lock = entry.path().join(IN_USE);
-        let is_left = || File::open(&lock).is_ok_and(|file| file.try_lock().is_ok());
-        if is_ours && is_left() {
-            // One of another user stays.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 fn lies_in_memory(path: &Path) -> bool {
     let Ok(found) = rustix::fs::statfs(path) else {
         return false;
@@ -319,13 +288,17 @@ mod tests {
 
     use super::*;
 
+    fn no_memory_folder() {
+        outhaul_tests::skipped("there is no folder in memory here (/dev/shm)");
+    }
+
     #[test]
     fn a_scratch_folder_lies_in_memory_and_goes_away() {
         let folder = tempfile::tempdir().unwrap();
         let none = Scratch::new(&[folder.path().join("none")]).unwrap_err();
         assert!(none.to_string().contains("nothing was applied"), "{none}");
         let Ok(scratch) = Scratch::new(&Scratch::usual()) else {
-            return;
+            return no_memory_folder();
         };
         scratch.put("vars/config.yaml", b"secret").unwrap();
         let path = scratch.path().to_owned();
@@ -342,12 +315,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_goes_with_the_next_one_and_what_is_in_use_stays() {
         let Ok(first) = Scratch::new(&Scratch::usual()) else {
-            return;
+            return no_memory_folder();
         };
         let parent = first.path().parent().unwrap();
         let left = parent.join(format!("{NAME}left-{}", std::process::id()));
         std::fs::create_dir(&left).unwrap();
-        std::fs::write(left.join(IN_USE), "").unwrap();
+        drop(working_folder::in_use(&left).unwrap());
         let second = Scratch::new(&Scratch::usual()).unwrap();
         assert!(first.path().is_dir() && second.path().is_dir());
         assert!(!left.exists());

@@ -10,7 +10,7 @@ use outhaul_signer::fleet::{Fleet, statement_keys};
 use outhaul_signer::media;
 use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
 use super::foreign;
@@ -206,59 +206,61 @@ impl Args {
             true => format!("this copy is {}", completed_by(volume, index)),
             false => format!("this is part {} of {}", volume.part(), volume.parts()),
         };
+        let part =
+            (!volume.is_since()).then(|| json!({ "number": volume.part(), "of": volume.parts() }));
+        self.print_piece(
+            index,
+            json!({ "part": part, "left_out": left_out_json(volume, index) }),
+            [
+                "every blob in this file is right",
+                &what,
+                "content: not looked into, which takes the whole bundle",
+            ],
+        )
+    }
+
+    /// What a parity part can prove: whose it is, and that it is as it was written.
+    fn print_parity(&self, index: &Index, parity: &Parity) -> Result<Exit, Failure> {
+        let what = format!("this is {}", parity_sentence(parity));
+        let of = json!({ "number": parity.part(), "of": parity.of(), "parts": parity.parts() });
+        self.print_piece(
+            index,
+            json!({ "parity": of }),
+            [
+                "the parity in this file is as it was written",
+                &what,
+                "content: nobody signs parity; a site compares what it makes of it with the signed index",
+            ],
+        )
+    }
+
+    /// A file that is not the whole bundle: what of it holds, what it is, and what was not looked into.
+    fn print_piece(
+        &self,
+        index: &Index,
+        mut value: Value,
+        [holds, what, content]: [&str; 3],
+    ) -> Result<Exit, Failure> {
         if self.snapshot {
             let message = format!("`{}`: {what}", self.file.display());
             return Err(Failure::say(failure::USAGE, message)
                 .help("`--snapshot` compares the whole bundle; without it this file is checked"));
         }
         if self.output == Output::Json {
-            print_json(&json!({
-                "number": index.number,
-                "stream": index.stream,
-                "snapshot": index.snapshot,
-                "trusted": true,
-                "part": (!volume.is_since()).then(|| json!({ "number": volume.part(), "of": volume.parts() })),
-                "left_out": left_out_json(volume, index),
-            }))?;
+            value["number"] = json!(index.number);
+            value["stream"] = json!(index.stream);
+            value["snapshot"] = json!(index.snapshot);
+            value["trusted"] = json!(true);
+            print_json(&value)?;
             return Ok(Exit::SUCCESS);
         }
         let stream = &index.stream;
         data(&format!(
-            "bundle {} of {}/{}: signatures hold, every blob in this file is right",
+            "bundle {} of {}/{}: signatures hold, {holds}",
             index.number, stream.environment, stream.cluster_type
         ));
-        data(&what);
-        data("content: not looked into, which takes the whole bundle");
-        Ok(Exit::SUCCESS)
-    }
-
-    /// What a parity part can prove: whose it is, and that it is as it was written.
-    fn print_parity(&self, index: &Index, parity: &Parity) -> Result<Exit, Failure> {
-        let what = parity_sentence(parity);
-        if self.snapshot {
-            let message = format!("`{}`: this is {what}", self.file.display());
-            return Err(Failure::say(failure::USAGE, message)
-                .help("`--snapshot` compares the whole bundle; without it this file is checked"));
-        }
-        if self.output == Output::Json {
-            print_json(&json!({
-                "number": index.number,
-                "stream": index.stream,
-                "snapshot": index.snapshot,
-                "trusted": true,
-                "parity": { "number": parity.part(), "of": parity.of(), "parts": parity.parts() },
-            }))?;
-            return Ok(Exit::SUCCESS);
-        }
-        let stream = &index.stream;
-        data(&format!(
-            "bundle {} of {}/{}: signatures hold, the parity in this file is as it was written",
-            index.number, stream.environment, stream.cluster_type
-        ));
-        data(&format!("this is {what}"));
-        data(
-            "content: nobody signs parity; a site compares what it makes of it with the signed index",
-        );
+        data(what);
+        data(content);
         Ok(Exit::SUCCESS)
     }
 

@@ -122,9 +122,8 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
     assert!(good.contains("a stick is safe to remove now"), "{good}");
 }
 
-#[test]
-fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_too_small_are_named()
-{
+/// A fleet that has shipped three files of 160 kB, which no compression makes smaller.
+fn with_large_files() -> Fleet {
     let fleet = Fleet::new();
     for name in ["one", "two", "three"] {
         let noise: Vec<u8> = (0..40_000u32)
@@ -136,6 +135,13 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
     commit(&fleet.path("manifests"), "large files");
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
+    fleet
+}
+
+#[test]
+fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_too_small_are_named()
+{
+    let fleet = with_large_files();
     let run = |to: &str, more: &[&str]| {
         let _ = fs::create_dir(fleet.path(to));
         let command = ["copy", "--fleet", "fleet", "--to", to, "--volume-size"];
@@ -190,17 +196,7 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
 
 #[test]
 fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they_are() {
-    let fleet = Fleet::new();
-    for name in ["one", "two", "three"] {
-        let noise: Vec<u8> = (0..40_000u32)
-            .map(|at| (at.wrapping_mul(2_654_435_761) >> 3) ^ u32::from(name.as_bytes()[1]))
-            .flat_map(u32::to_le_bytes)
-            .collect();
-        fs::write(fleet.path(&format!("manifests/here/{name}.gz")), noise).unwrap();
-    }
-    commit(&fleet.path("manifests"), "large files");
-    let seen = fleet.bundle(&[]);
-    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let fleet = with_large_files();
     let run = |to: &str, more: &[&str]| {
         let _ = fs::create_dir(fleet.path(to));
         let command = ["copy", "--fleet", "fleet", "--to", to];

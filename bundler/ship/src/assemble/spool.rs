@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use outhaul_bundle::digest::{Digest, Hasher};
 use outhaul_bundle::encode::{self, BlobPlan, ContentSource, MAX_SMALL_BYTES};
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_kit::console::progress::Meter;
-use outhaul_kit::interrupt;
+use outhaul_kit::{interrupt, working_folder};
 
 use super::encoded::{EncodedBefore, SpoolPlace, key};
 
@@ -90,7 +90,7 @@ impl Spool {
     /// # Errors
     /// [`SpoolError`] when the folder cannot be made.
     pub fn new(parent: &Path) -> Result<Self, SpoolError> {
-        remove_left(parent);
+        working_folder::remove_left(parent, PREFIX);
         let new = || {
             // What a bundle is sealed for passes through it unsealed.
             tempfile::Builder::new()
@@ -100,7 +100,8 @@ impl Spool {
         };
         let (folder, temporary) = interrupt::make(new, tempfile::TempDir::path)
             .map_err(|source| SpoolError::at(parent, source))?;
-        let lock = locked(folder.path()).map_err(|source| SpoolError::at(folder.path(), source))?;
+        let lock = working_folder::in_use(folder.path())
+            .map_err(|source| SpoolError::at(folder.path(), source))?;
         interrupt::here();
         let path = folder.path().join("small");
         let small = File::options()
@@ -423,36 +424,6 @@ impl SpoolPlace {
 
 /// Begins the names of the folders.
 const PREFIX: &str = "outhaul-spool-";
-/// The file in each whose lock says that its process is at work.
-const LOCK: &str = "lock";
-
-/// The lock of a folder, which has its name only when it is held.
-fn locked(folder: &Path) -> io::Result<File> {
-    let new = folder.join("new");
-    let lock = File::create_new(&new)?;
-    lock.try_lock().map_err(io::Error::other)?;
-    std::fs::rename(&new, folder.join(LOCK))?;
-    Ok(lock)
-}
-
-/// Removes what processes left that were killed: nobody holds the lock of such a folder any more. What cannot be removed is
-/// another user's, or is tried again by the next run.
-fn remove_left(parent: &Path) {
-    let me = rustix::process::geteuid().as_raw();
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
-        let found = entry.metadata();
-        if !found.is_ok_and(|found| found.is_dir() && found.uid() == me) {
-            continue;
-        }
-        let lock = File::open(entry.path().join(LOCK));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            let removed = std::fs::remove_dir_all(entry.path());
-            tracing::debug!(?removed, folder = ?entry.path(), "a killed run left this");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,7 +438,7 @@ mod tests {
         // As a killed process leaves it: the folder is there, and nobody holds its lock.
         let left = parent.path().join(format!("{PREFIX}left"));
         std::fs::create_dir(&left).unwrap();
-        drop(locked(&left).unwrap());
+        drop(working_folder::in_use(&left).unwrap());
         let other = parent.path().join("outhaul-other");
         std::fs::create_dir(&other).unwrap();
         let second = Spool::new(parent.path()).unwrap();

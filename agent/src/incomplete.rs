@@ -31,6 +31,9 @@ pub struct IncompleteBundle {
     /// The bundle whose parts were here before and were given up for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<u64>,
+    /// Whether no part of it came yet: how it is cut says parity alone, which nobody signs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cut_by_parity: bool,
     /// Parity that is here, for as long as parts are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<KeptParity>,

@@ -16,11 +16,10 @@ use copy::refusal;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
-use crate::generation;
 use crate::intact::{self, Look};
 use crate::machine::{Event, State, Work};
 use crate::offer::accept_metadata;
-pub use crate::offer::{ImportOutcome, Offer};
+pub use crate::offer::{Brought, ImportOutcome, Offer};
 use crate::orders::{self, executed};
 use crate::roots::{self, Roots};
 use crate::runner::{self, Transition};
@@ -300,14 +299,9 @@ fn try_accept(
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
     blobs.drop_damaged(brought, checked)?;
     blobs.build_on(since::known(agent, volume.as_ref())?);
-    let needed = blobs
-        .missing_bytes(&index.blobs)
-        .saturating_add(since::making_bytes(&index, volume.as_ref()))
-        .saturating_add(parity::bytes_to_keep(&index, parity.as_ref()))
-        .saturating_add(generation::unpacked_bytes(&index));
-    agent.check_space(needed)?;
-    let part = (&index, bytes.as_slice());
     let pieces = (volume.as_ref(), parity.as_ref());
+    agent.check_space(copy::needed(agent, (&index, &offer.index), pieces, &blobs)?)?;
+    let part = (&index, bytes.as_slice());
     if let Some(incomplete) = collect(agent, source, part, &offer, pieces, &mut blobs)? {
         return Ok(incomplete);
     }

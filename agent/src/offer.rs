@@ -35,10 +35,10 @@ pub enum ImportOutcome {
     Incomplete {
         /// Which part.
         part: usize,
-        /// Whether all that it holds was here before.
-        is_known: bool,
+        /// What came of that part.
+        brought: Brought,
         /// What is here and what is missing.
-        bundle: IncompleteBundle,
+        bundle: Box<IncompleteBundle>,
     },
     /// It came to rest in this state.
     Rests {
@@ -49,6 +49,19 @@ pub enum ImportOutcome {
         /// Why.
         note: String,
     },
+}
+
+/// What came of one part of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brought {
+    /// It is kept.
+    New,
+    /// All that it holds was here before.
+    Known,
+    /// Parity of another set is kept, and this was not.
+    NotKept,
+    /// It is kept in the place of these parity parts of another set of so many.
+    InsteadOf(Vec<usize>, usize),
 }
 
 /// A verified offer: what a source brings, before any blob was read.

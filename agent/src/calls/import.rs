@@ -207,10 +207,10 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
         }
         ImportOutcome::Incomplete {
             part,
-            is_known,
+            brought,
             bundle,
         } => {
-            answer.text = parts::sentence(part, is_known, &bundle);
+            answer.text = parts::sentence(part, &brought, &bundle);
             answer.value = serde_json::json!({
                 "number": bundle.number, "state": "incomplete", "parts": bundle.parts,
                 "missing": bundle.missing, "message": answer.text, "file": taken,

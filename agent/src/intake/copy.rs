@@ -4,14 +4,14 @@
 //! a staged generation with the trust by which it was verified, in one transaction, or a state folder as it was
 //! before. It decides nothing about orders: that is its caller's business.
 
-use outhaul_bundle::Index;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_bundle::{Digest, Index, Parity, Volume};
 use outhaul_kit::text::chain;
 use outhaul_signer::TrustError;
 use rusqlite::Connection;
 
-use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected, since};
+use super::{BundleSource, ImportOutcome, Offer, accept_metadata, expected, parity, since};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
@@ -156,6 +156,23 @@ pub(crate) fn begin(
         generations::put(db, &generation)
     })?;
     Ok(())
+}
+
+/// Bytes that must be free for what a bundle, a part or a parity part brings: what is kept, made and unpacked of it.
+pub(super) fn needed(
+    agent: &Agent,
+    (index, digest): (&Index, &Digest),
+    (volume, parity): (Option<&Volume>, Option<&Parity>),
+    blobs: &Blobs,
+) -> Result<u64, AgentError> {
+    let of_parity = parity::bytes_to_keep(agent, (index, digest), parity, blobs)?;
+    let all = [
+        blobs.missing_bytes(&index.blobs),
+        since::making_bytes(index, volume),
+        of_parity,
+        generation::unpacked_bytes(index),
+    ];
+    Ok(all.into_iter().fold(0, u64::saturating_add))
 }
 
 pub(super) fn stage(

@@ -267,18 +267,20 @@ fn take_newest(
     let (mut taken, mut late) = (None, Vec::new());
     let mut trouble = None;
     let mut lacking = Vec::new();
-    for (path, offer) in offers {
-        let name = text::file_name(&path);
+    for (path, offer) in &offers {
+        let name = text::file_name(path);
         let number = offer.acceptance.number;
         // Other parts of the same bundle may lie beside it.
         let is_part_of = |outcome: &ImportOutcome| matches!(outcome, ImportOutcome::Incomplete { bundle, .. } if bundle.number == number);
+        let meanwhile =
+            rebuilding::is_taken_meanwhile(agent, media, findings.outcome.as_ref(), (path, offer))?;
         if findings
             .outcome
             .as_ref()
-            .is_some_and(|outcome| !is_part_of(outcome))
+            .is_some_and(|outcome| !is_part_of(outcome) && !meanwhile)
         {
             let is = match taken {
-                Some(taken) if taken == number && media::is_named(&path, PARITY) => {
+                Some(taken) if taken == number && media::is_named(path, PARITY) => {
                     "is whole, and this parity part is not needed"
                 }
                 Some(taken) if taken == number => "is the one that was taken already",
@@ -289,7 +291,13 @@ fn take_newest(
                 .push(format!("`{name}`: bundle {number} {is}"));
             continue;
         }
-        let accepted = open_bundle(agent, media, &path)
+        if let (true, Some(newer), Some(of)) = (meanwhile, taken, &findings.taken) {
+            let name = text::file_name(of);
+            findings.skipped.push(format!(
+                "`{name}`: bundle {newer} is not complete, what came of it is kept, and bundle {number} is taken meanwhile"
+            ));
+        }
+        let accepted = open_bundle(agent, media, path)
             .map(BundleFile::others_follow)
             .and_then(|mut source| intake::try_accept(agent, &mut source));
         match accepted {
@@ -299,7 +307,7 @@ fn take_newest(
                 taken = Some(number);
             }
             Err(error) if error.is_refused_by(since::LEFT_OUT) => {
-                lacking.push((path, number, error));
+                lacking.push((path.clone(), number, error));
             }
             // Reported before the next one is tried, as long as each has a separate report.
             Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
@@ -342,7 +350,7 @@ fn take_newest(
     refusals::report_further_refusals(agent, MAX_REPORTED, &late)?;
     findings.refused.append(&mut late);
     if trouble.is_none() {
-        trouble = rebuilding::complete(agent, media, findings)?;
+        trouble = rebuilding::complete(agent, media, findings, &offers).err();
     }
     trouble.map_or(Ok(()), Err)
 }

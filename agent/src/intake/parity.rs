@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use outhaul_bundle::{Index, Parity};
+use outhaul_bundle::{Digest, Index, Parity};
 
-use super::{BundleSource, ImportOutcome, Offer};
+use super::{Brought, BundleSource, ImportOutcome, Offer};
 use crate::agent::Agent;
 use crate::blobs::{Blobs, RebuildError};
 use crate::durable;
@@ -21,7 +21,7 @@ use crate::runner::tidy;
 use crate::state::{self, StateError, key};
 
 /// The rule of parity that does not make what was signed.
-const PARITY: &str = "parity";
+pub(super) const PARITY: &str = "parity";
 
 /// What a parity part alone would do cannot be tried.
 pub(super) fn not_planned(name: &str, parity: &Parity) -> AgentError {
@@ -35,9 +35,24 @@ pub(super) fn not_planned(name: &str, parity: &Parity) -> AgentError {
     }
 }
 
-/// Bytes that are needed to keep a parity part, when it is one of which something is needed.
-pub(super) fn bytes_to_keep(index: &Index, parity: Option<&Parity>) -> u64 {
-    parity.map_or(0, |parity| parity.layout(index).bytes())
+/// Bytes that are needed to keep a parity part: none when nothing is missing, or when it is kept already.
+pub(super) fn bytes_to_keep(
+    agent: &Agent,
+    (index, digest): (&Index, &Digest),
+    parity: Option<&Parity>,
+    blobs: &Blobs,
+) -> Result<u64, AgentError> {
+    let Some(parity) = parity else { return Ok(0) };
+    let known = incomplete(agent.store.read(), &agent.site)?;
+    let known = known.filter(|known| known.index == *digest);
+    let known = known.and_then(|known| known.parity);
+    let is_kept = known
+        .is_some_and(|known| known.is_set_of(parity) && known.kept.contains_key(&parity.part()));
+    let is_whole = parity.missing(|at| is_missing(index, blobs, at)).is_empty();
+    Ok(match is_kept || is_whole {
+        true => 0,
+        false => parity.layout(index).bytes(),
+    })
 }
 
 /// Takes the parity that `source` brings, when parts are missing; `None` when nothing of the bundle is missing any more.
@@ -54,14 +69,33 @@ pub(super) fn collect(
     if missing.is_empty() {
         return Ok(None);
     }
+    refuse_instead_of_parts(before.as_ref(), source.name(), index, offer)?;
     let same = before.as_ref().filter(|before| before.index == offer.index);
     let known = same.and_then(|before| before.parity.as_ref());
-    let mut kept = match known {
-        Some(known) if known.is_set_of(parity) => whole(known, blobs),
+    let mut kept = match (known, same) {
+        (Some(known), _) if known.is_set_of(parity) => whole(known, blobs),
+        // The set that is here stays, unless this one is all that somebody brings and that one is too little.
+        (Some(known), Some(same))
+            if !known.kept.is_empty() && (!source.is_last() || does(known, index, blobs)) =>
+        {
+            return match complete(agent, source, index, &same.clone(), blobs)? {
+                true => Ok(None),
+                false => Ok(Some(ImportOutcome::Incomplete {
+                    part: parity.part(),
+                    brought: Brought::NotKept,
+                    bundle: Box::new(same.clone()),
+                })),
+            };
+        }
         _ => KeptParity::of(parity),
     };
-    let is_known = kept.kept.contains_key(&parity.part());
-    if !is_known && kept.kept.len() < missing.len() {
+    let given_up = known.filter(|known| !known.is_set_of(parity) && !known.kept.is_empty());
+    let brought = match given_up {
+        Some(known) => Brought::InsteadOf(known.kept.keys().copied().collect(), known.set.of()),
+        None if kept.kept.contains_key(&parity.part()) => Brought::Known,
+        None => Brought::New,
+    };
+    if brought != Brought::Known && kept.kept.len() < missing.len() {
         match source.parity_bytes(index, blobs) {
             Ok(digest) => drop(kept.kept.insert(parity.part(), digest)),
             Err(error) => {
@@ -72,14 +106,21 @@ pub(super) fn collect(
         blobs.sync()?;
     }
     kept.count(missing.len());
+    // Parts that came say how the bundle is cut; parity says it only until one does.
+    let of_parts = same.filter(|same| !same.cut_by_parity);
+    let (parts, missing) = match of_parts {
+        Some(same) => (same.parts, same.missing.clone()),
+        None => (parity.parts(), missing),
+    };
     durable::write(&blobs.path(&offer.index), bytes, durable::SECRET_MODE)?;
     let now = IncompleteBundle {
         number: index.number,
         index: offer.index,
         role: index.stream.role.to_string(),
-        parts: parity.parts(),
+        parts,
         missing,
         replaced: IncompleteBundle::replaced_by(before.as_ref(), &offer.index),
+        cut_by_parity: of_parts.is_none(),
         parity: Some(kept),
     };
     store(agent, Some(&now))?;
@@ -91,9 +132,32 @@ pub(super) fn collect(
     }
     Ok(Some(ImportOutcome::Incomplete {
         part: parity.part(),
-        is_known: false,
-        bundle: now,
+        brought,
+        bundle: Box::new(now),
     }))
+}
+
+/// Parity is not signed: it does not give up verified parts of another bundle.
+fn refuse_instead_of_parts(
+    before: Option<&IncompleteBundle>,
+    name: &str,
+    index: &Index,
+    offer: &Offer,
+) -> Result<(), AgentError> {
+    let other = before.filter(|before| before.index != offer.index && !before.cut_by_parity);
+    let Some(other) = other else { return Ok(()) };
+    let message = format!(
+        "parts of bundle {} are kept here, and parity of bundle {} alone does not replace them; where bundle {} is meant, import a \
+         part of it first",
+        other.number, index.number, index.number
+    );
+    Err(AgentError::refused(name, PARITY, message))
+}
+
+/// Whether what is kept of a set is enough.
+fn does(known: &KeptParity, index: &Index, blobs: &Blobs) -> bool {
+    let planned = blobs.plan_rebuilding(index, &known.set, known.kept.len());
+    planned.is_ok()
 }
 
 /// Makes what is missing of a bundle again, when nothing more is to come from this source's medium and there is enough.
@@ -107,6 +171,10 @@ pub(super) fn complete(
     let Some(parity) = bundle.parity.as_ref().filter(|_| source.is_last()) else {
         return Ok(false);
     };
+    // Before all of it is read.
+    if !does(parity, index, blobs) {
+        return Ok(false);
+    }
     let kept = whole(parity, blobs).kept;
     let Ok(plan) = blobs.plan_rebuilding(index, &parity.set, kept.len()) else {
         return Ok(false);
@@ -134,16 +202,20 @@ pub(super) fn complete(
         Err(_) if agent.heartbeat.is_cancelled() => Err(AgentError::Stopped),
         Err(error @ RebuildError::Wrong { .. }) => {
             // Nobody can tell which parity lies: what was kept of it goes, so that other parity can come.
-            let parts: Vec<String> = kept.keys().map(ToString::to_string).collect();
-            let without = IncompleteBundle {
-                parity: None,
-                ..bundle.clone()
-            };
-            store(agent, Some(&without))?;
+            forget(agent, blobs)?;
+            if bundle.cut_by_parity {
+                // Not even how it is cut is known then.
+                store(agent, None)?;
+            }
             tidy::discard(agent)?;
+            let parts: Vec<String> = kept.keys().map(ToString::to_string).collect();
+            let (which, kept) = match parts.len() {
+                1 => ("parity part", "is not kept"),
+                _ => ("one of the parity parts", "none of them is kept"),
+            };
             let message = format!(
-                "{error}: parity part {} of {} of bundle {} was damaged before it was written, or forged, and is not kept; \
-                 what was verified of the bundle is kept, and what runs is untouched",
+                "{error}: {which} {} of {} of bundle {} was damaged before it was written, or forged; {kept}; what was verified of \
+                 the bundle stays, and what runs is untouched",
                 parts.join(", "),
                 parity.set.of(),
                 index.number
@@ -165,14 +237,17 @@ pub(super) fn is_enough(agent: &Agent, number: u64) -> Result<bool, AgentError> 
     let Some(parity) = bundle.parity.filter(|_| bundle.number == number) else {
         return Ok(false);
     };
-    let blobs = Blobs::new(&agent.state_folder);
-    let bytes = durable::read_if_present(&blobs.path(&bundle.index), agent.limits.max_index_bytes)?;
+    let path = Blobs::new(&agent.state_folder).path(&bundle.index);
+    let bytes = durable::read_if_present(&path, agent.limits.max_index_bytes)?;
     let index = Index::from_bytes(&bytes.unwrap_or_default(), &agent.limits);
-    let enough = |index: &Index| {
-        let planned = blobs.plan_rebuilding(index, &parity.set, parity.kept.len());
-        planned.is_ok()
-    };
-    Ok(index.as_ref().is_ok_and(enough))
+    Ok(index.is_ok_and(|index| would_do(agent, &index, &parity.set, parity.kept.len())))
+}
+
+/// Whether so many parity parts of a set would be enough for what is missing of a bundle.
+pub(super) fn would_do(agent: &Agent, index: &Index, set: &Parity, count: usize) -> bool {
+    let blobs = Blobs::new(&agent.state_folder);
+    let planned = blobs.plan_rebuilding(index, set, count);
+    planned.is_ok()
 }
 
 /// What came of parts that were made again, for people.
@@ -209,6 +284,12 @@ pub(super) fn forget(agent: &mut Agent, blobs: &Blobs) -> Result<(), AgentError>
         }
     }
     Ok(())
+}
+
+/// Lets go of the parity that is kept, so that other parity can come.
+pub(super) fn drop_kept(agent: &mut Agent) -> Result<(), AgentError> {
+    let blobs = Blobs::new(&agent.state_folder);
+    forget(agent, &blobs)
 }
 
 /// What of parity that was kept is here and as it was.

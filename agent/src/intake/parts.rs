@@ -7,7 +7,7 @@
 
 use outhaul_bundle::{Index, Volume};
 
-use super::{BundleSource, ImportOutcome, Offer, parity};
+use super::{Brought, BundleSource, ImportOutcome, Offer, parity};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::durable;
@@ -44,6 +44,10 @@ pub(super) fn collect(
     let is_known = volume
         .range()
         .all(|at| index.blobs.get(at).is_some_and(|blob| blobs.has(blob)));
+    let brought = match is_known {
+        true => Brought::Known,
+        false => Brought::New,
+    };
     if let Err(error) = source.blobs(index, blobs) {
         // What is whole of it stays when the stick was pulled out, and of a part that was refused nothing does.
         if matches!(error, AgentError::Refused { .. }) {
@@ -73,6 +77,7 @@ pub(super) fn collect(
         parts: volume.parts(),
         missing,
         replaced: IncompleteBundle::replaced_by(before.as_ref(), &offer.index),
+        cut_by_parity: false,
         parity: kept,
     };
     agent
@@ -86,16 +91,27 @@ pub(super) fn collect(
     }
     Ok(Some(ImportOutcome::Incomplete {
         part: volume.part(),
-        is_known,
-        bundle: now,
+        brought,
+        bundle: Box::new(now),
     }))
 }
 
 /// What came of one part, for people.
-pub(crate) fn sentence(part: usize, is_known: bool, bundle: &IncompleteBundle) -> String {
+pub(crate) fn sentence(part: usize, brought: &Brought, bundle: &IncompleteBundle) -> String {
     let sentence = bundle.sentence();
-    match is_known {
-        true => format!("part {part} was here already; {sentence}"),
-        false => sentence,
+    match brought {
+        Brought::New => sentence,
+        Brought::Known => format!("part {part} was here already; {sentence}"),
+        Brought::NotKept => format!(
+            "parity part {part} is of another set than the parity that is here, and is not kept; {sentence}"
+        ),
+        Brought::InsteadOf(parts, of) => {
+            let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
+            format!(
+                "parity part {part} is of another set than parity {} of {of} that was here and was not enough, and replaces it; \
+                 {sentence}",
+                names.join(", ")
+            )
+        }
     }
 }

@@ -439,9 +439,9 @@ fn parts(findings: &Findings) -> Vec<String> {
         }
         ImportOutcome::Incomplete {
             part,
-            is_known,
+            brought,
             bundle,
-        } => parts::sentence(*part, *is_known, bundle),
+        } => parts::sentence(*part, brought, bundle),
         ImportOutcome::Ordered { number, note } => {
             format!("bundle {number} brought an order: {note}")
         }

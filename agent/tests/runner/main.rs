@@ -35,6 +35,8 @@ mod order_trust;
 mod orders;
 mod overlays;
 mod parity;
+mod parity_attacks;
+mod parity_set;
 mod patches;
 mod people;
 mod plans;

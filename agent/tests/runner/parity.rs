@@ -4,89 +4,21 @@
 //! come out: the bundle as it was signed, with the parts named that were made again; or a refusal, and what is here stays.
 
 use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::fake::MemoryBlobs;
-use outhaul_bundle::{BundleReader, Index, Limits, Parity, write_parity};
-use outhaul_parity::{BlobBytes, encode};
 use outhaul_tests::Checked as _;
 
 use super::centre::{Centre, Draft};
+use super::parity_set::{Published, Set, publish};
 use super::site::{Site, assert_reports, code, stderr, stdout, tree};
-use super::volumes::{draft, parts};
-
-struct Memory<'a>(&'a Index, &'a MemoryBlobs);
-
-impl BlobBytes for Memory<'_> {
-    fn read(&mut self, place: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let bytes = &self.1.by_digest[&self.0.blobs[place].digest];
-        let from = usize::try_from(offset).unwrap();
-        buffer.copy_from_slice(&bytes[from..from + buffer.len()]);
-        Ok(())
-    }
-}
+use super::volumes::draft;
 
 /// What happens to a stick.
 type Damage<'d> = &'d dyn Fn(&Path);
 
-/// A bundle in parts, and its parity parts; `lie` changes the parity before it is written.
-struct Published {
-    parts: Vec<PathBuf>,
-    parity: Vec<PathBuf>,
-}
-
-fn publish(
-    centre: &Centre,
-    draft: &Draft,
-    number: u64,
-    of: usize,
-    lie: impl Fn(usize, &mut Vec<u8>),
-) -> Published {
-    let parts = parts(centre, draft, number);
-    let (index, blobs) = centre.index(draft, number);
-    let mut reader = BundleReader::new(fs::File::open(&parts[0]).unwrap(), Limits::default());
-    let metadata: Vec<_> = reader.read_metadata().unwrap().into_iter().collect();
-    let expected = outhaul_bundle::index::Content {
-        digest: outhaul_bundle::Digest::of(&index.to_bytes()),
-        size: index.to_bytes().len() as u64,
-    };
-    reader.read_index(&expected).unwrap();
-    let volume = reader.read_volume(&index).unwrap().unwrap();
-    let set = Parity::of_cut(&volume, of);
-    let mut made = vec![Vec::new(); of];
-    encode(
-        &index,
-        &set[0],
-        &mut Memory(&index, &blobs),
-        &mut |part, bytes| {
-            made[part - 1].extend_from_slice(bytes);
-            Ok(())
-        },
-    )
-    .unwrap();
-    let parity = set.iter().zip(made).map(|(parity, mut bytes)| {
-        lie(parity.part(), &mut bytes);
-        let file = write_parity(
-            Vec::new(),
-            &metadata,
-            &index.to_bytes(),
-            &index,
-            parity,
-            &mut |out| out.write_all(&bytes),
-        );
-        let name = format!("drone-{number}.{}of{of}.parity", parity.part());
-        let path = centre.folder.path().join(name);
-        fs::write(&path, file.unwrap()).unwrap();
-        path
-    });
-    let parity = parity.collect();
-    Published { parts, parity }
-}
-
 /// A stick with these files.
-fn stick<'p>(files: impl IntoIterator<Item = &'p PathBuf>) -> tempfile::TempDir {
+pub fn stick<'p>(files: impl IntoIterator<Item = &'p PathBuf>) -> tempfile::TempDir {
     let stick = tempfile::tempdir().unwrap();
     for file in files {
         fs::copy(file, stick.path().join(file.file_name().unwrap())).unwrap();
@@ -110,7 +42,7 @@ fn cut_off(stick: &Path, file: &Path, by: usize) {
 }
 
 /// What a site has applied when the bundle came whole.
-fn expected(centre: &Centre, draft: &Draft) -> usize {
+pub fn expected(centre: &Centre, draft: &Draft) -> usize {
     let (index, _) = centre.index(draft, 1);
     index.assignments[0].files.len() + index.assignments[0].payload.len()
 }
@@ -287,35 +219,13 @@ fn parity_that_lies_is_refused_keeps_what_is_here_and_right_parity_does_afterwar
     assert_eq!(status["incomplete"]["missing"], serde_json::json!([1]));
     assert_eq!(status["incomplete"]["parity"], serde_json::Value::Null);
     // Right parity comes by itself.
-    let (index, blobs) = centre.index(&draft, 1);
-    let mut reader = BundleReader::new(fs::File::open(&all.parts[0]).unwrap(), Limits::default());
-    let metadata: Vec<_> = reader.read_metadata().unwrap().into_iter().collect();
-    let expected_index = outhaul_bundle::index::Content {
-        digest: outhaul_bundle::Digest::of(&index.to_bytes()),
-        size: index.to_bytes().len() as u64,
+    let set = Set {
+        name: "right",
+        of: 1,
+        cut: None,
     };
-    reader.read_index(&expected_index).unwrap();
-    let volume = reader.read_volume(&index).unwrap().unwrap();
-    let parity = Parity::of_cut(&volume, 1).remove(0);
-    let mut fill = |out: &mut dyn io::Write| {
-        encode(
-            &index,
-            &parity,
-            &mut Memory(&index, &blobs),
-            &mut |_, bytes| out.write_all(bytes),
-        )
-        .map_err(io::Error::other)
-    };
-    let file = write_parity(
-        Vec::new(),
-        &metadata,
-        &index.to_bytes(),
-        &index,
-        &parity,
-        &mut fill,
-    );
-    fs::write(&all.parity[0], file.unwrap()).unwrap();
-    let done = site.import(&all.parity[0]);
+    let right = set.write(&centre, &draft, 1, &all.parts, |_, _| ());
+    let done = site.import(&right[0]);
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(site.applied().len(), expected(&centre, &draft));
 }

@@ -1,0 +1,185 @@
+//! One test for each attack on parity parts by somebody who has a fleet's bundles and no key: he can write parity of any
+//! cut and any bytes, with right digests.
+//!
+//! What comes in: the real program, and forged files beside right ones. What must come out: the bundle as it was signed whenever
+//! the right files are enough for it, the forged file by its name, and nothing given up for it that was verified.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::Volume;
+
+use super::centre::Centre;
+use super::parity::{expected, stick};
+use super::parity_set::{Published, Set, publish};
+use super::site::{Site, assert_reports, code, stderr, stdout};
+use super::volumes::draft;
+
+/// Parity of a published bundle that makes something else, under names that sort first.
+fn forged(centre: &Centre, all: &Published, of: usize, cut: Option<&Volume>) -> Vec<PathBuf> {
+    let set = Set {
+        name: "a-forged",
+        of,
+        cut,
+    };
+    let lie = |_, bytes: &mut Vec<u8>| bytes.iter_mut().for_each(|byte| *byte ^= 1);
+    set.write(centre, &draft(4), 1, &all.parts, lie)
+}
+
+#[test]
+fn a_forged_parity_part_that_sorts_first_does_not_keep_the_right_one_out() {
+    for (of, lost) in [(1, 1), (2, 1), (2, 2)] {
+        let centre = Centre::new();
+        let right = publish(&centre, &draft(4), 1, of, |_, _| ());
+        let lies = forged(&centre, &right, of, None);
+        let site = Site::new(&centre, "drone-7");
+        let files = right.parts[lost..].iter().chain(&right.parity);
+        let stick = stick(files.chain(&lies[..1]));
+        let done = site.import(stick.path());
+        assert_eq!(
+            code(&done),
+            0,
+            "{of} {lost}: {}{}",
+            stdout(&done),
+            stderr(&done)
+        );
+        for words in ["`a-forged-1.1of", "forged", "made again from parity"] {
+            assert!(stderr(&done).contains(words), "{words}: {}", stderr(&done));
+        }
+        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    }
+}
+
+#[test]
+fn a_forged_parity_part_from_an_earlier_stick_does_not_keep_a_right_one_out() {
+    let centre = Centre::new();
+    let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let lies = forged(&centre, &right, 2, None);
+    let site = Site::new(&centre, "drone-7");
+    let first = stick(right.parts[2..].iter().chain(&lies[..1]));
+    assert_eq!(code(&site.import(first.path())), 1);
+    assert_eq!(site.status()["incomplete"]["parity"]["more"], 1);
+    // Two are missing: the forged one is here, and what is right is enough without it.
+    let done = site.import(stick(&right.parity).path());
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert!(
+        stderr(&done).contains("is not what was signed"),
+        "{}",
+        stderr(&done)
+    );
+    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
+fn parity_of_another_bundle_does_not_give_up_verified_parts() {
+    let centre = Centre::new();
+    let one = publish(&centre, &draft(4), 1, 1, |_, _| ());
+    let two = publish(&centre, &draft(5), 2, 1, |_, bytes| bytes[1_000] ^= 1);
+    let site = Site::new(&centre, "drone-7");
+    assert_eq!(code(&site.import(stick(&one.parts[..3]).path())), 1);
+    let before = site.status()["incomplete"].clone();
+    assert_reports(
+        &site.import(&two.parity[0]),
+        4,
+        &[
+            "parts of bundle 1 are kept here",
+            "does not replace them",
+            "import a part of it first",
+        ],
+    );
+    let from_stick = site.import(stick(&two.parity).path());
+    assert_ne!(code(&from_stick), 0);
+    assert_eq!(site.status()["incomplete"], before);
+    assert_eq!(code(&site.import(&one.parts[3])), 0);
+    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
+fn parity_that_states_another_cut_than_the_parts_neither_counts_nor_stays() {
+    let centre = Centre::new();
+    let (index, _) = centre.index(&draft(4), 1);
+    let whole = Volume::plan(0, &index, u64::MAX / 2).unwrap();
+    let right = publish(&centre, &draft(4), 1, 1, |_, _| ());
+    let lies = forged(&centre, &right, 1, Some(&whole[0]));
+    // After parts: the bundle is still in as many parts as these say.
+    let site = Site::new(&centre, "drone-7");
+    assert_eq!(code(&site.import(stick(&right.parts[..2]).path())), 1);
+    let done = site.import(&lies[0]);
+    assert_eq!(code(&done), 4, "{}{}", stdout(&done), stderr(&done));
+    let status = site.status();
+    assert_eq!(status["incomplete"]["parts"], 4, "{status}");
+    assert_eq!(status["incomplete"]["missing"], serde_json::json!([3, 4]));
+    // Before any part: nothing of it is left.
+    let site = Site::new(&centre, "drone-8");
+    let done = site.import(&lies[0]);
+    assert_eq!(code(&done), 4, "{}{}", stdout(&done), stderr(&done));
+    assert_eq!(site.status()["incomplete"], serde_json::Value::Null);
+    // Beside right files it sorts first, and is told apart by its set.
+    let site = Site::new(&centre, "drone-9");
+    let files = right.parts[1..].iter().chain(&right.parity);
+    let both = stick(files.chain(&lies));
+    let done = site.import(both.path());
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
+fn an_older_bundle_is_taken_when_only_too_little_of_a_newer_one_is_there() {
+    let centre = Centre::new();
+    let older = centre.publish_as(&draft(2), 1);
+    let newer = publish(&centre, &draft(5), 2, 2, |_, bytes| bytes[1_000] ^= 1);
+    for file in [&newer.parity[0], &newer.parts[1]] {
+        let site = Site::new(&centre, "drone-7");
+        let both = stick([&older, file]);
+        let done = site.import(both.path());
+        assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+        assert_eq!(site.status()["active"], 1);
+        assert_eq!(site.status()["incomplete"]["number"], 2);
+        let words =
+            "bundle 2 is not complete, what came of it is kept, and bundle 1 is taken meanwhile";
+        assert!(stderr(&done).contains(words), "{}", stderr(&done));
+        // What runs already does not hide that the newer one is not complete.
+        let done = site.import(both.path());
+        assert_eq!(code(&done), 1, "{}{}", stdout(&done), stderr(&done));
+        assert!(
+            stdout(&done).contains("bundle 2 is not complete"),
+            "{}",
+            stdout(&done)
+        );
+    }
+}
+
+#[test]
+fn of_two_sets_on_one_stick_the_one_that_is_enough_is_used() {
+    let centre = Centre::new();
+    let large = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let set = Set {
+        name: "a",
+        of: 1,
+        cut: None,
+    };
+    let small = set.write(&centre, &draft(4), 1, &large.parts, |_, _| ());
+    let site = Site::new(&centre, "drone-7");
+    let both = stick(large.parts[2..].iter().chain(&large.parity).chain(&small));
+    let done = site.import(both.path());
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert!(
+        stderr(&done).contains("parts 1, 2 were missing or damaged"),
+        "{}",
+        stderr(&done)
+    );
+    // And when the smaller one came before.
+    let site = Site::new(&centre, "drone-8");
+    let first = stick(large.parts[2..].iter().chain(&small));
+    assert_eq!(code(&site.import(first.path())), 1);
+    let done = site.import(&large.parity[0]);
+    assert_eq!(code(&done), 1);
+    assert!(
+        stdout(&done).contains(
+            "of another set than parity 1 of 1 that was here and was not enough, and replaces it"
+        ),
+        "{}",
+        stdout(&done)
+    );
+    let done = site.import(&large.parity[1]);
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+}

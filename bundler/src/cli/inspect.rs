@@ -194,12 +194,33 @@ impl Args {
         }
         print_served(index);
         data(&format!(
-            "  size        {} bytes: {} of content in {} blobs of {} bytes; every digest checked",
+            "  size        {} bytes: {} of content in {} blobs of {} bytes; {}",
             found.bytes,
             index.content_bytes(),
             index.blobs.len(),
-            index.carried_bytes()
+            index.carried_bytes(),
+            checked(found)
         ));
+    }
+}
+
+/// Of what the digests were checked: no more than lies in the file.
+fn checked(found: &Inspection) -> String {
+    let blobs = found.index.blobs.len();
+    match (&found.volume, &found.parity) {
+        (_, Some(_)) => "the digest of the parity checked; no blob is in this file".to_owned(),
+        (Some(volume), None) => {
+            let here = match volume.is_since() {
+                true => blobs.saturating_sub(volume.left_out(&found.index).len()),
+                false => volume.range().len(),
+            };
+            format!(
+                "every digest checked of {} in this file; {} of {blobs} are not in it",
+                format_count(here, "blob", "blobs"),
+                blobs.saturating_sub(here)
+            )
+        }
+        (None, None) => "every digest checked".to_owned(),
     }
 }
 

@@ -189,6 +189,10 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
         seen.contains("signatures  hold") && seen.contains("a site needs part 1"),
         "{seen}"
     );
+    assert!(
+        seen.contains(" in this file; ") && seen.contains(" are not in it"),
+        "{seen}"
+    );
     // A bundle that fits is written whole.
     let seen = run("whole", &["3900M"]);
     assert!(fleet.path("whole/dev-drone-1.outhaul").is_file(), "{seen}");
@@ -280,6 +284,11 @@ fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they
         .fixture
         .run_only(&["inspect", "--fleet", "fleet", path]);
     assert!(seen.contains("parity      parity part 2 of 2"), "{seen}");
+    assert!(
+        seen.contains("the digest of the parity checked; no blob is in this file"),
+        "{seen}"
+    );
+    assert!(!seen.contains("every digest"), "{seen}");
     let mut worn = fs::read(&copy).unwrap();
     worn[middle] ^= 1;
     fs::write(&copy, worn).unwrap();

@@ -52,7 +52,7 @@ pub mod path {
     pub const OPENAPI: &str = "/api/v1/openapi.json";
     /// What was refused, one row per site and rule.
     pub const REFUSALS: &str = "/api/v1/refusals";
-    /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer).
+    /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer). Answers which a site signed, as lines.
     pub const REPORTS: &str = "/api/v1/reports";
     /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).
     pub const REQUESTS: &str = "/api/v1/requests";

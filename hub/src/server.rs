@@ -25,6 +25,7 @@ mod otlp;
 mod pages;
 mod people;
 mod problem;
+mod reported;
 mod shared;
 mod shown;
 mod values;

@@ -31,6 +31,7 @@ mod postgresql_backup;
 mod program;
 mod provider;
 mod pushed;
+mod reported;
 mod secrecy;
 
 /// A file that nobody declares would silently test nothing.

@@ -173,6 +173,16 @@ impl HubConnection<'_> {
         })
     }
 
+    /// The reports of a site's present numbering that are older than `before`, the newest first, as it signed them: lines, of which
+    /// nothing was verified here. Empty when there are none.
+    ///
+    /// # Errors
+    /// [`GateError`] when there is no answer.
+    pub fn reports(&self, site: &str, before: Option<u64>) -> Result<Vec<u8>, GateError> {
+        let before = before.map_or_else(String::new, |before| format!("&before={before}"));
+        self.fetch(&format!("{}?site={}{before}", path::REPORTS, escaped(site)))
+    }
+
     /// What the hub answers to a path and query, with the token that this program was given.
     ///
     /// # Errors

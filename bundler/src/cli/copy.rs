@@ -9,6 +9,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_kit::format_count::format_count;
+use outhaul_promote::HubConnection;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
 use outhaul_ship::stream::patches::{How, Travels};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
@@ -25,7 +26,7 @@ use super::{Exit, Output, data, print_json, say};
 
 mod known;
 
-use known::StreamStanding;
+use known::{ReportSource, StreamStanding};
 
 /// Blobs of which a line says how they travel.
 const MAX_NAMED: usize = 20;
@@ -38,7 +39,8 @@ const MAX_NAMED: usize = 20;
                   patches for what changed where those are smaller. A site that lacks any of that refuses the copy and names the bundle it needs; the whole bundle works \
                   everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
                   /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
-                  /media/stick\n  outhaul copy --fleet fleet --volume-size 3900M --parity 1 --to /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick"
+                  /media/stick\n  outhaul copy --fleet fleet --volume-size 3900M --parity 1 --to /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick\n  \
+                  outhaul copy --fleet fleet --for press-7 --hub https://hub.factory.example --to /media/stick"
 )]
 pub struct Args {
     /// The fleet's folder
@@ -76,9 +78,20 @@ pub struct Args {
     /// (`--volume-size`) are whole bundles only
     #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size", "part"])]
     sites: Vec<Name>,
-    /// Where the reports of those sites are: a file, or a folder that is looked through; without it the one of `--to`
+    /// Where the reports of those sites are: a file, or a folder that is looked through; without it and `--hub` the one of `--to`
     #[arg(long, value_name = "PATH", requires = "sites")]
     reports: Vec<PathBuf>,
+    /// Ask this hub for the reports of those sites
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "sites",
+        conflicts_with = "reports"
+    )]
+    hub: Option<String>,
+    /// The certificate of the hub's authority, when it is a private one
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    hub_ca: Option<PathBuf>,
     /// Make no patches: what changed travels whole, as agents need it that know no patches
     #[arg(long)]
     no_patches: bool,
@@ -164,9 +177,13 @@ impl Args {
         if self.sites.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let reports = match self.reports.as_slice() {
-            [] => std::slice::from_ref(&self.to),
-            named => named,
+        let reports = match (&self.hub, self.reports.as_slice()) {
+            (Some(url), _) => ReportSource::Hub(HubConnection {
+                url,
+                authority: self.hub_ca.as_deref(),
+            }),
+            (None, []) => ReportSource::Files(std::slice::from_ref(&self.to)),
+            (None, named) => ReportSource::Files(named),
         };
         let standings = known::of(fleet, bundles, &self.sites, reports)?;
         let sites = standings.values().flat_map(|standing| &standing.sites);

@@ -30,7 +30,7 @@ use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
     access, acts, advisories, bundles as on_record, faults, gates, kalypso, lists, login, metrics,
-    pages, people, values,
+    pages, people, reported, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -65,7 +65,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(values::of_site))
         .routes(routes!(gates::gate))
         .routes(routes!(kalypso::deployment_state))
-        .routes(routes!(reports))
+        .routes(routes!(reported::of_site, reports))
         .routes(routes!(on_record::listed, bundles))
         .routes(routes!(lists::waiting, requests))
 }

@@ -40,6 +40,7 @@ mod secrets;
 mod selected;
 mod served;
 mod since;
+mod since_hub;
 mod skips;
 mod story;
 mod stuck;

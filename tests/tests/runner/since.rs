@@ -366,7 +366,7 @@ fn a_copy_for_a_site_leaves_out_what_its_own_reports_say_it_has() {
 }
 
 /// The centre approves the key of a site, from the stick.
-fn approve(fixture: &SystemFixture, site: &str) {
+pub fn approve(fixture: &SystemFixture, site: &str) {
     let request = format!("stick/requests/{site}.request");
     let status = fixture.agent(site, 0, &["--output", "json", "status"]);
     let status = outhaul_tests::result(&status.stdout);

@@ -1,6 +1,6 @@
 //! What single sites have already, so that a copy for them leaves it out.
 //!
-//! What comes in: names of sites, and files of reports (such as those on the stick that came back). What goes out: for each stream that
+//! What comes in: names of sites, and their reports: files (such as those on the stick that came back), or a hub's answers. What goes out: for each stream that
 //! they follow the bundles that they run, or the reason why the whole bundle is brought. Only reports count that an approved key of
 //! the site signed. Nothing that is said here has to be believed on site: a site that lacks something refuses the copy and says so.
 
@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::name::Name;
+use outhaul_bundle::report::Report;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::media::{self, Bounds, Media};
+use outhaul_promote::HubConnection;
 use outhaul_ship::stream::copies::KeptBundle;
 use outhaul_ship::stream::since::{self, Earlier};
+use outhaul_signer::Envelope;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::seal::Recipient;
 use outhaul_sites::{ReportLine, Seen, SiteRecord, Sites};
@@ -28,6 +31,18 @@ const BOUNDS: Bounds = Bounds {
     entries: 100_000,
     kept: 10_000,
 };
+
+/// How often a hub is asked for the reports of one site: it answers a thousand at once.
+const MAX_ANSWERS: usize = 20;
+
+/// Where the reports of sites are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ReportSource<'s> {
+    /// Files, or folders that are looked through.
+    Files(&'s [PathBuf]),
+    /// A hub that has them.
+    Hub(HubConnection<'s>),
+}
 
 /// What one site has of a bundle.
 #[derive(Debug, Clone)]
@@ -56,7 +71,7 @@ pub(super) fn of(
     fleet: &Fleet,
     bundles: &[KeptBundle],
     names: &[Name],
-    reports: &[PathBuf],
+    reports: ReportSource<'_>,
 ) -> Result<BTreeMap<String, StreamStanding>, Failure> {
     let records = Sites::of(fleet);
     let mut by_role: BTreeMap<String, Vec<SiteRecord>> = BTreeMap::new();
@@ -78,8 +93,17 @@ pub(super) fn of(
         }
     }
     let mut seen = Seen::default();
-    for path in reports {
-        read(&records, path, &mut seen)?;
+    match reports {
+        ReportSource::Files(paths) => {
+            for path in paths {
+                read(&records, path, &mut seen)?;
+            }
+        }
+        ReportSource::Hub(hub) => {
+            for name in names {
+                ask(&records, hub, name, &mut seen)?;
+            }
+        }
     }
     let mut standings = BTreeMap::new();
     for bundle in bundles {
@@ -204,6 +228,48 @@ fn can_open(
     ))
 }
 
+/// Asks a hub for the reports of a site, the newest first, until they say what it runs.
+fn ask(
+    sites: &Sites<'_>,
+    hub: HubConnection<'_>,
+    site: &Name,
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let mut before = None;
+    for _ in 0..MAX_ANSWERS {
+        let lines = hub.reports(site.as_str(), before).map_err(|error| {
+            Failure::of(&error).help(
+                "nothing was written; `--reports FILE` takes them from the stick that came back",
+            )
+        })?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let numbers = lines_of(&lines).filter_map(|line| {
+            let envelope = Envelope::from_json(line).ok()?;
+            let report = Report::from_bytes(envelope.unverified_payload()).ok()?;
+            Some(report.number)
+        });
+        let lowest = numbers.min();
+        note(sites, Path::new(hub.url), &lines, seen)?;
+        // Each answer has to go on from the one before.
+        if seen.running(site.as_str()).is_ok() || lowest.is_none() || lowest == before {
+            return Ok(());
+        }
+        before = lowest;
+    }
+    say(&format!(
+        "`{}` has more reports of `{site}` than are asked for, and none of the newest ones is of an active bundle",
+        hub.url
+    ));
+    Ok(())
+}
+
+fn lines_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter(|line| !line.is_empty())
+}
+
 /// Reads a file of reports, or all that lie in a folder.
 fn read(sites: &Sites<'_>, path: &Path, seen: &mut Seen) -> Result<(), Failure> {
     let unreadable = |error: FileError| Failure::file(&error);
@@ -237,10 +303,7 @@ fn read(sites: &Sites<'_>, path: &Path, seen: &mut Seen) -> Result<(), Failure> 
 /// Takes in the lines of one file, and says what of it is no report.
 fn note(sites: &Sites<'_>, path: &Path, bytes: &[u8], seen: &mut Seen) -> Result<(), Failure> {
     let mut damaged = 0usize;
-    for line in bytes
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
+    for line in lines_of(bytes) {
         let line = sites.note_running(line, seen).map_err(site_failure)?;
         damaged += usize::from(line == ReportLine::Damaged);
     }

@@ -1,0 +1,120 @@
+//! The reports of one site over HTTP, as it signed them.
+//!
+//! What comes in: a site's name, and from which number on. What goes out: the signed envelopes of its present numbering, one on each line,
+//! the newest first, with a `Link` to those before. Whoever reads them can verify them alone; nothing is worked out of them here.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use outhaul_bundle::hub_api::{escaped, path};
+use serde::Deserialize;
+
+use super::lists::linked;
+use super::problem::{Answers, Guarded, Params, Problem, Question};
+use super::shared::Shared;
+use super::values::no_site;
+use crate::store::{ReceivedReport, Session, StoreError, TimelinePlace};
+
+/// Reports in one answer.
+const MAX_ROWS: u32 = 1_000;
+/// Bytes of reports in one answer; one report is answered whatever its size.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Which reports.
+#[derive(Debug, Deserialize)]
+pub(super) struct ReportsOfSite {
+    site: String,
+    before: Option<u64>,
+    limit: Option<u32>,
+}
+
+impl Question for ReportsOfSite {
+    const NAMES: &[&str] = &["site", "before", "limit"];
+}
+
+/// The reports of a site.
+#[utoipa::path(
+    get,
+    path = path::REPORTS,
+    tag = "read",
+    summary = "The reports of a site's present numbering, as it signed them",
+    params(
+        ("site" = String, Query, description = "The site's name"),
+        ("before" = Option<i64>, Query, description = "Only reports with a lower number", minimum = 1, maximum = 9_223_372_036_854_775_807i64),
+        ("limit" = Option<u32>, Query, description = "Reports in one answer; 1,000 without it", minimum = 1, maximum = 1_000),
+    ),
+    responses(
+        (status = 200, description = "Signed envelopes, one on each line, the newest first; a `Link` with `rel=\"next\"` leads to those before, where there are more. 8 MiB at most", body = String, content_type = "application/jsonl"),
+        Guarded,
+        Answers,
+    )
+)]
+pub(super) async fn of_site(
+    State(shared): State<Arc<Shared>>,
+    Params(asked): Params<ReportsOfSite>,
+) -> Result<Response, Problem> {
+    let limit = asked.limit.unwrap_or(MAX_ROWS);
+    let wrong = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
+    if !(1..=MAX_ROWS).contains(&limit) {
+        return Err(wrong(format!("limit is 1 to {MAX_ROWS}, not {limit}")));
+    }
+    let most = i64::MAX.unsigned_abs();
+    if asked
+        .before
+        .is_some_and(|before| before == 0 || before > most)
+    {
+        return Err(wrong(format!(
+            "before is the number of a report, 1 to {most}"
+        )));
+    }
+    let name = asked.site.clone();
+    let found = shared.look(move |store, _| {
+        Ok(store.read(|session| reports(session, &asked.site, asked.before, limit))?)
+    });
+    let Some((lines, next)) = found.await? else {
+        return Err(no_site(&name));
+    };
+    let next = next.map(|before| format!("site={}&before={before}&limit={limit}", escaped(&name)));
+    let kind = [(header::CONTENT_TYPE, "application/jsonl")];
+    Ok(linked(path::REPORTS, next, (kind, lines).into_response()))
+}
+
+/// A part of a site's reports: lines, and before which number the next ones are.
+type Lines = (Vec<u8>, Option<u64>);
+
+/// The newest reports before a number; `None` for a site that is not registered.
+fn reports(
+    session: &Session<'_>,
+    site: &str,
+    before: Option<u64>,
+    limit: u32,
+) -> Result<Option<Lines>, StoreError> {
+    if session.site(site)?.is_none() {
+        return Ok(None);
+    }
+    let epochs = session.epochs_of(site)?;
+    let present = epochs.iter().find(|epoch| epoch.set_aside_ms.is_none());
+    let Some(present) = present else {
+        return Ok(Some((Vec::new(), None)));
+    };
+    let place = TimelinePlace {
+        ordinal: present.ordinal,
+        number: before.unwrap_or(i64::MAX.unsigned_abs()),
+    };
+    // One more, to know whether there are any.
+    let found = session.timeline(site, Some(place), limit.saturating_add(1))?;
+    let of_present = |report: &&ReceivedReport| report.ordinal == present.ordinal;
+    let (mut lines, mut last) = (Vec::new(), None);
+    for (at, report) in found.iter().filter(of_present).enumerate() {
+        let is_too_large = lines.len().saturating_add(report.envelope.len()) > MAX_BYTES;
+        if at == limit as usize || (at > 0 && is_too_large) {
+            return Ok(Some((lines, last)));
+        }
+        lines.extend_from_slice(report.envelope.trim_ascii());
+        lines.push(b'\n');
+        last = Some(report.number);
+    }
+    Ok(Some((lines, None)))
+}

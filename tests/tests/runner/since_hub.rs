@@ -1,0 +1,54 @@
+//! A copy that leaves out what a site has by its reports at a hub.
+//!
+//! What comes in: the real programs, a site that reported to a hub. What must come out: the copy that its reports on a stick would give;
+//! where the hub does not answer, nothing.
+
+use std::fs;
+
+use super::since::{approve, change, copy, fixture};
+
+#[test]
+fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
+    let fixture = fixture(300_000);
+    fixture.site("bench-1", "dev", "bench");
+    copy(&fixture, "stick", 0, &[]);
+    fixture.carry("bench-1");
+    fixture.home("bench-1");
+    approve(&fixture, "bench-1");
+    change(&fixture);
+    let hub = fixture.serve();
+    let ask = ["--for", "bench-1", "--hub", &hub.url];
+    let seen = copy(&fixture, "small", 0, &ask);
+    for words in [
+        "`bench-1` runs bundle 1 by its report",
+        "only for sites that have bundle 1 (",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    let small = fixture.path("small/dev-bench-2.since1.outhaul");
+    fixture.agent("bench-1", 0, &["import", small.to_str().unwrap()]);
+    fixture.home("bench-1");
+    let seen = copy(&fixture, "again", 0, &ask);
+    assert!(
+        seen.contains("`bench-1` runs bundle 2 by its report"),
+        "{seen}"
+    );
+    assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
+    // A hub that wants a token, and one that is not there: nothing is written.
+    drop(hub);
+    let closed = fixture.serve_closed();
+    let seen = copy(
+        &fixture,
+        "again",
+        3,
+        &["--for", "bench-1", "--hub", &closed.url],
+    );
+    for words in ["OUTHAUL_HUB_TOKEN_FILE", "nothing was written", "--reports"] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    let url = closed.url.clone();
+    drop(closed);
+    let seen = copy(&fixture, "again", 3, &["--for", "bench-1", "--hub", &url]);
+    assert!(seen.contains("nothing was written"), "{seen}");
+    assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
+}

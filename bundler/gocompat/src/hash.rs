@@ -41,7 +41,7 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> RuntimeResult<Option<u
         }
         Value::Uint(number, UintKind::Uint64) => fnv(&[&number.to_le_bytes()]),
         Value::Uint(number, UintKind::Uint8) => fnv(&[&number.to_le_bytes()[..1]]),
-        Value::Float(number) => fnv(&[&number.to_le_bytes()]),
+        Value::Float(number) => fnv(&[&float_bits(*number).to_le_bytes()]),
         Value::Complex(..) => return Ok(None),
         Value::Str(text) => fnv(&[text]),
         Value::List(list) => {
@@ -57,6 +57,7 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> RuntimeResult<Option<u
         Value::Map(map) => {
             let mut hash = 0;
             for (key, item) in map.entries.borrow().iter() {
+                let item = if key.is_found() { item } else { &Value::Nil };
                 let key = match key {
                     Key::Str(text) => fnv(&[text]),
                     other => match visit(&other.to_value(), budget, depth + 1)? {
@@ -85,6 +86,15 @@ fn visit(value: &Value, budget: &Budget, depth: usize) -> RuntimeResult<Option<u
         // No exported field: only the type's name counts.
         Value::Version(_) | Value::BareVersion(_) => fnv(&[b"Version"]),
     }))
+}
+
+/// The bits of a float. Go's NaN, which its parser of numbers gives, is not the one of Rust.
+fn float_bits(number: f64) -> u64 {
+    const NAN: u64 = 0x7ff8_0000_0000_0001;
+    match number.is_nan() {
+        true => NAN,
+        false => number.to_bits(),
+    }
 }
 
 /// `time.Time.MarshalBinary`, version 1: seconds since the year 1, nanoseconds, minutes of

@@ -100,6 +100,13 @@ pub(crate) enum Key {
     Time(Time),
 }
 
+impl Key {
+    /// Whether Go finds the entry of this key again: NaN is equal to nothing, and gives nil.
+    pub(crate) fn is_found(&self) -> bool {
+        !matches!(self, Self::Float(number) if number.0.is_nan())
+    }
+}
+
 /// A map.
 pub(crate) struct Map {
     pub kind: MapType,

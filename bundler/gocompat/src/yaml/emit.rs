@@ -151,6 +151,7 @@ impl Emitter<'_> {
         let kept = self.indent;
         self.indent = Some(self.deeper(parent, false));
         for (key, item) in entries {
+            let item = if key.is_found() { item } else { &Value::Nil };
             self.write_indent();
             if let Key::Str(text) = key
                 && text.len() <= MAX_SIMPLE_KEY

@@ -122,6 +122,9 @@ impl<'a> Schemas<'a> {
         if self.mode.compat {
             return self.compat_check(applied, composed);
         }
+        if !applied.is_empty() {
+            findings.extend(keys_without_text(composed));
+        }
         for schema in applied {
             let Some(parsed) = self.parsed.get(schema.text) else {
                 continue;
@@ -189,6 +192,41 @@ impl<'a> Schemas<'a> {
             Err(findings)
         }
     }
+}
+
+/// The values of a config with a key that JSON does not have: no schema says anything about those.
+fn keys_without_text(composed: &Composed) -> Vec<Diagnostic> {
+    fn has_one(value: &GoValue) -> bool {
+        match value {
+            GoValue::List(items) => items.iter().any(has_one),
+            GoValue::Map(map) => map.iter().any(|(key, value)| match key {
+                GoValue::Null => true,
+                GoValue::Float(number) => !number.is_finite() || has_one(value),
+                _ => has_one(value),
+            }),
+            _ => false,
+        }
+    }
+    let GoValue::Map(map) = &composed.values else {
+        return Vec::new();
+    };
+    let finding = |(key, _): (&GoValue, &GoValue)| {
+        let key = key.as_str().unwrap_or_default();
+        let message = format!(
+            "`{key}` has a key that is null, infinite or no number: no schema can check it"
+        );
+        let finding = Diagnostic::error("schema", message).help("put the key into quotes");
+        match composed
+            .provenance
+            .get(key)
+            .and_then(super::Provenance::location)
+        {
+            Some(place) => finding.at(place),
+            None => finding,
+        }
+    };
+    let with_one = map.iter().filter(|(_, value)| has_one(value));
+    with_one.map(finding).collect()
 }
 
 fn lint(unknown: unknown_keywords::UnknownKeyword, location: &Location) -> Diagnostic {

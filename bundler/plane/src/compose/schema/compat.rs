@@ -58,7 +58,7 @@ fn coerced(values: &GoValue) -> Result<Value, String> {
             },
             other => plain(other)?,
         };
-        Ok((name(key), value))
+        Ok((name(key)?, value))
     };
     map.iter()
         .map(entry)
@@ -72,18 +72,24 @@ fn plain(value: &GoValue) -> Result<Value, String> {
         GoValue::Float(number) => number::of(*number)?,
         GoValue::List(items) => Value::Array(items.iter().map(plain).collect::<Result<_, _>>()?),
         GoValue::Map(map) => {
-            let entry = |(key, value): (&GoValue, &GoValue)| Ok((name(key), plain(value)?));
+            let entry = |(key, value): (&GoValue, &GoValue)| Ok((name(key)?, plain(value)?));
             Value::Object(map.iter().map(entry).collect::<Result<_, String>>()?)
         }
         other => super::to_json(other),
     })
 }
 
-fn name(key: &GoValue) -> String {
+/// A key as JSON.
+///
+/// # Errors
+/// For null, infinity and NaN, which cannot be one.
+fn name(key: &GoValue) -> Result<String, String> {
     match key {
-        GoValue::Str(text) => text.to_string(),
-        GoValue::Float(number) => texts::json_number(*number),
-        other => super::to_json(other).to_string(),
+        GoValue::Str(text) => Ok(text.to_string()),
+        GoValue::Float(number) if number.is_finite() => Ok(texts::json_number(*number)),
+        GoValue::Float(number) => number::of(*number).map(|number| number.to_string()),
+        GoValue::Null => Err("unsupported key: null".to_owned()),
+        other => Ok(super::to_json(other).to_string()),
     }
 }
 

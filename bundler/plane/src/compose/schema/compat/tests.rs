@@ -100,3 +100,24 @@ fn formats_are_gos() {
         ["- a: Does not match format 'uri'\n"]
     );
 }
+
+#[test]
+fn an_empty_list_of_schemas_asks_for_nothing() {
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        let schema = format!(r#"{{"{keyword}": []}}"#);
+        assert_eq!(said("a: x", &schema), Ok(vec![]), "{keyword}");
+    }
+}
+
+#[test]
+fn a_key_that_json_does_not_have_cannot_be_checked() {
+    for (values, why) in [
+        ("a: {null: 1}", "unsupported key: null"),
+        ("a: [{b: {~: 1}}]", "unsupported key: null"),
+        ("a: {-.inf: 1}", "unsupported value: -Inf"),
+        ("a: {.nan: 1}", "unsupported value: NaN"),
+    ] {
+        assert_eq!(said(values, "{}"), Err(why.to_owned()), "{values}");
+    }
+    assert_eq!(said("a: {1.5: 1, 2: 2, yes: 3}", "{}"), Ok(vec![]));
+}

@@ -130,7 +130,11 @@ impl<'s> Run<'s> {
         depth: usize,
         out: &mut ValidationResult,
     ) {
-        let branches = |key: &str| schema.get(key).and_then(Value::as_array);
+        // An empty list asks for nothing, as if the keyword were not there.
+        let branches = |key: &str| {
+            let listed = schema.get(key).and_then(Value::as_array);
+            listed.filter(|listed| !listed.is_empty())
+        };
         if let Some(any_of) = branches("anyOf") {
             let (mut valid, mut best) = (false, None);
             for branch in any_of {

@@ -210,7 +210,7 @@ pub(super) fn complete(
             tidy::discard(agent)?;
             let parts: Vec<String> = kept.keys().map(ToString::to_string).collect();
             let (which, kept) = match parts.len() {
-                1 => ("parity part", "is not kept"),
+                1 => ("parity part", "it is not kept"),
                 _ => ("one of the parity parts", "none of them is kept"),
             };
             let message = format!(

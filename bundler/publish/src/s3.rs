@@ -93,11 +93,7 @@ impl S3 {
                 "its path has other characters than letters, digits and `- . _ ~ /`",
             ));
         }
-        let authority = match settings.authority {
-            _ if !base.is_tls() => Authority::Nobody,
-            Some(path) => Authority::File(path),
-            None => Authority::System,
-        };
+        let authority = Authority::of(base.is_tls(), settings.authority);
         let agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
         let http = Client::new(&ClientSettings::new(agent, authority));
         Ok(Self {

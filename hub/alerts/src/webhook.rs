@@ -6,7 +6,7 @@
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use outhaul_bundle::hub_api::ALERT_SIGNATURE;
-use outhaul_http::{Authority, Client, ClientSettings, Method};
+use outhaul_http::{Authority, Client, ClientSettings, Method, quoted};
 use outhaul_kit::durable;
 use sha2::Sha256;
 
@@ -26,11 +26,8 @@ pub struct Webhook(pub WebhookSettings);
 impl Destination for Webhook {
     fn send(&self, message: &Message) -> Result<(), String> {
         let body = serde_json::to_vec(&message.body).map_err(|error| error.to_string())?;
-        let authority = match (outhaul_http::is_tls(&self.0.url)?, &self.0.ca) {
-            (false, _) => Authority::Nobody,
-            (true, Some(path)) => Authority::File(path),
-            (true, None) => Authority::System,
-        };
+        let is_tls = outhaul_http::is_tls(&self.0.url)?;
+        let authority = Authority::of(is_tls, self.0.ca.as_deref());
         let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
         let client = Client::new(&ClientSettings::new(agent, authority));
         let client = client.map_err(|error| error.problem())?;
@@ -52,14 +49,6 @@ impl Destination for Webhook {
                 Err(format!("the server answered {status}{}", quoted(&text)))
             }
         }
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    match text.trim() {
-        "" => String::new(),
-        text => format!(": {text}"),
     }
 }
 

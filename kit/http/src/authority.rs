@@ -36,6 +36,17 @@ pub enum Authority<'a> {
     Nobody,
 }
 
+impl<'a> Authority<'a> {
+    /// For one server: none where it is not asked over TLS, `ca` where a file was given, else the system's.
+    pub fn of(is_tls: bool, ca: Option<&'a Path>) -> Self {
+        match (is_tls, ca) {
+            (false, _) => Self::Nobody,
+            (true, Some(path)) => Self::File(path),
+            (true, None) => Self::System,
+        }
+    }
+}
+
 impl Authority<'_> {
     /// The certificates, each as DER, for a client of another protocol.
     ///

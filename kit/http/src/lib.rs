@@ -8,9 +8,11 @@ mod address;
 mod authority;
 mod client;
 mod error;
+mod quoted;
 
 pub use address::{BaseUrl, check_url, is_loopback, is_tls};
 pub use authority::Authority;
 pub use client::{Client, ClientSettings, Identity, Proxy, Request, Response, TimeLimits};
 pub use error::{HttpError, is_timeout};
+pub use quoted::quoted;
 pub use ureq::http::Method;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use outhaul_http::{Authority, Client, ClientSettings, Method, Response, TimeLimits};
+use outhaul_http::{Authority, Client, ClientSettings, Method, Response, TimeLimits, quoted};
 use serde::Deserialize;
 
 use crate::settings::{OtlpSettings, headers};
@@ -22,8 +22,8 @@ const LIMITS: [Duration; 3] = [
 ];
 /// Most bytes read of an answer.
 const ANSWER_BYTES: u64 = 16 * 1024;
-/// Most characters shown of one.
-const EXCERPT_CHARS: usize = 200;
+/// What is shown instead of a header's value.
+const HIDDEN: &str = "(not shown)";
 /// The longest that a collector may ask to be left alone.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
@@ -84,11 +84,7 @@ pub fn push(settings: &OtlpSettings, body: &[u8]) -> PushResult {
 }
 
 fn sent(settings: &OtlpSettings, body: &[u8], headers: &[Header]) -> Result<Response, String> {
-    let authority = match (settings.is_tls(), &settings.ca) {
-        (false, _) => Authority::Nobody,
-        (true, Some(path)) => Authority::File(path),
-        (true, None) => Authority::System,
-    };
+    let authority = Authority::of(settings.is_tls(), settings.ca.as_deref());
     let [connect, answer, whole] = LIMITS.map(Some);
     let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
     let client = Client::new(&ClientSettings {
@@ -113,26 +109,34 @@ fn sent(settings: &OtlpSettings, body: &[u8], headers: &[Header]) -> Result<Resp
 fn judged(answer: Response, headers: &[Header]) -> PushResult {
     let (status, text) = (answer.status(), answer.status_text());
     let wait = match status {
+        // Only a whole answer says that all of it was taken: one that breaks off may be the beginning of one that says otherwise.
+        200..=299 => {
+            return match answer.bytes(ANSWER_BYTES) {
+                Ok(body) => taken(&body, headers),
+                Err(error) => PushResult::Failed {
+                    problem: format!(
+                        "the collector answered {text}, and the rest of its answer cannot be read: {}",
+                        error.problem()
+                    ),
+                },
+            };
+        }
         429 | 502..=504 => answer.header("Retry-After").and_then(retry_after),
         _ => None,
     };
-    let said = without(answer.excerpt(ANSWER_BYTES), headers);
-    match status {
-        200..=299 => taken(&said),
-        300..=399 => PushResult::Refused {
-            problem: format!(
-                "the collector answered {text}, which is not followed: give its address"
-            ),
-            wait,
-        },
-        _ => PushResult::Refused {
-            problem: format!("the collector answered {text}{}", quoted(&said)),
-            wait,
-        },
-    }
+    let problem = match status {
+        300..=399 => {
+            format!("the collector answered {text}, which is not followed: give its address")
+        }
+        _ => {
+            let said = without(answer.excerpt(ANSWER_BYTES), headers);
+            format!("the collector answered {text}{}", quoted(&said))
+        }
+    };
+    PushResult::Refused { problem, wait }
 }
 
-/// What was said without the values of the headers: some servers repeat what they were sent.
+/// What was said without the values of the headers, to be shown: some servers repeat what they were sent.
 fn without(said: String, headers: &[Header]) -> String {
     let values = headers.iter().flat_map(|(_, value)| {
         let parts = value.split_whitespace().filter(|part| part.len() >= 6);
@@ -140,7 +144,12 @@ fn without(said: String, headers: &[Header]) -> String {
     });
     values
         .filter(|value| !value.is_empty())
-        .fold(said, |said, value| said.replace(value, "(not shown)"))
+        .fold(said, |said, value| {
+            // Inside JSON that is shown as it came, a value has its quotes and backslashes escaped.
+            let escaped = serde_json::json!(value).to_string();
+            let said = said.replace(value, HIDDEN);
+            said.replace(escaped.trim_matches('"'), HIDDEN)
+        })
 }
 
 /// Seconds of the header; a date is not read, and then the next push comes at its time.
@@ -149,8 +158,9 @@ fn retry_after(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
-/// An answer that a push was taken, which may say that some of it was not.
-fn taken(said: &str) -> PushResult {
+/// A whole answer that a push was taken, which may say that some of it was not. It is read as it came: only what is shown of it
+/// is without the values of the headers.
+fn taken(said: &[u8], headers: &[Header]) -> PushResult {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Answer {
@@ -178,15 +188,16 @@ fn taken(said: &str) -> PushResult {
         }
     }
     // Many collectors answer nothing at all.
-    if said.trim().is_empty() {
+    if said.trim_ascii().is_empty() {
         return PushResult::Taken;
     }
-    let is_object = said.trim_start().starts_with('{');
-    let answer = serde_json::from_str::<Answer>(said).ok();
+    let is_object = said.trim_ascii_start().starts_with(b"{");
+    let answer = serde_json::from_slice::<Answer>(said).ok();
     let Some(answer) = answer.filter(|_| is_object) else {
+        let said = without(String::from_utf8_lossy(said).into_owned(), headers);
         let problem = format!(
-            "what answered is no collector, or the answer is too long: it is not the JSON of one{}",
-            quoted(said)
+            "what answered is no collector: it is not the JSON of one{}",
+            quoted(&said)
         );
         return PushResult::Failed { problem };
     };
@@ -202,17 +213,8 @@ fn taken(said: &str) -> PushResult {
         0 => PushResult::Taken,
         rejected => PushResult::Partial {
             rejected,
-            message: partial.error_message,
+            message: without(partial.error_message, headers),
         },
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let visible = text.chars().filter(|c| !c.is_control());
-    let text: String = visible.take(EXCERPT_CHARS).collect();
-    match text.trim() {
-        "" => String::new(),
-        text => format!(": {text}"),
     }
 }
 
@@ -302,6 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn values_of_headers_that_are_parts_of_json_change_nothing_of_what_is_read() {
+        // Each of these stands somewhere in the answer: blanked before it was read, nothing would have been rejected.
+        for value in ["rejectedDataPoints", "\"", "{", "7", "partialSuccess"] {
+            let headers = [("X-Tenant".to_owned(), value.to_owned())];
+            let said = r#"{"partialSuccess":{"rejectedDataPoints":"7","errorMessage":"too old"}}"#;
+            let expected = PushResult::Partial {
+                rejected: 7,
+                message: "too old".to_owned(),
+            };
+            assert_eq!(taken(said.as_bytes(), &headers), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_a_collector_repeats_inside_its_json_is_not_said_again() {
+        let secret = r#"to"ken\0123"#;
+        let headers = [("Authorization".to_owned(), secret.to_owned())];
+        let partial = serde_json::json!({"partialSuccess": {"rejectedDataPoints": 1, "errorMessage": secret}});
+        let shown = taken(partial.to_string().as_bytes(), &headers).problem();
+        assert_eq!(
+            shown.unwrap(),
+            "the collector rejected 1 values: (not shown)"
+        );
+        // An array is no answer of a collector, and is shown as it came.
+        let other = serde_json::json!([secret]).to_string();
+        let shown = taken(other.as_bytes(), &headers).problem().unwrap();
+        assert!(shown.ends_with(r#": ["(not shown)"]"#), "{shown}");
+    }
+
+    #[test]
     fn trouble_is_said_once_when_it_begins_and_once_when_it_ends() {
         let failed = |why: &str| PushResult::Failed {
             problem: why.to_owned(),
@@ -329,7 +361,7 @@ mod tests {
 
     #[test]
     fn what_a_collector_rejects_is_read_in_both_forms_and_nonsense_is_no_rejection() {
-        let rejected = |said: &str| match taken(said) {
+        let rejected = |said: &str| match taken(said.as_bytes(), &[]) {
             PushResult::Partial { rejected, message } => (rejected, message),
             _ => (0, String::new()),
         };
@@ -346,7 +378,11 @@ mod tests {
             r#"{"partialSuccess":{"rejectedDataPoints":"-1"}}"#,
             r#"{"partialSuccess":null}"#,
         ] {
-            assert_eq!(taken(nothing), PushResult::Taken, "{nothing}");
+            assert_eq!(
+                taken(nothing.as_bytes(), &[]),
+                PushResult::Taken,
+                "{nothing}"
+            );
         }
         for other in [
             "\u{fffd}",
@@ -355,7 +391,8 @@ mod tests {
             "7",
             r#"{"partialSuc"#,
         ] {
-            assert!(matches!(taken(other), PushResult::Failed { .. }), "{other}");
+            let result = taken(other.as_bytes(), &[]);
+            assert!(matches!(result, PushResult::Failed { .. }), "{other}");
         }
         assert_eq!(retry_after(" 30 "), Some(Duration::from_secs(30)));
         assert_eq!(retry_after("999999999"), Some(LONGEST_WAIT));

@@ -48,7 +48,7 @@ pub struct Oidc {
     pub settings: OidcSettings,
     client: Client,
     known: Mutex<Known>,
-    asking: AtomicUsize,
+    asking: Arc<AtomicUsize>,
     /// The second in which a failure was said last.
     said: AtomicI64,
 }
@@ -60,11 +60,26 @@ struct Known {
     answer: Option<Result<Arc<Provider>, LoginError>>,
 }
 
+/// A code of this provider, and a place among the few for whom it is asked at once: whoever has one is not told that too many are
+/// before them.
+#[must_use]
+pub struct CodeToAsk {
+    code: String,
+    provider: Arc<Provider>,
+    _place: Asking,
+}
+
+impl std::fmt::Debug for CodeToAsk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CodeToAsk(…)")
+    }
+}
+
 /// One of those who are asked for at the moment.
 #[derive(Debug)]
-struct Asking<'a>(&'a AtomicUsize);
+struct Asking(Arc<AtomicUsize>);
 
-impl Drop for Asking<'_> {
+impl Drop for Asking {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -81,11 +96,8 @@ impl Oidc {
             problem: format!("`{key}`: {problem}"),
         };
         let is_tls = outhaul_http::is_tls(&settings.issuer) == Ok(true);
-        let authority = match (is_tls, &settings.ca) {
-            (true, None) => Authority::System,
-            (_, Some(ca)) => Authority::File(ca),
-            (false, None) => Authority::Nobody,
-        };
+        // A provider of this machine may name endpoints elsewhere, which are asked over TLS.
+        let authority = Authority::of(is_tls || settings.ca.is_some(), settings.ca.as_deref());
         let agent = concat!("outhaul-hub/", env!("CARGO_PKG_VERSION"));
         let client = Client::new(&ClientSettings {
             limits: LIMITS,
@@ -96,7 +108,7 @@ impl Oidc {
             settings,
             client,
             known: Mutex::default(),
-            asking: AtomicUsize::new(0),
+            asking: Arc::default(),
             said: AtomicI64::new(0),
         };
         oidc.secret()
@@ -121,23 +133,32 @@ impl Oidc {
         Ok(attempt.address(&self.settings, &*self.provider(now_ms)?))
     }
 
-    /// The code that a browser brings back, if it is from this provider.
+    /// The code that a browser brings back, if it is from this provider and it can be asked for it now. Nothing is used up by it:
+    /// the login may be tried again.
     ///
     /// # Errors
-    /// [`LoginError`] when it is not, or the provider refused.
-    pub fn code(&self, returned: &Returned, now_ms: i64) -> Result<String, LoginError> {
+    /// [`LoginError`] when it is not, the provider refused, or too many ask at once.
+    pub fn code(&self, returned: &Returned, now_ms: i64) -> Result<CodeToAsk, LoginError> {
         let provider = self.provider(now_ms)?;
-        returned.code(&self.settings, &provider).map(str::to_owned)
+        Ok(CodeToAsk {
+            code: returned.code(&self.settings, &provider)?.to_owned(),
+            provider,
+            _place: self.ask()?,
+        })
     }
 
     /// Who the code is about.
     ///
     /// # Errors
     /// [`LoginError`] when the provider does not take it, or its answer does not hold.
-    pub fn person(&self, attempt: &Attempt, code: &str, now_ms: i64) -> Result<Person, LoginError> {
-        let provider = self.provider(now_ms)?;
-        let _one = self.ask()?;
-        let token = self.exchange(&provider, attempt, code)?;
+    pub fn person(
+        &self,
+        attempt: &Attempt,
+        code: CodeToAsk,
+        now_ms: i64,
+    ) -> Result<Person, LoginError> {
+        let provider = &code.provider;
+        let token = self.exchange(provider, attempt, &code.code)?;
         let keys = self.body(self.client.request(Method::GET, &provider.jwks_uri).send())?;
         let expected = Expected {
             issuer: &self.settings.issuer,
@@ -151,9 +172,9 @@ impl Oidc {
         Person::of(&claims, &self.settings)
     }
 
-    fn ask(&self) -> Result<Asking<'_>, LoginError> {
+    fn ask(&self) -> Result<Asking, LoginError> {
         let before = self.asking.fetch_add(1, Ordering::AcqRel);
-        let one = Asking(&self.asking);
+        let one = Asking(Arc::clone(&self.asking));
         match before < AT_ONCE {
             true => Ok(one),
             false => Err(LoginError::Busy),

@@ -103,15 +103,13 @@ impl Key {
             id: written.kid,
             public,
         };
-        // Of one name for two algorithms (RFC 9864), both are this one.
-        let is_its = |name: &str| {
-            name == key.algorithm().name()
-                || (name == "Ed25519" && key.algorithm() == Algorithm::EdDsa)
-        };
         let verifies = |all: &Vec<String>| all.iter().any(|one| one == "verify");
         let is_for_this = written.usage.is_none_or(|usage| usage == "sig")
             && written.key_ops.as_ref().is_none_or(verifies)
-            && written.alg.as_deref().is_none_or(is_its);
+            && written
+                .alg
+                .as_deref()
+                .is_none_or(|name| key.algorithm().is_named(name));
         is_for_this.then_some(key)
     }
 

@@ -19,9 +19,7 @@ mod settings;
 mod token;
 
 pub use attempt::{Attempt, LIFETIME_MS, Returned};
-pub use client::Oidc;
+pub use client::{CodeToAsk, Oidc};
 pub use error::LoginError;
-pub use person::{Facts, PREFIX, Person};
-pub use provider::Provider;
-pub use settings::{Grant, MAX_SESSION_MINUTES, OidcSettings, PersonScope, RETURN, SettingsError};
-pub use token::SKEW_MS;
+pub use person::{Facts, Person};
+pub use settings::{OidcSettings, RETURN, SettingsError};

@@ -97,13 +97,14 @@ impl Provider {
             return Err(wrong("it takes no client secret".to_owned()));
         }
         let stated = &found.id_token_signing_alg_values_supported;
-        let algorithms: Vec<_> = Algorithm::ALL
-            .into_iter()
-            .filter(|algorithm| !lacks(stated, algorithm.name()))
-            .collect();
+        let is_stated = |algorithm: &Algorithm| {
+            let is_it = |all: &Vec<String>| all.iter().any(|name| algorithm.is_named(name));
+            stated.as_ref().is_none_or(is_it)
+        };
+        let algorithms: Vec<_> = Algorithm::ALL.into_iter().filter(is_stated).collect();
         if algorithms.is_empty() {
             return Err(wrong(
-                "it signs with none of RS256, ES256 and EdDSA".to_owned(),
+                "it signs with none of RS256, ES256 and EdDSA (Ed25519)".to_owned(),
             ));
         }
         Ok(Self {
@@ -150,6 +151,18 @@ pub(crate) mod tests {
         let found = provider(&more).unwrap();
         assert!(found.sends_issuer && found.secret_in_form);
         assert_eq!(found.algorithms, [Algorithm::Es256]);
+        // By the name of RFC 8037, of RFC 9864, and by both.
+        for names in [
+            json!(["EdDSA"]),
+            json!(["Ed25519"]),
+            json!(["Ed25519", "EdDSA"]),
+        ] {
+            more["id_token_signing_alg_values_supported"] = names.clone();
+            let found = provider(&more).unwrap();
+            assert_eq!(found.algorithms, [Algorithm::EdDsa], "{names}");
+        }
+        more["id_token_signing_alg_values_supported"] = json!(["Ed448"]);
+        assert!(provider(&more).is_err(), "another curve");
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MAX_VALUES: usize = 256;
 /// Longest value, name of a claim, and label, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
 /// The longest session, in minutes: what a session of a token lasts.
-pub const MAX_SESSION_MINUTES: u32 = 12 * 60;
+const MAX_SESSION_MINUTES: u32 = 12 * 60;
 /// The shortest one.
 const MIN_SESSION_MINUTES: u32 = 5;
 /// Where the provider sends the browser back to, below the hub's URL.

@@ -6,7 +6,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::algorithm::Algorithm;
@@ -14,7 +15,7 @@ use crate::error::LoginError;
 use crate::keys::{Key, Keys};
 
 /// By how much the clocks of provider and hub may differ, in milliseconds.
-pub const SKEW_MS: i64 = 60 * 1000;
+const SKEW_MS: i64 = 60 * 1000;
 /// Longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 128 * 1024;
 
@@ -94,10 +95,40 @@ pub fn verify(token: &str, keys: &Keys, expected: &Expected<'_>) -> Result<Claim
             algorithm.name()
         )));
     }
-    let claims: Map<String, Value> = serde_json::from_slice(&decoded(body)?)
+    let claims: Claims = serde_json::from_slice(&decoded(body)?)
         .map_err(|error| wrong(format!("its claims: {error}")))?;
-    is_for(&claims, expected)?;
-    Ok(Claims(claims))
+    is_for(&claims.0, expected)?;
+    Ok(claims)
+}
+
+impl<'de> Deserialize<'de> for Claims {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ClaimsOnce)
+    }
+}
+
+/// Reads claims of which none comes twice: of two, another reader may take the other one (RFC 7519, section 4).
+struct ClaimsOnce;
+
+impl<'de> Visitor<'de> for ClaimsOnce {
+    type Value = Claims;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Claims, A::Error> {
+        let mut claims = Map::new();
+        while let Some((name, value)) = members.next_entry::<String, Value>()? {
+            if claims.contains_key(&name) {
+                let name: String = name.chars().take(100).collect();
+                let text = format!("`{}` comes twice", name.escape_debug());
+                return Err(serde::de::Error::custom(text));
+            }
+            claims.insert(name, value);
+        }
+        Ok(Claims(claims))
+    }
 }
 
 fn algorithm(head: &Head, expected: &Expected<'_>) -> Result<Algorithm, LoginError> {
@@ -114,7 +145,7 @@ fn algorithm(head: &Head, expected: &Expected<'_>) -> Result<Algorithm, LoginErr
         return Err(wrong("its type is another than JWT"));
     }
     let mut known = expected.algorithms.iter().copied();
-    known.find(|one| one.name() == head.alg).ok_or_else(|| {
+    known.find(|one| one.is_named(&head.alg)).ok_or_else(|| {
         let name: String = head.alg.chars().take(20).collect();
         let all: Vec<_> = expected.algorithms.iter().map(|one| one.name()).collect();
         let name = name.escape_debug();

@@ -22,6 +22,18 @@ struct Served {
     _folder: tempfile::TempDir,
 }
 
+impl Served {
+    /// Who `attempt` comes back as, with a code.
+    fn person(&self) -> Result<Person, LoginError> {
+        let code = self.oidc.code(&returned(), NOW)?;
+        self.oidc.person(&attempt(), code, NOW)
+    }
+}
+
+fn returned() -> Returned {
+    Returned::parse("code=c&state=s").unwrap()
+}
+
 fn serve(answers: impl Fn(&str, &str, &str) -> (String, String) + Send + Sync + 'static) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let issuer = format!("http://{}", listener.local_addr().unwrap());
@@ -127,14 +139,14 @@ fn a_code_becomes_a_person_and_a_code_used_twice_does_not() {
     });
     let address = served.oidc.begin(&attempt(), NOW).unwrap();
     assert!(address.starts_with(&format!("{}/authorize?", served.issuer)));
-    let person = served.oidc.person(&attempt(), "c", NOW).unwrap();
+    let person = served.person().unwrap();
     assert_eq!(person.name, "oidc:ann");
     assert_eq!(
         served.asked.load(Ordering::Relaxed),
         3,
         "what it says of itself is kept"
     );
-    let error = served.oidc.person(&attempt(), "c", NOW).unwrap_err();
+    let error = served.person().unwrap_err();
     assert_eq!(
         error.to_string(),
         "The provider did not take the code: it answers 400 Bad Request, `invalid_grant`"
@@ -194,7 +206,7 @@ fn an_answer_of_the_token_endpoint_that_is_oversized_or_without_a_token_is_refus
             "/token" => answer.clone(),
             _ => ok(document(issuer)),
         });
-        let error = served.oidc.person(&attempt(), "c", NOW).unwrap_err();
+        let error = served.person().unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
         assert!(!error.to_string().contains("s3 cret"));
     }
@@ -230,7 +242,11 @@ fn few_ask_at_once() {
     drop(all);
     assert!(served.oidc.begin(&attempt(), NOW).is_ok());
     // What is known already needs nobody to be asked.
-    let _all: Vec<_> = (0..AT_ONCE).map(|_| served.oidc.ask().unwrap()).collect();
+    let code = || served.oidc.code(&returned(), NOW);
+    let all: Vec<_> = (0..AT_ONCE).map(|_| code().unwrap()).collect();
+    assert!(matches!(code(), Err(LoginError::Busy)), "each has a place");
+    drop(all);
+    let _all: Vec<_> = (0..AT_ONCE).map(|_| code().unwrap()).collect();
     assert!(served.oidc.begin(&attempt(), NOW + KEPT_MS - 1).is_ok());
     assert_eq!(
         served.oidc.begin(&attempt(), NOW + KEPT_MS),

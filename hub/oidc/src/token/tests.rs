@@ -65,11 +65,12 @@ impl Signer {
     }
 
     fn with_head(&self, head: &Value, claims: &Value) -> String {
-        let signed = format!(
-            "{}.{}",
-            encoded(head.to_string()),
-            encoded(claims.to_string())
-        );
+        self.signed(head, &claims.to_string())
+    }
+
+    /// With claims as they are written.
+    fn signed(&self, head: &Value, claims: &str) -> String {
+        let signed = format!("{}.{}", encoded(head.to_string()), encoded(claims));
         let signature = match self {
             Self::P256(pair) => {
                 let signature = pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
@@ -134,6 +135,57 @@ fn tokens_of_each_algorithm_hold() {
     assert!(verify(&token, &all, &expected()).is_ok());
     let found = verify(SIGNED, &all, &expected()).unwrap();
     assert_eq!(found.0["sub"], "1");
+}
+
+#[test]
+fn ed25519_holds_by_either_name_in_a_token_and_in_a_key() {
+    let signer = Signer::ed25519();
+    for name in ["EdDSA", "Ed25519"] {
+        let token = signer.with_head(&json!({"alg": name, "kid": "e"}), &claims());
+        for published in [None, Some("EdDSA"), Some("Ed25519")] {
+            let mut key = signer.public("e");
+            if let Some(published) = published {
+                key["alg"] = json!(published);
+            }
+            let found = verify(&token, &keys(&[key]), &expected());
+            assert!(found.is_ok(), "{name}, {published:?}: {found:?}");
+        }
+    }
+    // The name is of this curve and of no other kind of key.
+    let other = Signer::p256();
+    let token = other.with_head(&json!({"alg": "Ed25519", "kid": "a"}), &claims());
+    assert!(verify(&token, &keys(&[other.public("a")]), &expected()).is_err());
+    let mut named = other.public("a");
+    named["alg"] = json!("Ed25519");
+    let token = other.token("a", &claims());
+    assert!(verify(&token, &keys(&[named]), &expected()).is_err());
+    let token = signer.with_head(&json!({"alg": "Ed448", "kid": "e"}), &claims());
+    assert!(verify(&token, &keys(&[signer.public("e")]), &expected()).is_err());
+}
+
+#[test]
+fn claims_of_which_one_comes_twice_are_refused() {
+    let signer = Signer::p256();
+    let all = keys(&[signer.public("a")]);
+    let head = json!({"alg": "ES256", "kid": "a"});
+    for twice in [
+        r#""sub":"2""#,
+        r#""nonce":"n""#,
+        r#""su\u0062":"2""#,
+        r#""groups":[],"groups":["ops"]"#,
+    ] {
+        let text = claims()
+            .to_string()
+            .replacen('{', &format!("{{{twice},"), 1);
+        let error = verify(&signer.signed(&head, &text), &all, &expected()).unwrap_err();
+        assert!(matches!(error, LoginError::Token(_)), "{error}");
+        assert!(
+            error.to_string().contains("comes twice"),
+            "{twice}: {error}"
+        );
+    }
+    let token = signer.signed(&head, "[]");
+    assert!(verify(&token, &all, &expected()).is_err());
 }
 
 #[test]

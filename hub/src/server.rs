@@ -11,6 +11,7 @@ mod api;
 mod body;
 mod bundles;
 mod counters;
+mod door;
 mod faults;
 mod forms;
 mod gates;

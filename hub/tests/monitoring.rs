@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use crate::fake::NEW;
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::http;
 use crate::program::{Hub, Server};
+use crate::provider::free_port;
 
 /// How long a busy machine may take.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -133,11 +134,6 @@ impl Prometheus {
             rows => Err(format!("{expression}: {rows:?}")),
         }
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A hub with one more report for it: sites are well, failed and silent; a gate that is closed; a waiver, a refusal, a key that waits.

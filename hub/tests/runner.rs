@@ -22,6 +22,7 @@ mod hostile;
 mod hostile_media;
 mod http;
 mod kalypso;
+mod logins;
 mod lost;
 mod monitoring;
 mod people;

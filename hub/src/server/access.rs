@@ -163,8 +163,8 @@ async fn visitor(
             return Ok(of_token(&found, None, network.to_string()));
         }
         // A token that holds is never kept out by those that do not.
-        shared.may_try(network, now_ms)?;
-        shared.failed(network, now_ms);
+        shared.tokens.may_try(network, now_ms)?;
+        shared.tokens.failed(network, now_ms);
         let text = "this token is not known, has expired, or was revoked; `outhaul-hub token create` makes one";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, text));
     }

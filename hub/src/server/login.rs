@@ -111,14 +111,14 @@ async fn login(
 ) -> Page {
     let now_ms = time::now_ms();
     let network = peer.network();
-    shared.may_try(network, now_ms)?;
+    shared.tokens.may_try(network, now_ms)?;
     let made_by = cookie_of(&headers, LOGIN);
     let fields = Fields::read(&shared, peer, &headers, body, made_by.as_ref()).await?;
     let (token, next) = (fields.text("token").to_owned(), fields.text("next"));
     let found = access::token_of(&shared, &token, now_ms).await?;
     let secret = SessionSecret::of(random()?);
     let Some(found) = found else {
-        shared.failed(network, now_ms);
+        shared.tokens.failed(network, now_ms);
         let stranger = Visitor::stranger(network.to_string());
         let detail = "a token that is not known, has expired, or was revoked".to_owned();
         shared

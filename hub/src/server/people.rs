@@ -126,24 +126,26 @@ async fn finish(
         Err(error) => return refused(&shared, &headers, "/", &error),
     };
     let next = attempt.next().to_owned();
-    shared.may_log_in(network, now_ms)?;
+    shared.logins.may_try(network, now_ms)?;
     let stranger = Visitor::person(None, network.to_string());
     let done = login(&shared, &oidc, (attempt, returned), now_ms).await?;
     let (person, session) = match done {
         Ok(person) => match begun(&shared, &oidc, &person, &stranger, now_ms).await? {
             Ok(session) => (person, session),
             Err(problem) => {
+                shared.logins.failed(network, now_ms);
                 let status = StatusCode::FORBIDDEN;
                 let problem = &problem;
                 return shown(&shared, &headers, &next, Some(Refusal { status, problem }));
             }
         },
         Err(error) => {
-            if !matches!(error, LoginError::Unreachable(_) | LoginError::Busy) {
-                shared.login_failed(network, now_ms);
+            // What is put on record is counted as well, so that a network writes only so much of it.
+            if !error.is_of_the_provider() {
+                shared.logins.failed(network, now_ms);
+                let entry = stranger.entry("login", error.to_string(), false);
+                shared.record(entry).await?;
             }
-            let entry = stranger.entry("login", error.to_string(), false);
-            shared.record(entry).await?;
             return refused(&shared, &headers, &next, &error);
         }
     };
@@ -161,7 +163,7 @@ async fn finish(
     Ok(answer)
 }
 
-/// Who it is: each login is used once, whatever comes of it.
+/// Who it is: each login is used once, whatever comes of it, and only when the provider can be asked for it.
 async fn login(
     shared: &Arc<Shared>,
     oidc: &Arc<Oidc>,
@@ -183,7 +185,7 @@ async fn login(
         return Ok(Err(LoginError::Used));
     }
     let asks = Arc::clone(oidc);
-    off_the_loop(move || Ok(asks.person(&attempt, &code, now_ms))).await
+    off_the_loop(move || Ok(asks.person(&attempt, code, now_ms))).await
 }
 
 /// The session of a person, on record; or why they get none, on record as well.

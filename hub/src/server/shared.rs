@@ -4,23 +4,20 @@
 //! neither for one another nor for the writer, and whether the store answers is never asked through a
 //! connection that a query uses.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use outhaul_access::{Attempts, MAX_FAILED};
 use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
 use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
 use super::counters::Counters;
+use super::door::Door;
 use super::lanes::Lane;
 use super::meter::Meter;
-use super::problem::Problem;
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
@@ -61,9 +58,10 @@ pub(super) struct Shared {
     pub(super) is_tls: bool,
     /// The identity provider at which people log in.
     pub(super) oidc: Option<Arc<Oidc>>,
-    attempts: Mutex<Attempts>,
-    /// The same of logins at the identity provider: what is wrong there keeps nobody's token out.
-    logins: Mutex<Attempts>,
+    /// Where tokens are shown, by programs and by browsers.
+    pub(super) tokens: Door,
+    /// Where people come back from the identity provider: what is wrong there keeps nobody's token out.
+    pub(super) logins: Door,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
@@ -123,8 +121,8 @@ impl Shared {
             open_reading,
             is_tls,
             oidc: None,
-            attempts: Mutex::default(),
-            logins: Mutex::default(),
+            tokens: Door::new("tokens that do not hold"),
+            logins: Door::new("logins that came to nothing"),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),
@@ -291,32 +289,6 @@ impl Shared {
         .await
     }
 
-    /// Whether a network may show one more token.
-    ///
-    /// # Errors
-    /// [`Problem`] with how long it has to wait, where it failed too often.
-    pub(super) fn may_try(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
-        may(&self.attempts, network, now_ms, "tokens that do not hold")
-    }
-
-    /// The same of logins at the identity provider.
-    pub(super) fn may_log_in(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
-        let what = "logins that came to nothing";
-        may(&self.logins, network, now_ms, what)
-    }
-
-    /// Remembers that a login at the identity provider came to nothing.
-    pub(super) fn login_failed(&self, network: IpAddr, now_ms: i64) {
-        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-        logins.failed(network, now_ms);
-    }
-
-    /// Remembers that a network showed a token that does not hold.
-    pub(super) fn failed(&self, network: IpAddr, now_ms: i64) {
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.failed(network, now_ms);
-    }
-
     /// Puts the use of a right on record.
     pub(super) async fn record(self: &Arc<Self>, entry: AccessEntry) -> Result<(), HubError> {
         self.change(move |hub| Ok(hub.store.write(|session| session.add_access(&entry))?))
@@ -367,20 +339,4 @@ pub(super) async fn off_the_loop<T: Send + 'static>(
                 source,
             })
         })
-}
-
-fn may(
-    attempts: &Mutex<Attempts>,
-    network: IpAddr,
-    now_ms: i64,
-    what: &str,
-) -> Result<(), Problem> {
-    let attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
-    attempts.may_try(network, now_ms).map_err(|wait_ms| {
-        let seconds = wait_ms.div_euclid(1000) + 1;
-        let text = format!(
-            "{MAX_FAILED} {what} came from your network lately: try again in {seconds} seconds"
-        );
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
-    })
 }

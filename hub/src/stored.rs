@@ -1,6 +1,7 @@
 //! The fold: whatever the order and the transport, the newest state is the newest report of the newest epoch.
 
 mod affected;
+mod bounded;
 pub(crate) mod bundles;
 mod faults;
 mod kept;

@@ -16,7 +16,7 @@ use crate::view::{
 
 const NOW: i64 = 1_000_000_000;
 
-fn file(path: &str, text: &str) -> File {
+pub(super) fn file(path: &str, text: &str) -> File {
     File {
         path: path.parse().unwrap(),
         content: Digest::of(text.as_bytes()),
@@ -118,15 +118,12 @@ fn sizes_follow_from_digests_and_what_is_not_kept_is_said() {
         .read(|session| bundle_rows(session, ("", ""), (0, 10)))
         .unwrap();
     assert!(!more);
-    let sizes = |at: usize| rows[at].sites.all.checked_sub(0).and(rows[at].sizes);
     let told: Vec<_> = rows
         .iter()
-        .enumerate()
-        .map(|(at, row)| {
-            let sizes = sizes(at);
+        .map(|row| {
             (
                 row.number,
-                sizes.map(|sizes| (sizes.held_bytes, sizes.new_bytes)),
+                row.sizes.map(|sizes| (sizes.held_bytes, sizes.new_bytes)),
                 row.unknown.is_some(),
             )
         })

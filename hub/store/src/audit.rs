@@ -12,7 +12,7 @@ use super::{Session, StoreError, from_sql, json, parse, to_sql};
 
 /// Largest index that is kept, in bytes. Of a larger one the digest is kept only, and decisions that need it cannot be
 /// recomputed.
-const MAX_INDEX_BYTES: usize = 8 * 1024 * 1024;
+pub const MAX_INDEX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A decision in the chain, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

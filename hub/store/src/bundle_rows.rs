@@ -178,6 +178,19 @@ impl Session<'_> {
         })
     }
 
+    /// Whether an index of a bundle is kept; its text is not read.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keeps_index(&self, bundle: &BundleOnRecord) -> Result<bool, StoreError> {
+        let text = "SELECT COUNT(*) FROM accepted_metadata
+              WHERE role = $1 AND number = $2 AND index_body IS NOT NULL";
+        let mut query = self.db.prepare_cached(text)?;
+        let key = params![bundle.role, to_sql(bundle.number)];
+        let count: i64 = query.query_row(key, |row| row.get(0))?;
+        Ok(count > 0)
+    }
+
     /// How many sites of a stream run each number of it, the number that most run first: number, digest of its index as
     /// they report it, sites.
     ///

@@ -233,11 +233,27 @@ impl Session<'_> {
         role: &str,
         number: u64,
     ) -> Result<Vec<DesiredAssignment>, StoreError> {
+        self.first_bundle_assignments(role, number, usize::MAX)
+    }
+
+    /// The first so many assignments of one bundle, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn first_bundle_assignments(
+        &self,
+        role: &str,
+        number: u64,
+        at_most: usize,
+    ) -> Result<Vec<DesiredAssignment>, StoreError> {
+        let at_most = to_sql(at_most as u64);
         let mut query = self.db.prepare_cached(
             "SELECT assignment, site, config_version
-               FROM bundle_overlays WHERE role = $1 AND number = $2",
+               FROM bundle_overlays WHERE role = $1 AND number = $2 AND assignment IN
+                    (SELECT assignment FROM bundle_assignments
+                      WHERE role = $1 AND number = $2 ORDER BY assignment LIMIT $3)",
         )?;
-        let mut rows = query.query(params![role, to_sql(number)])?;
+        let mut rows = query.query(params![role, to_sql(number), at_most])?;
         let mut own: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let of: &mut BTreeMap<_, _> = own.entry(row.get(0)?).or_default();
@@ -245,9 +261,9 @@ impl Session<'_> {
         }
         let mut query = self.db.prepare_cached(
             "SELECT assignment, workload, workspace, policies, config_version, sites
-               FROM bundle_assignments WHERE role = $1 AND number = $2 ORDER BY assignment",
+               FROM bundle_assignments WHERE role = $1 AND number = $2 ORDER BY assignment LIMIT $3",
         )?;
-        let mut rows = query.query(params![role, to_sql(number)])?;
+        let mut rows = query.query(params![role, to_sql(number), at_most])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let assignment: String = row.get(0)?;

@@ -51,7 +51,7 @@ pub use access_log::AccessEntry;
 pub use advisories::Imported;
 pub use alerts::{AlertDelivery, StoredAlert};
 pub use assignment_history::AssignmentLook;
-pub use audit::ChainedDecision;
+pub use audit::{ChainedDecision, MAX_INDEX_BYTES};
 pub use bundle_rows::{BundleOnRecord, KeptIndex, StreamOnRecord};
 pub use conflicts::{LaterEpoch, NamedReport, NewConflict, OlderReport};
 pub use copies::Expected;

@@ -11,7 +11,7 @@ use outhaul_store::{BundleOnRecord, BundlePlace, DesiredAssignment, Session, Sto
 use serde::Serialize;
 
 use crate::bundles::{Read, counted, of_stream, row};
-use crate::contents::{BundleChanges, FileRow, changes, digest_of, files};
+use crate::contents::{BundleChanges, FileRow, changes, digest_of, files, shown};
 use crate::indexes::{Indexes, Known};
 
 /// Text of indexes that is read for the page, in bytes: two of the largest.
@@ -20,6 +20,9 @@ const INDEX_BYTES: u64 = 16 * 1024 * 1024;
 const ASSIGNMENTS_SHOWN: usize = 200;
 const FILES_SHOWN: usize = 1_000;
 const OTHERS_SHOWN: usize = 200;
+/// Policies of one assignment, and refs of one repository.
+const POLICIES_SHOWN: usize = 10;
+const REFS_SHOWN: usize = 50;
 /// Sites on one page.
 const SITES_SHOWN: usize = 100;
 
@@ -32,8 +35,10 @@ pub struct BundleView {
     pub reconciler: String,
     /// Size of its index, in bytes.
     pub index_size: u64,
-    /// What it was rendered from: the environment, the base, the workloads.
+    /// What it was rendered from: the environment, the base, the workloads, as many as are shown.
     pub sources: Vec<Source>,
+    /// How many more workloads there are.
+    pub more_sources: usize,
     /// The sites that it is for, as many as are shown; empty for every site of the stream.
     pub recipients: Vec<String>,
     /// Number of the bundle before on record.
@@ -67,28 +72,34 @@ pub struct BundleView {
 pub struct BundleContents {
     /// Blobs by how they are stored: the word, how many, bytes as they travel, contents.
     pub blobs: Vec<(&'static str, usize, u64, usize)>,
-    /// For whom blobs are encrypted: the readers of each kind of seal, and how many blobs.
+    /// For whom blobs are encrypted: the readers of each kind of seal, and how many blobs; as many as are shown.
     pub sealed: Vec<(String, usize)>,
+    /// How many more kinds of seal there are.
+    pub more_sealed: usize,
     /// Blobs that nobody needs a key for.
     pub open_blobs: usize,
     /// Images and other artifacts: name, digest of the manifest, bytes.
     pub images: Vec<(String, String, u64)>,
     /// How many more there are.
     pub more_images: usize,
-    /// Git repositories: URL, refs, bytes of the pack.
-    pub repositories: Vec<(String, Vec<String>, u64)>,
+    /// Git repositories: URL, refs, bytes of the pack, how many more refs there are.
+    pub repositories: Vec<(String, Vec<String>, u64, usize)>,
     /// How many more there are.
     pub more_repositories: usize,
-    /// Statements about the bundle.
+    /// Statements about the bundle, as many as are shown.
     pub attestations: Vec<FileRow>,
+    /// How many more there are.
+    pub more_attestations: usize,
     /// Version of the agent that it brings, and for which architectures.
     pub agent: Option<(String, Vec<String>)>,
     /// Orders to single sites: site, number, what.
     pub orders: Vec<(String, u64, String)>,
     /// How many more there are.
     pub more_orders: usize,
-    /// Assignments that stayed as they were because they are broken in the snapshot.
+    /// Assignments that stayed as they were because they are broken in the snapshot, as many as are shown.
     pub kept: Vec<String>,
+    /// How many more there are.
+    pub more_kept: usize,
     /// Whether sites take it in waves.
     pub in_waves: bool,
 }
@@ -102,8 +113,10 @@ pub struct BundleAssignment {
     pub workload: String,
     /// The workspace.
     pub workspace: String,
-    /// The policies that put it there.
+    /// The policies that put it there, as many as are shown.
     pub policies: Vec<String>,
+    /// How many more there are.
+    pub more_policies: usize,
     /// Digest of its config.
     pub config: String,
     /// Digest of the paths and contents of all its files; absent without an index.
@@ -205,6 +218,7 @@ impl BundleView {
             reconciler: bundle.reconciler.clone(),
             index_size: bundle.index_size,
             sources: sources(bundle),
+            more_sources: bundle.snapshot.workloads.len().saturating_sub(OTHERS_SHOWN),
             recipients: bundle
                 .recipients
                 .iter()
@@ -219,7 +233,11 @@ impl BundleView {
             changes_unknown,
             assignments: match &now {
                 Ok(index) => assignments(index),
-                Err(_) => recorded(&session.bundle_assignments(&bundle.role, bundle.number)?),
+                Err(_) => recorded(&session.first_bundle_assignments(
+                    &bundle.role,
+                    bundle.number,
+                    ASSIGNMENTS_SHOWN,
+                )?),
             },
             place: place.as_str(),
             next: sites.last().filter(|_| more).map(|last| last.site.clone()),
@@ -242,7 +260,12 @@ fn sources(bundle: &BundleOnRecord) -> Vec<Source> {
     let snapshot = &bundle.snapshot;
     let first = [snapshot.base.clone(), snapshot.environment.clone()];
     let workloads = snapshot.workloads.iter().take(OTHERS_SHOWN).cloned();
-    first.into_iter().chain(workloads).collect()
+    let cut = |one: Source| Source {
+        name: shown(&one.name),
+        repo: shown(&one.repo),
+        commit: shown(&one.commit),
+    };
+    first.into_iter().chain(workloads).map(cut).collect()
 }
 
 fn compared(now: &Known, before: Option<&(u64, Known)>) -> (Option<BundleChanges>, Option<String>) {
@@ -258,15 +281,16 @@ fn assignments(index: &Index) -> Vec<BundleAssignment> {
     let of = |one: &outhaul_bundle::index::Assignment| {
         let mut rows = files(one);
         let content = digest_of(&rows);
-        let shown = rows.len().min(left);
-        left -= shown;
-        let more = rows.len() - shown;
-        rows.truncate(shown);
+        let listed = rows.len().min(left);
+        left -= listed;
+        let more = rows.len() - listed;
+        rows.truncate(listed);
         BundleAssignment {
             name: one.name.to_string(),
-            workload: one.workload.clone(),
-            workspace: one.workspace.clone(),
-            policies: one.policies.clone(),
+            workload: shown(&one.workload),
+            workspace: shown(&one.workspace),
+            policies: first_of(&one.policies),
+            more_policies: one.policies.len().saturating_sub(POLICIES_SHOWN),
             config: one.config_version.to_string(),
             content: Some(content),
             sites: one
@@ -286,13 +310,19 @@ fn assignments(index: &Index) -> Vec<BundleAssignment> {
         .collect()
 }
 
+fn first_of(policies: &[String]) -> Vec<String> {
+    let some = policies.iter().take(POLICIES_SHOWN);
+    some.map(|policy| shown(policy)).collect()
+}
+
 /// The same of what the store has without an index.
 fn recorded(all: &[DesiredAssignment]) -> Vec<BundleAssignment> {
     let of = |one: &DesiredAssignment| BundleAssignment {
         name: one.assignment.clone(),
-        workload: one.workload.clone(),
-        workspace: one.workspace.clone(),
-        policies: one.policies.clone(),
+        workload: shown(&one.workload),
+        workspace: shown(&one.workspace),
+        policies: first_of(&one.policies),
+        more_policies: one.policies.len().saturating_sub(POLICIES_SHOWN),
         config: one.config_version.clone(),
         content: None,
         sites: one
@@ -303,7 +333,7 @@ fn recorded(all: &[DesiredAssignment]) -> Vec<BundleAssignment> {
         files: Vec::new(),
         more: 0,
     };
-    all.iter().take(ASSIGNMENTS_SHOWN).map(of).collect()
+    all.iter().map(of).collect()
 }
 
 fn contents(index: &Index) -> BundleContents {
@@ -337,14 +367,17 @@ fn contents(index: &Index) -> BundleContents {
             .blobs
             .iter()
             .fold(one.manifest.size, |sum, blob| sum.saturating_add(blob.size));
-        (one.name.clone(), digest(&one.manifest.digest), bytes)
+        (shown(&one.name), digest(&one.manifest.digest), bytes)
     };
+    let mut refs_left = FILES_SHOWN;
     let repository = |one: &outhaul_bundle::index::served::Repository| {
-        let refs = one.refs.iter().take(OTHERS_SHOWN);
-        let refs = refs
-            .map(|(name, id)| format!("`{name}` at `{id}`"))
+        let refs = one.refs.iter().take(refs_left.min(REFS_SHOWN));
+        let refs: Vec<String> = refs
+            .map(|(name, id)| format!("`{}` at `{}`", shown(name), shown(id)))
             .collect();
-        (one.url.clone(), refs, one.pack.size)
+        refs_left -= refs.len();
+        let more = one.refs.len() - refs.len();
+        (shown(&one.url), refs, one.pack.size, more)
     };
     let order =
         |one: &outhaul_bundle::Order| (one.site.to_string(), one.number, instruction(&one.what));
@@ -358,6 +391,7 @@ fn contents(index: &Index) -> BundleContents {
         .filter(|(_, count, _, _)| *count > 0)
         .collect(),
         open_blobs: index.blobs.len() - closed,
+        more_sealed: sealed.len().saturating_sub(OTHERS_SHOWN),
         sealed: sealed.into_iter().take(OTHERS_SHOWN).collect(),
         images: served.images.iter().take(OTHERS_SHOWN).map(image).collect(),
         more_images: served.images.len().saturating_sub(OTHERS_SHOWN),
@@ -369,10 +403,12 @@ fn contents(index: &Index) -> BundleContents {
             .collect(),
         more_repositories: served.repositories.len().saturating_sub(OTHERS_SHOWN),
         attestations: attestations.take(OTHERS_SHOWN).collect(),
+        more_attestations: index.attestations.len().saturating_sub(OTHERS_SHOWN),
         agent: index.agent.as_ref().map(|agent| {
+            let programs = agent.programs.keys().take(POLICIES_SHOWN);
             (
-                agent.version.clone(),
-                agent.programs.keys().cloned().collect(),
+                shown(&agent.version),
+                programs.map(|name| shown(name)).collect(),
             )
         }),
         orders: index.orders.iter().take(OTHERS_SHOWN).map(order).collect(),
@@ -383,6 +419,7 @@ fn contents(index: &Index) -> BundleContents {
             .take(OTHERS_SHOWN)
             .map(ToString::to_string)
             .collect(),
+        more_kept: index.kept.len().saturating_sub(OTHERS_SHOWN),
         in_waves: index.waves.is_some(),
     }
 }

@@ -59,12 +59,12 @@ pub struct ComparedType {
     pub counts: BTreeMap<&'static str, usize>,
 }
 
-/// A stream of one side.
+/// The stream of one side, or all of them where the cluster type has several.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ComparedStream {
     /// The bundles that are looked at.
     pub bundles: Vec<ComparedBundle>,
-    /// Whether no site runs any, so that the newest on record is looked at instead.
+    /// Whether no site runs any, so that the newest on record of each stream is looked at instead.
     pub is_desired: bool,
     /// How many sites run other bundles, which are not looked at.
     pub others: u64,
@@ -77,6 +77,8 @@ pub struct ComparedStream {
 pub struct ComparedBundle {
     /// Its number.
     pub number: u64,
+    /// The signing role of its stream, where the cluster type has several streams.
+    pub role: Option<String>,
     /// The base commit.
     pub commit: String,
     /// How many sites run it.
@@ -144,23 +146,28 @@ impl Comparison {
             return Ok(Err(environments));
         }
         let streams = session.streams_on_record()?;
-        let of_side = |side: &str| -> BTreeMap<String, StreamOnRecord> {
-            let mine = streams.iter().filter(|one| one.environment == side);
-            mine.map(|one| (one.cluster_type.clone(), one.clone()))
-                .collect()
+        // One cluster type may have had several streams, each with its signing role: a stream that was begun anew.
+        let of_side = |side: &str| -> BTreeMap<&str, Vec<&StreamOnRecord>> {
+            let mut found: BTreeMap<&str, Vec<&StreamOnRecord>> = BTreeMap::new();
+            for one in streams.iter().filter(|one| one.environment == side) {
+                found.entry(&one.cluster_type).or_default().push(one);
+            }
+            found
         };
         let (here, there) = (of_side(from), of_side(to));
-        let names: BTreeSet<&String> = here
+        let names: BTreeSet<&str> = here
             .keys()
             .chain(there.keys())
-            .filter(|name| name.as_str() > after)
+            .copied()
+            .filter(|name| *name > after)
             .collect();
         let more = names.len() > TYPES_SHOWN;
         let mut indexes = Indexes::new(session, INDEX_BYTES);
         let mut types = Vec::new();
         for name in names.into_iter().take(TYPES_SHOWN) {
-            let from = Side::read(session, &mut indexes, here.get(name))?;
-            let to = Side::read(session, &mut indexes, there.get(name))?;
+            let of = |side: &BTreeMap<&str, Vec<_>>| side.get(name).cloned().unwrap_or_default();
+            let from = Side::read(session, &mut indexes, &of(&here))?;
+            let to = Side::read(session, &mut indexes, &of(&there))?;
             types.push(compared(name, from, to));
         }
         Ok(Ok(Self {
@@ -178,6 +185,15 @@ impl Comparison {
     }
 }
 
+/// A bundle that is looked at: the digest of its index as sites report it, and how many run it.
+#[derive(Debug)]
+struct LookedAt<'a> {
+    role: &'a str,
+    number: u64,
+    index: Option<String>,
+    sites: u64,
+}
+
 /// What is known of a stream: what its sites run, and each assignment of that.
 #[derive(Debug, Default)]
 struct Side {
@@ -189,43 +205,60 @@ impl Side {
     fn read(
         session: &Session<'_>,
         indexes: &mut Indexes<'_, '_>,
-        stream: Option<&StreamOnRecord>,
+        streams: &[&StreamOnRecord],
     ) -> Result<Self, StoreError> {
         let mut side = Self::default();
-        let Some(stream) = stream else {
-            return Ok(side);
-        };
-        let running = session.running_in_stream(&stream.role)?;
-        side.stream.others = running
-            .iter()
-            .skip(BUNDLES_COMPARED)
-            .map(|(_, _, sites)| sites)
-            .sum();
-        side.stream.is_desired = running.is_empty();
-        let looked_at = match running.is_empty() {
-            true => vec![(stream.newest, None, 0)],
-            false => running
-                .into_iter()
-                .take(BUNDLES_COMPARED)
-                .map(|(number, index, sites)| (number, Some(index), sites))
-                .collect(),
-        };
-        for (number, index, sites) in looked_at {
+        let mut looked_at = Vec::new();
+        for stream in streams {
+            let running = session.running_in_stream(&stream.role)?.into_iter();
+            looked_at.extend(running.map(|(number, index, sites)| LookedAt {
+                role: &stream.role,
+                number,
+                index: Some(index),
+                sites,
+            }));
+        }
+        side.stream.is_desired = looked_at.is_empty();
+        if looked_at.is_empty() {
+            looked_at.extend(streams.iter().map(|stream| LookedAt {
+                role: &stream.role,
+                number: stream.newest,
+                index: None,
+                sites: 0,
+            }));
+        }
+        // Those that most sites run first, of whichever stream; the order within a stream stays.
+        looked_at.sort_by_key(|one| std::cmp::Reverse(one.sites));
+        let others = looked_at.split_off(looked_at.len().min(BUNDLES_COMPARED));
+        side.stream.others = others.iter().map(|one| one.sites).sum();
+        if side.stream.is_desired && !others.is_empty() {
+            let count = others.len();
+            side.stream.unknown.insert(format!(
+                "{count} more streams of this cluster type are on record, and no site runs any of their bundles"
+            ));
+        }
+        for one in looked_at {
+            let number = one.number;
             let bundle = session
-                .bundle_on_record(&stream.role, number)?
-                .filter(|bundle| index.as_ref().is_none_or(|index| *index == bundle.index));
+                .bundle_on_record(one.role, number)?
+                .filter(|bundle| {
+                    let is_it = |index: &String| *index == bundle.index;
+                    one.index.as_ref().is_none_or(is_it)
+                });
             side.stream.bundles.push(ComparedBundle {
                 number,
+                role: (streams.len() > 1).then(|| one.role.to_owned()),
                 commit: bundle
                     .as_ref()
                     .map(|one| one.snapshot.base.commit.clone())
                     .unwrap_or_default(),
-                sites,
+                sites: one.sites,
                 on_record: bundle.is_some(),
             });
             match bundle {
-                Some(bundle) => side.add(session, indexes, &bundle, sites)?,
+                Some(bundle) => side.add(session, indexes, &bundle, one.sites)?,
                 None => {
+                    let sites = one.sites;
                     side.stream.unknown.insert(format!(
                         "bundle {number} is not on record with the content that {sites} of its sites report"
                     ));
@@ -265,7 +298,10 @@ impl Side {
             };
             match variants.iter_mut().find(alike) {
                 Some(known) => {
-                    known.bundles.push(bundle.number);
+                    // Two streams have the same numbers.
+                    if !known.bundles.contains(&bundle.number) {
+                        known.bundles.push(bundle.number);
+                    }
                     known.sites += sites;
                 }
                 None => variants.push(Variant {

@@ -3,7 +3,7 @@
 //! What comes in: indexes that were verified when they were recorded. What goes out: sizes, rows of files, and changes per
 //! assignment and file. It is pure, and knows digests only: no content of a file is here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::{Assignment, File};
@@ -11,8 +11,15 @@ use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index};
 use serde::Serialize;
 
-/// Changed files listed of one assignment; the rest is counted.
+/// Changed files listed of one assignment, and of all of a bundle together; the rest is counted.
 const CHANGES_SHOWN: usize = 200;
+const ALL_CHANGES_SHOWN: usize = 1_000;
+/// Assignments, images and repositories listed of those that differ; the rest is counted.
+const NAMED_SHOWN: usize = 200;
+/// Sites named of an overlay: it may be for very many, and each of its files says for whom it is.
+const SITES_NAMED: usize = 8;
+/// Longest text of an index that is shown, in characters: most are names and addresses of people's own.
+const TEXT_CHARS: usize = 300;
 
 /// One file of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,12 +67,18 @@ pub struct NamedChange {
 /// What differs between two bundles.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BundleChanges {
-    /// Assignments, by name.
+    /// Assignments, by name, as many as are shown.
     pub assignments: Vec<NamedChange>,
-    /// Images and other artifacts, by name.
+    /// How many more differ.
+    pub more_assignments: usize,
+    /// Images and other artifacts, by name, as many as are shown.
     pub images: Vec<NamedChange>,
-    /// Git repositories, by URL.
+    /// How many more differ.
+    pub more_images: usize,
+    /// Git repositories, by URL, as many as are shown.
     pub repositories: Vec<NamedChange>,
+    /// How many more differ.
+    pub more_repositories: usize,
     /// How many assignments are the same.
     pub unchanged: usize,
 }
@@ -99,12 +112,40 @@ pub fn files(assignment: &Assignment) -> Vec<FileRow> {
     };
     let mut rows: Vec<FileRow> = assignment.files.iter().map(|file| row("", file)).collect();
     for overlay in &assignment.overlays {
-        let sites: Vec<&str> = overlay.sites.iter().map(Name::as_str).collect();
-        let part = format!("for {}", sites.join(", "));
+        let part = part_for(&overlay.sites);
         rows.extend(overlay.files.iter().map(|file| row(&part, file)));
     }
     rows.extend(assignment.payload.iter().map(|file| row("payload", file)));
     rows
+}
+
+/// What the files of an overlay are part of: the first of its sites by name, and how many more; then with a digest of all names, so
+/// that two sets of sites are never taken for one.
+fn part_for(sites: &BTreeSet<Name>) -> String {
+    let named: Vec<&str> = sites.iter().take(SITES_NAMED).map(Name::as_str).collect();
+    let named = named.join(", ");
+    let more = sites.len().saturating_sub(SITES_NAMED);
+    if more == 0 {
+        return format!("for {named}");
+    }
+    let mut hasher = Hasher::new();
+    for site in sites {
+        hasher.update(site.as_str().as_bytes());
+        hasher.update(b"\n");
+    }
+    let digest = hasher.finish().0.hex();
+    let short = digest.get(..12).unwrap_or(&digest);
+    format!("for {named} and {more} more (set {short})")
+}
+
+/// A text of an index, as much of it as is shown.
+pub fn shown(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut shown: String = letters.by_ref().take(TEXT_CHARS).collect();
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// One digest of the paths, contents and modes of files: equal where an assignment brings the same.
@@ -153,13 +194,15 @@ pub fn file_changes(before: &[FileRow], now: &[FileRow]) -> (Vec<FileChange>, us
         };
         found.insert(key, removed);
     }
-    let more = found.len().saturating_sub(CHANGES_SHOWN);
-    (found.into_values().take(CHANGES_SHOWN).collect(), more)
+    let mut found: Vec<FileChange> = found.into_values().collect();
+    let more = left_out(&mut found, CHANGES_SHOWN);
+    (found, more)
 }
 
 /// What differs between two bundles of a stream.
 pub fn changes(before: &Index, now: &Index) -> BundleChanges {
     let mut changes = BundleChanges::default();
+    let mut differ: BTreeMap<&str, (Option<&Assignment>, Option<&Assignment>)> = BTreeMap::new();
     let mut left: BTreeMap<&str, &Assignment> = before
         .assignments
         .iter()
@@ -171,14 +214,21 @@ pub fn changes(before: &Index, now: &Index) -> BundleChanges {
             changes.unchanged += 1;
             continue;
         }
-        changes
-            .assignments
-            .push(assignment_change(earlier, Some(one)));
+        differ.insert(one.name.as_str(), (earlier, Some(one)));
     }
-    for one in left.into_values() {
-        changes.assignments.push(assignment_change(Some(one), None));
+    differ.extend(
+        left.into_iter()
+            .map(|(name, one)| (name, (Some(one), None))),
+    );
+    changes.more_assignments = differ.len().saturating_sub(NAMED_SHOWN);
+    // Of those that are not listed no file is looked at.
+    let mut room = ALL_CHANGES_SHOWN;
+    for (before, now) in differ.into_values().take(NAMED_SHOWN) {
+        let mut change = assignment_change(before, now);
+        change.more += left_out(&mut change.files, room);
+        room -= change.files.len();
+        changes.assignments.push(change);
     }
-    changes.assignments.sort_by(|a, b| a.name.cmp(&b.name));
     let images = |index: &Index| -> BTreeMap<String, String> {
         let named = index.served.images.iter();
         named
@@ -192,8 +242,17 @@ pub fn changes(before: &Index, now: &Index) -> BundleChanges {
             .collect()
     };
     changes.images = named_changes(images(before), images(now));
+    changes.more_images = left_out(&mut changes.images, NAMED_SHOWN);
     changes.repositories = named_changes(repositories(before), repositories(now));
+    changes.more_repositories = left_out(&mut changes.repositories, NAMED_SHOWN);
     changes
+}
+
+/// Leaves the first so many, and says how many there were besides.
+fn left_out<T>(list: &mut Vec<T>, shown: usize) -> usize {
+    let more = list.len().saturating_sub(shown);
+    list.truncate(shown);
+    more
 }
 
 fn assignment_change(before: Option<&Assignment>, now: Option<&Assignment>) -> NamedChange {
@@ -222,7 +281,7 @@ fn named_changes(
     now: BTreeMap<String, String>,
 ) -> Vec<NamedChange> {
     let change = |name: String, change| NamedChange {
-        name,
+        name: shown(&name),
         change,
         config_before: None,
         config_now: None,

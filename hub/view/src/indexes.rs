@@ -4,10 +4,7 @@
 //! bounded, because an index may have 8 MiB. It verifies no signature: what is kept has the digest that was verified.
 
 use outhaul_bundle::Index;
-use outhaul_store::{BundleOnRecord, KeptIndex, Session, StoreError};
-
-/// The largest index that the store keeps, in bytes.
-const MAX_KEPT_BYTES: u64 = 8 * 1024 * 1024;
+use outhaul_store::{BundleOnRecord, KeptIndex, MAX_INDEX_BYTES, Session, StoreError};
 
 /// The index of a bundle, or why it is not known.
 pub(crate) type Known = Result<Box<Index>, String>;
@@ -28,26 +25,30 @@ impl<'a, 's> Indexes<'a, 's> {
         }
     }
 
-    /// The index of a bundle.
+    /// The index of a bundle. What no page could show is said before what this page has no room for.
     pub(crate) fn of(&mut self, bundle: &BundleOnRecord) -> Result<Known, StoreError> {
         let number = bundle.number;
-        let Some(left) = self.left_bytes.checked_sub(bundle.index_size) else {
+        if bundle.index_size > MAX_INDEX_BYTES as u64 {
             return Ok(Err(format!(
-                "the indexes of this list are too large to be read for it; the page of bundle {number} shows it"
+                "the index of bundle {number} has more than 8 MiB, and this hub keeps none of that size"
             )));
+        }
+        let none = || {
+            format!(
+                "this hub keeps no index of bundle {number}: it was recorded before indexes were kept"
+            )
+        };
+        let Some(left) = self.left_bytes.checked_sub(bundle.index_size) else {
+            return Ok(Err(match self.session.keeps_index(bundle)? {
+                true => format!(
+                    "the indexes of this list are too large to be read for it; the page of bundle {number} shows it"
+                ),
+                false => none(),
+            }));
         };
         let text = match self.session.kept_index(bundle)? {
             KeptIndex::Whole(text) => text,
-            KeptIndex::Missing if bundle.index_size > MAX_KEPT_BYTES => {
-                return Ok(Err(format!(
-                    "the index of bundle {number} has more than 8 MiB, and this hub keeps none of that size"
-                )));
-            }
-            KeptIndex::Missing => {
-                return Ok(Err(format!(
-                    "this hub keeps no index of bundle {number}: it was recorded before indexes were kept"
-                )));
-            }
+            KeptIndex::Missing => return Ok(Err(none())),
             KeptIndex::Other => {
                 return Ok(Err(format!(
                     "the index that is kept of bundle {number} is of other content than the bundle on record"

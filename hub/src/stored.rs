@@ -7,6 +7,7 @@ mod faults;
 mod kept;
 mod measured;
 mod migrated;
+mod people;
 mod stream_sites;
 
 use outhaul_bundle::report::{

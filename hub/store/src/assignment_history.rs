@@ -4,7 +4,7 @@
 //! tells of the assignment, a bounded number of them. It reads no envelope and works nothing out.
 
 use super::db::params;
-use super::{Session, StoreError, TimelinePlace, from_sql, to_sql};
+use super::{Session, StoreError, TimelinePlace, from_sql};
 
 /// What one report tells of the assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,12 +48,7 @@ impl Session<'_> {
         at_most: usize,
     ) -> Result<Vec<AssignmentLook>, StoreError> {
         let mut found = Vec::new();
-        for epoch in self.epochs_of(site)? {
-            let below = match before {
-                Some(place) if epoch.ordinal > place.ordinal => continue,
-                Some(place) if epoch.ordinal == place.ordinal => to_sql(place.number),
-                _ => i64::MAX,
-            };
+        for (epoch, below) in self.epochs_before(site, before)? {
             let left = at_most.saturating_sub(found.len());
             if left == 0 {
                 break;

@@ -70,12 +70,7 @@ impl Session<'_> {
     ) -> Result<Vec<ReceivedReport>, StoreError> {
         let mut found = Vec::new();
         // One numbering after the other, so that each part is read along the table's key.
-        for epoch in self.epochs_of(site)? {
-            let below = match before {
-                Some(place) if epoch.ordinal > place.ordinal => continue,
-                Some(place) if epoch.ordinal == place.ordinal => to_sql(place.number),
-                _ => i64::MAX,
-            };
+        for (epoch, below) in self.epochs_before(site, before)? {
             let left = i64::from(at_most) - i64::try_from(found.len()).unwrap_or(i64::MAX);
             if left <= 0 {
                 break;
@@ -102,6 +97,21 @@ impl Session<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// The numberings of a site's reports before a place, the newest first, each with the number below which its reports are.
+    pub(super) fn epochs_before(
+        &self,
+        site: &str,
+        before: Option<TimelinePlace>,
+    ) -> Result<Vec<(EpochOfSite, i64)>, StoreError> {
+        let all = self.epochs_of(site)?.into_iter();
+        let below = |epoch: EpochOfSite| match before {
+            Some(place) if epoch.ordinal > place.ordinal => None,
+            Some(place) if epoch.ordinal == place.ordinal => Some((epoch, to_sql(place.number))),
+            _ => Some((epoch, i64::MAX)),
+        };
+        Ok(all.filter_map(below).collect())
     }
 
     /// The newest report of a site that states the values which it set itself, of its present numbering first.

@@ -14,17 +14,17 @@ mod settings;
 mod text;
 
 pub use fleet::of_fleet;
-pub use metric::{Kind, Metric, Sample, Value};
-pub use operation::{Lane, Operation, of_operation};
+pub use metric::Metric;
+pub use operation::{Lane, Operation};
 pub use otlp::{Resource, document};
 pub use process::Process;
 pub use push::{PushCounts, PushResult, Said, Trouble, push};
-pub use settings::{OtlpSettings, SettingsError, headers};
+pub use settings::{OtlpSettings, SettingsError};
 pub use text::{CONTENT_TYPE, text};
 
 /// Every metric of a hub at one moment: what both ways of telling it are made of.
 pub fn metrics(fleet: &outhaul_view::Measured, operation: &Operation) -> Vec<Metric> {
     let mut all = of_fleet(fleet, operation.now_ms);
-    all.extend(of_operation(operation));
+    all.extend(operation::of_operation(operation));
     all
 }

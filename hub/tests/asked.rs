@@ -7,6 +7,7 @@ use outhaul_bundle::hub_api::GateQuery;
 use outhaul_bundle::report::ComplianceStatus as C;
 use serde_json::{Value, json};
 
+use crate::access::ask;
 use crate::fake::NEW;
 use crate::gate_rules::{report, rule, world};
 use crate::http::exchange;
@@ -166,4 +167,45 @@ fn reports_that_never_arrived_are_named_and_in_the_export() {
         audit.missing[0].to_string(),
         "site `drone-1`: reports 2 to 4 never arrived"
     );
+}
+
+#[test]
+fn a_list_asked_for_by_a_name_that_nothing_has_is_refused_with_those_that_exist() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let server = hub.serve(&[]);
+    let asked = |path: &str| ask(&server, &format!("GET {path}"), "", "");
+    for (list, is_page) in [
+        ("/api/v1/bundles", false),
+        ("/bundles", true),
+        ("/sites", true),
+    ] {
+        for (query, what, name) in [
+            ("environment=prd", "environment", "prd"),
+            ("cluster_type=hst", "cluster_type", "hst"),
+            ("environment=dev&cluster_type=hst", "cluster_type", "hst"),
+        ] {
+            let answer = asked(&format!("{list}?{query}"));
+            assert_eq!(answer.status, 400, "{list}?{query}: {}", answer.body);
+            let tick = |name: &str| match is_page {
+                true => format!("<code>{name}</code>"),
+                false => format!("`{name}`"),
+            };
+            let known = if what == "environment" {
+                "dev"
+            } else {
+                "drone"
+            };
+            let words = format!("knows no {what} {}; it knows {}", tick(name), tick(known));
+            assert!(answer.body.contains(&words), "{words}: {}", answer.body);
+        }
+        // What exists is a list, also where the two together are no stream; and nothing asked for is anything.
+        for query in ["?environment=dev", "?cluster_type=drone", ""] {
+            assert_eq!(
+                asked(&format!("{list}{query}")).status,
+                200,
+                "{list}{query}"
+            );
+        }
+    }
 }

@@ -4,9 +4,8 @@
 
 use minijinja::context;
 use minijinja::value::Serde;
-use outhaul_bundle::hub_api::escaped;
 
-use super::{Shown, page};
+use super::{Shown, page, query_of};
 use outhaul_view::{AssignmentView, BundleList, BundleView, Comparison};
 
 /// Bundles by stream.
@@ -18,18 +17,13 @@ pub fn bundles(list: &BundleList, visitor: &Shown) -> Result<String, minijinja::
         ("environment", &list.wanted.environment),
         ("cluster_type", &list.wanted.cluster_type),
     ];
-    let query: Vec<String> = given
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name}={}", escaped(value)))
-        .collect();
     page(
         include_str!("bundles.html"),
         context! {
             here => "/bundles",
             read_at => Serde(&list.read_at),
             list => Serde(list),
-            query => query.join("&"),
+            query => query_of(&given),
         },
         visitor,
     )

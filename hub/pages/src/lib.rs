@@ -94,6 +94,15 @@ pub fn render(fleet: &FleetView, visitor: &Shown) -> Result<String, minijinja::E
     )
 }
 
+/// The names and values that a page was asked for by, as they stand in an address; what was left out stays so.
+fn query_of(given: &[(&str, &String)]) -> String {
+    let given = given.iter().filter(|(_, value)| !value.is_empty());
+    let pairs: Vec<String> = given
+        .map(|(name, value)| format!("{name}={}", escaped(value)))
+        .collect();
+    pairs.join("&")
+}
+
 /// One page of the template's text, within what all pages share.
 fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use minijinja::context;
 use minijinja::value::Serde;
 use outhaul_bundle::hub_api::{
-    AdvisoryRow, AffectedSites, AffectedVerdict, Evidence, SiteDecision, SiteStatus, escaped,
+    AdvisoryRow, AffectedSites, AffectedVerdict, Evidence, SiteDecision, SiteStatus,
 };
 use serde::Serialize;
 
-use super::{Shown, page};
+use super::{Shown, page, query_of};
 use outhaul_gate::Decision;
 use outhaul_store::ChainedDecision;
 use outhaul_view::affected::SitesAsked;
@@ -32,18 +32,13 @@ pub fn sites(list: &SiteList, visitor: &Shown) -> Result<String, minijinja::Erro
         ("cluster_type", &wanted.cluster_type),
         ("state", &wanted.state),
     ];
-    let query: Vec<String> = given
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name}={}", escaped(value)))
-        .collect();
     page(
         include_str!("sites.html"),
         context! {
             here => "/sites",
             read_at => Serde(&list.read_at),
             list => Serde(list),
-            query => query.join("&"),
+            query => query_of(&given),
             shown => outhaul_view::SITES_SHOWN,
         },
         visitor,

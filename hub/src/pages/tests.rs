@@ -368,7 +368,8 @@ fn failures_come_first_and_the_three_axes_are_counted_apart() {
     assert_eq!(verdicts, expected);
     let sum = fleet.summary;
     assert_eq!((sum.fresh, sum.stale, sum.never), (6, 1, 1));
-    assert_eq!((sum.current, sum.behind, sum.unknown), (4, 2, 0));
+    assert_eq!((sum.current, sum.behind, sum.unknown), (4, 1, 0));
+    assert_eq!(sum.never_reported, 1);
     assert_eq!((sum.applying, sum.not_taken), (0, 2));
     assert_eq!((sum.drifted, sum.failed, sum.waiting), (1, 2, 6));
 }

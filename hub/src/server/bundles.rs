@@ -6,31 +6,21 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use outhaul_bundle::hub_api::{BundleRow, escaped, path};
 use serde::Deserialize;
 
-use super::lists::linked;
+use super::lists::{Part, linked};
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
+use crate::store::StoreError;
 use crate::view;
-
-/// Rows in one answer.
-const MAX_ROWS: usize = 10_000;
 
 /// Which part of the list, and of which streams.
 #[derive(Debug, Deserialize)]
-pub(super) struct BundlesPart {
-    limit: Option<usize>,
-    #[serde(default)]
-    offset: u32,
-    #[serde(default)]
-    environment: String,
-    #[serde(default)]
-    cluster_type: String,
-}
+#[serde(transparent)]
+pub(super) struct BundlesPart(Part);
 
 impl Question for BundlesPart {
     const NAMES: &[&str] = &["limit", "offset", "environment", "cluster_type"];
@@ -45,8 +35,8 @@ impl Question for BundlesPart {
     params(
         ("limit" = Option<u32>, Query, description = "Rows in one answer; 10,000 without it", minimum = 1, maximum = 10_000),
         ("offset" = Option<i64>, Query, description = "Rows to leave out, in the list's order", minimum = 0, maximum = 2_147_483_647),
-        ("environment" = Option<String>, Query, description = "Only bundles of this environment"),
-        ("cluster_type" = Option<String>, Query, description = "Only bundles of this cluster type"),
+        ("environment" = Option<String>, Query, description = "Only bundles of this environment; one that nothing has is refused"),
+        ("cluster_type" = Option<String>, Query, description = "Only bundles of this cluster type; one that nothing has is refused"),
     ),
     responses(
         (status = 200, description = "The bundles by environment and cluster type, the newest first of each; a `Link` with `rel=\"next\"` leads to the next ones, where there are more", body = Vec<BundleRow>),
@@ -56,25 +46,19 @@ impl Question for BundlesPart {
 )]
 pub(super) async fn listed(
     State(shared): State<Arc<Shared>>,
-    Params(asked): Params<BundlesPart>,
+    Params(BundlesPart(part)): Params<BundlesPart>,
 ) -> Result<Response, Problem> {
-    let wrong = |text: String| Err(Problem::new(StatusCode::BAD_REQUEST, text));
-    let limit = asked.limit.unwrap_or(MAX_ROWS);
-    if !(1..=MAX_ROWS).contains(&limit) {
-        return wrong(format!("limit is 1 to {MAX_ROWS}, not {limit}"));
-    }
-    if i32::try_from(asked.offset).is_err() {
-        return wrong(format!(
-            "offset is {} at most, not {}",
-            i32::MAX,
-            asked.offset
-        ));
-    }
-    let offset = asked.offset as usize;
+    let (limit, offset) = (part.limit()?, part.offset()?);
     let answer = shared.look(move |store, _| {
-        let streams = (asked.environment.as_str(), asked.cluster_type.as_str());
-        let (rows, is_more) =
-            store.read(|session| view::bundle_rows(session, streams, (offset, limit)))?;
+        let streams = (part.environment.as_str(), part.cluster_type.as_str());
+        let found = store.read(|session| match view::unknown_name(session, streams)? {
+            Some(unknown) => Ok::<_, StoreError>(Err(unknown)),
+            None => view::bundle_rows(session, streams, (offset, limit)).map(Ok),
+        })?;
+        let (rows, is_more) = match found {
+            Ok(found) => found,
+            Err(unknown) => return Ok(Err(Problem::of_unknown(&unknown))),
+        };
         let next = is_more.then(|| {
             let mut next = format!("limit={limit}&offset={}", offset.saturating_add(rows.len()));
             for (name, value) in [("environment", streams.0), ("cluster_type", streams.1)] {
@@ -84,7 +68,8 @@ pub(super) async fn listed(
             }
             next
         });
-        Ok(linked(path::BUNDLES, next, Json(rows).into_response()))
+        let answer = Json(rows).into_response();
+        Ok(Ok(linked(path::BUNDLES, next, answer)))
     });
-    Ok(answer.await?)
+    answer.await?
 }

@@ -37,6 +37,12 @@ pub(super) struct Part {
     after: String,
     /// Of sites only.
     format: Option<Format>,
+    /// Rows of this environment; of bundles only.
+    #[serde(default)]
+    pub(super) environment: String,
+    /// Rows of this cluster type; of bundles only.
+    #[serde(default)]
+    pub(super) cluster_type: String,
 }
 
 /// The form of a list.
@@ -77,7 +83,11 @@ impl Question for ListPart {
 }
 
 impl Part {
-    fn limit(&self) -> Result<usize, Problem> {
+    /// How many rows are wanted.
+    ///
+    /// # Errors
+    /// [`Problem`] for too few or too many.
+    pub(super) fn limit(&self) -> Result<usize, Problem> {
         let limit = self.limit.unwrap_or(MAX_ROWS);
         match (1..=MAX_ROWS).contains(&limit) {
             true => Ok(limit),
@@ -88,7 +98,11 @@ impl Part {
         }
     }
 
-    fn offset(&self) -> Result<usize, Problem> {
+    /// How many rows are left out.
+    ///
+    /// # Errors
+    /// [`Problem`] for too many.
+    pub(super) fn offset(&self) -> Result<usize, Problem> {
         match i32::try_from(self.offset) {
             Ok(_) => Ok(self.offset as usize),
             Err(_) => Err(Problem::new(

@@ -25,7 +25,7 @@ use crate::error::HubError;
 use crate::pages::{self, DecisionList};
 use crate::store::StoreError;
 use crate::time;
-use crate::view::{Before, Board, Environments, STATES, SiteList, SiteView, Wanted};
+use crate::view::{Before, Board, Environments, STATES, SiteList, SiteView, Wanted, unknown_name};
 
 /// Decisions on one page.
 const DECISIONS_SHOWN: usize = 50;
@@ -208,10 +208,19 @@ async fn sites(
     }
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
-        let list = store.read(|session| SiteList::of(session, wanted, now_ms))?;
-        Ok(pages::sites(&list, &visitor.shown())?)
+        let found = store.read(|session| {
+            let names = (wanted.environment.as_str(), wanted.cluster_type.as_str());
+            match unknown_name(session, names)? {
+                Some(unknown) => Ok::<_, StoreError>(Err(unknown)),
+                None => SiteList::of(session, wanted, now_ms).map(Ok),
+            }
+        })?;
+        Ok(match found {
+            Ok(list) => Ok(pages::sites(&list, &visitor.shown())?),
+            Err(unknown) => Err(Problem::of_unknown(&unknown)),
+        })
     });
-    Ok(html_of(html.await?))
+    Ok(html_of(html.await??))
 }
 
 async fn site(

@@ -17,6 +17,10 @@ use super::shown::Json;
 use crate::error::HubError;
 use crate::state::StateError;
 use crate::store::StoreError;
+use crate::view::UnknownName;
+
+/// Names that are listed where one is not known.
+const NAMES_SHOWN: usize = 50;
 
 /// An answer that says what went wrong.
 #[derive(Debug)]
@@ -31,6 +35,22 @@ impl Problem {
             status,
             message: message.into(),
         }
+    }
+
+    /// That a list is asked for by a name that nothing has: an empty answer would look like the truth about it.
+    pub(super) fn of_unknown(unknown: &UnknownName) -> Self {
+        let UnknownName { what, name, known } = unknown;
+        let name: String = name.chars().take(100).collect();
+        let listed: Vec<String> = (known.iter().take(NAMES_SHOWN))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let known = match (listed.is_empty(), known.len() - listed.len()) {
+            (true, _) => "it knows none yet".to_owned(),
+            (false, 0) => format!("it knows {}", listed.join(", ")),
+            (false, more) => format!("it knows {} and {more} more", listed.join(", ")),
+        };
+        let text = format!("this hub knows no {what} `{name}`; {known}");
+        Self::new(StatusCode::BAD_REQUEST, text)
     }
 
     /// Its status and sentence, for an answer in another form.
@@ -197,5 +217,23 @@ impl IntoResponse for Problem {
             return (self.status, [(header::CONNECTION, "close")], answer).into_response();
         }
         (self.status, answer).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nothing_has_is_said_with_a_bounded_number_of_those_that_exist() {
+        let said = |known: Vec<String>| {
+            let (what, name) = ("environment", "x".repeat(5_000));
+            Problem::of_unknown(&UnknownName { what, name, known }).message
+        };
+        assert!(said(Vec::new()).ends_with("; it knows none yet"));
+        assert!(said(vec!["dev".to_owned()]).ends_with("; it knows `dev`"));
+        let many = said((0..200).map(|at| format!("e{at}")).collect());
+        assert!(many.ends_with("`e49` and 150 more"), "{many}");
+        assert!(many.len() < 1_000, "{many}");
     }
 }

@@ -8,7 +8,7 @@ use super::kept::{lines_of, steps};
 use super::store_with;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
-use crate::store::{Signed, SitePage, Store, StoreError};
+use crate::store::{IngestRefusal, NETWORK, Signed, SitePage, Store, StoreError};
 use crate::time::HOUR_MS;
 use crate::view::{AGES_HOURS, Connection, Measured, Reading};
 
@@ -105,6 +105,28 @@ proptest! {
 }
 
 #[test]
+fn a_site_that_never_reported_is_not_behind_but_one_of_which_nothing_is_known() {
+    let mut silent = [
+        Site::new("s0", "dev", "drone"),
+        Site::new("s1", "qa", "drone"),
+    ];
+    let mut store = store_with(&[&silent[0], &silent[1]]);
+    add_bundles(&mut store);
+    let bundles = |store: &mut Store| measured(store, NOW).bundles;
+    let of = |environment: &str, word| (environment.to_owned(), word);
+    // Of `qa` no bundle is on record: that is said first, because somebody has to bring one.
+    let expected = BTreeMap::from([(of("dev", "never"), 1), (of("qa", "unknown"), 1)]);
+    assert_eq!(bundles(&mut store), expected);
+    let batch = Batch {
+        fleet: FLEET,
+        via: "test",
+        received_ms: NOW,
+    };
+    ingest(&mut store, silent[0].active(1, OLD).as_slice(), &batch).unwrap();
+    assert_eq!(bundles(&mut store)[&of("dev", "behind")], 1);
+}
+
+#[test]
 fn two_machines_with_one_key_are_counted_as_that_and_streams_and_refusals_as_they_are() {
     let mut sites = [
         Site::new("s0", "dev", "drone"),
@@ -143,5 +165,25 @@ fn two_machines_with_one_key_are_counted_as_that_and_streams_and_refusals_as_the
         (3, NOW - HOUR_MS + 3)
     );
     assert_eq!(found.acknowledged, 2);
-    assert!(found.store_bytes > 10_000);
+    let refusal = |source: &str, times| IngestRefusal {
+        at_ms: NOW,
+        source: source.to_owned(),
+        site: None,
+        rule: "signature".to_owned(),
+        message: "no key of the fleet".to_owned(),
+        times,
+        first_ms: NOW,
+    };
+    let exchanged = (("file", "exchanged".to_owned()), 1);
+    assert_eq!(found.refusals, BTreeMap::from([exchanged.clone()]));
+    store
+        .write(|session| {
+            session.add_refusal(&refusal(NETWORK, 1))?;
+            session.add_refusal(&refusal("a.outhaul", 1))?;
+            session.add_refusal(&refusal("b.outhaul", 1))
+        })
+        .unwrap();
+    let of = |way| (way, "signature".to_owned());
+    let expected = BTreeMap::from([exchanged, (of("file"), 2), (of("network"), 1)]);
+    assert_eq!(measured(&mut store, NOW + 2).refusals, expected);
 }

@@ -145,7 +145,7 @@ fn purpose(state: &SiteState, row: &SiteRow) -> Result<bool, String> {
         ));
     }
     match row.bundle {
-        BundleStatus::Behind | BundleStatus::OtherContent => Ok(true),
+        BundleStatus::Behind | BundleStatus::Never | BundleStatus::OtherContent => Ok(true),
         BundleStatus::Applying | BundleStatus::NotTaken => Ok(false),
         BundleStatus::Current | BundleStatus::Unknown
             if row.connection != Connection::Fresh

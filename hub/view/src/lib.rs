@@ -43,7 +43,7 @@ pub use compare::{
     ComparedAssignment, ComparedBundle, ComparedStream, ComparedType, Comparison, Variant,
 };
 pub use contents::{BundleChanges, FileChange, FileRow, NamedChange};
-pub use list::{SITES_SHOWN, STATES, SiteList, Wanted};
+pub use list::{SITES_SHOWN, STATES, SiteList, UnknownName, Wanted, unknown_name};
 pub use measured::{AGES_HOURS, Ages, DecidedGate, Measured, NewestBundle};
 pub use orders::{OrderRow, SlipRow};
 pub use requests::{RequestRow, rows as request_rows};
@@ -141,8 +141,10 @@ pub struct Summary {
     pub applying: usize,
     /// It failed there, was turned away, or they left it again.
     pub not_taken: usize,
-    /// With an older one, or none.
+    /// With an older one, or none, by their own report.
     pub behind: usize,
+    /// There is one for them, and they never reported.
+    pub never_reported: usize,
     /// Running what this hub knows no bundle for, or of a stream of which it knows none.
     pub unknown: usize,
     /// Pairs of site and assignment that are as desired.
@@ -309,6 +311,7 @@ fn summary(sites: &[SiteRow], assignments: &[AssignmentRow]) -> Summary {
             BundleStatus::Applying => sum.applying += 1,
             BundleStatus::Behind => sum.behind += 1,
             BundleStatus::Current => sum.current += 1,
+            BundleStatus::Never => sum.never_reported += 1,
             BundleStatus::NotTaken => sum.not_taken += 1,
             BundleStatus::OtherContent | BundleStatus::Unknown => sum.unknown += 1,
         }

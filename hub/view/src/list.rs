@@ -3,6 +3,8 @@
 //! What comes in: what is looked for, from which name on, and the time. What goes out: rows as the API has them, and where
 //! the next page begins. The store is read a few hundred sites at a time, and no more than a bounded number for one page.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::{Reading, SiteRow};
@@ -132,6 +134,45 @@ impl SiteList {
             wanted,
         })
     }
+}
+
+/// A name that a list is asked for by and that nothing has: not a list that happens to be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    /// What it would be the name of: `environment` or `cluster_type`.
+    pub what: &'static str,
+    /// The name.
+    pub name: String,
+    /// Those that exist.
+    pub known: Vec<String>,
+}
+
+/// Whether no site and no bundle has a name that a list is asked for by; an empty name asks for any.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub fn unknown_name(
+    session: &Session<'_>,
+    (environment, cluster_type): (&str, &str),
+) -> Result<Option<UnknownName>, StoreError> {
+    if environment.is_empty() && cluster_type.is_empty() {
+        return Ok(None);
+    }
+    let mut known = session.streams_of_sites()?;
+    let on_record = session.streams_on_record()?.into_iter();
+    known.extend(on_record.map(|one| (one.environment, one.cluster_type)));
+    let (environments, types): (BTreeSet<String>, BTreeSet<String>) = known.into_iter().unzip();
+    let mut asked = [
+        ("environment", environment, environments),
+        ("cluster_type", cluster_type, types),
+    ]
+    .into_iter();
+    let unknown = asked.find(|(_, name, known)| !name.is_empty() && !known.contains(*name));
+    Ok(unknown.map(|(what, name, known)| UnknownName {
+        what,
+        name: name.to_owned(),
+        known: known.into_iter().collect(),
+    }))
 }
 
 fn is_wanted(row: &SiteRow, state: &str) -> bool {

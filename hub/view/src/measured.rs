@@ -256,21 +256,23 @@ impl Connection {
 
 impl BundleStatus {
     /// Every one.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Applying,
         Self::Behind,
         Self::Current,
+        Self::Never,
         Self::NotTaken,
         Self::OtherContent,
         Self::Unknown,
     ];
 
-    /// `applying`, `behind`, `current`, `not_taken`, `other_content` or `unknown`.
+    /// `applying`, `behind`, `current`, `never`, `not_taken`, `other_content` or `unknown`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Applying => "applying",
             Self::Behind => "behind",
             Self::Current => "current",
+            Self::Never => "never",
             Self::NotTaken => "not_taken",
             Self::OtherContent => "other_content",
             Self::Unknown => "unknown",

@@ -32,10 +32,12 @@ pub enum Connection {
 pub enum BundleStatus {
     /// It is at work on it.
     Applying,
-    /// It runs an older one, or none, and did not report the newest.
+    /// It reports, runs an older one or none, and did not report the newest.
     Behind,
     /// It reported that it runs.
     Current,
+    /// It never reported: whether it has it is not known.
+    Never,
     /// It failed, was turned away, or the site left it again.
     NotTaken,
     /// It runs another content under the number.
@@ -304,6 +306,7 @@ fn bundle_status(site: &SiteState, newest: Option<&DesiredBundle>) -> BundleStat
             Some(attempt) if attempt.bundle >= newest.number && attempt.ended() => {
                 BundleStatus::NotTaken
             }
+            _ if site.newest.is_none() => BundleStatus::Never,
             _ => BundleStatus::Behind,
         };
     };

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use super::{Asked, LONGEST, Page, ReportsQuestion, Wrong, cut, html_of};
 use crate::pages;
 use crate::server::access::Visitor;
-use crate::server::problem::{Params, Question};
+use crate::server::problem::{Params, Problem, Question};
 use crate::server::shared::Shared;
 use crate::store::{BundlePlace, StoreError};
 use crate::time;
 use crate::view::{
     AssignmentView, Before, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison,
-    NoAssignment,
+    NoAssignment, unknown_name,
 };
 
 /// Which bundles.
@@ -96,10 +96,19 @@ pub(super) async fn all(
     };
     let now_ms = time::now_ms();
     let html = shared.look(move |store, _| {
-        let list = store.read(|session| BundleList::of(session, wanted, now_ms))?;
-        Ok(pages::bundles(&list, &visitor.shown())?)
+        let found = store.read(|session| {
+            let names = (wanted.environment.as_str(), wanted.cluster_type.as_str());
+            match unknown_name(session, names)? {
+                Some(unknown) => Ok::<_, StoreError>(Err(unknown)),
+                None => BundleList::of(session, wanted, now_ms).map(Ok),
+            }
+        })?;
+        Ok(match found {
+            Ok(list) => Ok(pages::bundles(&list, &visitor.shown())?),
+            Err(unknown) => Err(Problem::of_unknown(&unknown)),
+        })
     });
-    Ok(html_of(html.await?))
+    Ok(html_of(html.await??))
 }
 
 pub(super) async fn one(

@@ -47,7 +47,15 @@ pub fn settings(path: &Path) -> Result<AlertSettings, HubError> {
     };
     let bytes = durable::read(path, MAX_FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
-    AlertSettings::parse(path, &text).map_err(|error| usage(&error))
+    let settings = AlertSettings::parse(path, &text).map_err(|error| usage(&error))?;
+    for secret in settings.secret_files() {
+        match durable::read_secret(secret, MAX_FILE_BYTES) {
+            // It is read anew for each message, and may come later.
+            Err(error) if error.is_missing() => {}
+            found => drop(found?),
+        }
+    }
+    Ok(settings)
 }
 
 /// Looks once; returns how many alerts were added. Somebody else who looked at something newer is right.

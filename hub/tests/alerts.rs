@@ -144,7 +144,7 @@ fn a_site_that_fails_is_announced_signed_once_and_again_when_it_is_well() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("answer"), "200").unwrap();
     let web = python(WEB, folder.path(), 0);
-    fs::write(hub.path("secret"), "a secret\n").unwrap();
+    hub.secret("secret", "a secret\n");
     let file = configure(
         &hub,
         &format!(
@@ -306,7 +306,7 @@ fn mail_goes_over_starttls_with_a_login_and_to_no_server_of_another_authority() 
     }
     let mail = python(MAIL, folder.path(), 0);
     let configured = |authority: &str, password: &str| {
-        fs::write(hub.path("password"), password).unwrap();
+        hub.secret("password", password);
         configure(
             &hub,
             &format!(

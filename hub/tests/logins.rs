@@ -99,7 +99,7 @@ fn serve(hub: &Hub, issuer: &str) -> (Server, String) {
     let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let path = |name: &str| hub.path(name).display().to_string();
-    fs::write(hub.path("secret"), "s3cret").unwrap();
+    hub.secret("secret", "s3cret");
     let settings = format!(
         "issuer: {issuer}\nclientId: hub\nclientSecretFile: {}\nhub: {url}\nname: preferred_username\n\
          grants: [{{claim: groups, values: [ops], scopes: [read]}}]\n",

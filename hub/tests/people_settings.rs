@@ -1,6 +1,7 @@
 //! The file that names an identity provider: what stops the start, and what does not.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::access::get;
 use crate::gate_rules::world;
@@ -10,8 +11,7 @@ use crate::provider::free_port;
 #[test]
 fn a_wrong_settings_file_stops_the_start_with_its_place_and_nobody_is_asked() {
     let (hub, _, _) = world(&[]);
-    let secret = hub.path("secret");
-    fs::write(&secret, "s\n").unwrap();
+    let secret = hub.secret("secret", "s\n");
     let file = hub.path("oidc.yaml");
     // A port at which nobody listens: that is found out when somebody logs in.
     let good = format!(
@@ -49,6 +49,35 @@ fn a_wrong_settings_file_stops_the_start_with_its_place_and_nobody_is_asked() {
         }
     }
     fs::write(&file, good).unwrap();
+    // The secret of the hub at the provider, the headers of a push, and what signs and sends alerts: each file is its owner's.
+    let alerts = hub.path("alerts.yaml");
+    let headers = hub.path("headers");
+    let text = format!(
+        "destinations:\n- name: on-call\n  webhook: {{url: 'http://127.0.0.1:9/', secretFile: {}}}\n",
+        secret.display()
+    );
+    fs::write(&alerts, text).unwrap();
+    fs::write(&headers, "A: b\n").unwrap();
+    for exposed in [&secret, &headers] {
+        fs::set_permissions(exposed, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let (alerts, headers) = (alerts.display().to_string(), headers.display().to_string());
+    for (option, path) in [
+        (vec!["--oidc", file.to_str().unwrap()], &secret),
+        (vec!["--alerts", &alerts], &secret),
+        (
+            vec!["--otlp", "http://127.0.0.1:9/", "--otlp-headers", &headers],
+            &hub.path("headers"),
+        ),
+    ] {
+        let refused = hub.run(&[&["serve", "--listen", "127.0.0.1:0"], &option[..]].concat());
+        let said = stderr(&refused);
+        assert_ne!(code(&refused), 0, "{said}");
+        let words = "others on this machine may open it (mode 644): `chmod 600` it";
+        assert!(said.contains(words), "{option:?}: {said}");
+        assert!(said.contains(path.to_str().unwrap()), "{said}");
+    }
+    hub.secret("secret", "s\n");
     let server = hub.serve_in(&["--oidc", file.to_str().unwrap()], &[]);
     let page = get(&server, "/login", "");
     assert!(

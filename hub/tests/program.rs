@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use outhaul_kit::durable;
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
@@ -49,6 +50,13 @@ impl Hub {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// A file that nobody else may read; its path.
+    pub fn secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        durable::write(&path, text.as_bytes(), durable::SECRET_MODE).unwrap();
+        path
     }
 
     pub fn state(&self) -> PathBuf {

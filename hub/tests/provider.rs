@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use outhaul_bundle::hub_api::escaped;
+use outhaul_kit::durable;
 use serde_json::Value;
 
 use crate::access::Answer;
@@ -72,11 +73,8 @@ impl Gitea {
             .as_str()
             .unwrap()
             .clone_into(&mut gitea.client);
-        fs::write(
-            gitea.path("secret"),
-            made["client_secret"].as_str().unwrap(),
-        )
-        .unwrap();
+        let secret = made["client_secret"].as_str().unwrap().as_bytes();
+        durable::write(&gitea.path("secret"), secret, durable::SECRET_MODE).unwrap();
         Some(gitea)
     }
 

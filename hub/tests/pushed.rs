@@ -89,7 +89,7 @@ fn a_collector_that_refuses_lies_or_is_gone_is_said_once_and_gets_no_secret_else
         answer("200 OK", "", rejected),
         answer("200 OK", "", "{}"),
     ]);
-    fs::write(hub.path("headers"), "Authorization: Bearer a-secret\n").unwrap();
+    hub.secret("headers", "Authorization: Bearer a-secret\n");
     let log = hub.path("log");
     let more = ["--otlp", &*url, "--otlp-seconds", "1", "--otlp-headers"];
     let headers = hub.path("headers");
@@ -169,7 +169,7 @@ fn a_collector_that_never_answers_keeps_no_scrape_waiting() {
 #[test]
 fn what_cannot_be_pushed_to_is_refused_before_the_hub_serves_and_shows_no_secret() {
     let (hub, _, _) = world(&[]);
-    fs::write(hub.path("headers"), "a-secret\n").unwrap();
+    hub.secret("headers", "a-secret\n");
     let headers = hub.path("headers");
     for (more, words) in [
         (

@@ -42,6 +42,24 @@ impl fmt::Display for Unexpected {
 
 impl std::error::Error for Unexpected {}
 
+/// A file with a secret that everybody on this machine may read or replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Exposed {
+    mode: u32,
+}
+
+impl fmt::Display for Exposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = self.mode;
+        write!(
+            f,
+            "it holds a secret, and others on this machine may open it (mode {mode:03o}): `chmod 600` it; it was not read"
+        )
+    }
+}
+
+impl std::error::Error for Exposed {}
+
 /// A file operation that failed, with its path. Its text ends with the error of the system, so that it has
 /// no further source.
 #[derive(Debug)]
@@ -103,6 +121,12 @@ impl FileError {
                 return "put a file or folder in its place (a bind mount puts a folder on another disk), and repeat the command".into();
             }
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
+        }
+        if (cause.and_then(|why| why.downcast_ref::<Exposed>())).is_some() {
+            let path = text::path(&self.path);
+            return format!(
+                "run `chmod 600 {path}`; if others use this machine, replace the secret"
+            );
         }
         match self.source.kind() {
             Kind::StorageFull | Kind::QuotaExceeded => {
@@ -313,6 +337,22 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     read_bounded(file, max_bytes).map_err(at("read", path))
 }
 
+/// Reads a file that holds a secret. One that everybody may open is refused, as keys are: its owner's group may read it, which is how
+/// a service reads what root wrote, and systemd's credentials are. A pipe has no such mode.
+///
+/// # Errors
+/// As [`read`], and when others may open it.
+pub fn read_secret(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    let file = File::open(path).map_err(at("open", path))?;
+    let found = file.metadata().map_err(at("look at", path))?;
+    let mode = found.permissions().mode() & 0o777;
+    if found.is_file() && mode & 0o007 != 0 {
+        let exposed = io::Error::new(io::ErrorKind::PermissionDenied, Exposed { mode });
+        return Err(at("use", path)(exposed));
+    }
+    read_bounded(file, max_bytes).map_err(at("read", path))
+}
+
 /// Like [`read`], with `None` for a file that is not there.
 ///
 /// # Errors
@@ -418,6 +458,17 @@ mod tests {
         write(&path, b"new", PUBLIC_MODE).unwrap();
         assert_eq!(fs::read(&outside).unwrap(), b"kept");
         assert_eq!(read(&path, 3).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_secret_that_others_may_open_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, is_read) in [(0o644, false), (0o602, false), (0o640, true), (0o400, true)] {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let found = read_secret(file.path(), 9);
+            assert_eq!(found.is_ok(), is_read, "{mode:o}: {found:?}");
+            assert!(found.is_ok() || found.unwrap_err().help().contains("chmod 600"));
+        }
     }
 
     #[test]

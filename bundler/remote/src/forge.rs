@@ -259,7 +259,7 @@ pub fn read_token(path: &Path) -> Result<Zeroizing<String>, ForgeError> {
         path: path.to_owned(),
         problem,
     };
-    let bytes = outhaul_signer::durable::read(path, MAX_TOKEN_BYTES)
+    let bytes = outhaul_signer::durable::read_secret(path, MAX_TOKEN_BYTES)
         .map(Zeroizing::new)
         .map_err(|error| bad(error.to_string()))?;
     let text = std::str::from_utf8(&bytes).map_err(|error| bad(error.to_string()))?;

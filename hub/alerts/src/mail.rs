@@ -51,8 +51,8 @@ impl Mail {
             .timeout(Some(PATIENCE))
             .tls(tls);
         if let (Some(user), Some(path)) = (&self.0.user, &self.0.password_file) {
-            let read =
-                durable::read(path, MAX_PASSWORD_BYTES).map_err(|error| error.to_string())?;
+            let read = durable::read_secret(path, MAX_PASSWORD_BYTES)
+                .map_err(|error| error.to_string())?;
             let password = std::str::from_utf8(read.trim_ascii_end())
                 .map_err(|_| format!("`{}` is not text", path.display()))?;
             builder = builder.credentials(Credentials::new(user.clone(), password.to_owned()));

@@ -148,6 +148,18 @@ pub struct SettingsError {
 }
 
 impl AlertSettings {
+    /// The files with secrets that it names.
+    pub fn secret_files(&self) -> impl Iterator<Item = &Path> {
+        self.destinations.iter().flat_map(|one| {
+            let webhook = one
+                .webhook
+                .as_ref()
+                .and_then(|it| it.secret_file.as_deref());
+            let mail = one.mail.as_ref().and_then(|it| it.password_file.as_deref());
+            webhook.into_iter().chain(mail)
+        })
+    }
+
     /// Reads and checks the text of `path`.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ impl Destination for Webhook {
             .header("Content-Type", "application/json");
         if let Some(path) = &self.0.secret_file {
             let secret =
-                durable::read(path, MAX_SECRET_BYTES).map_err(|error| error.to_string())?;
+                durable::read_secret(path, MAX_SECRET_BYTES).map_err(|error| error.to_string())?;
             let signature = signature(secret.trim_ascii_end(), &body)?;
             request = request.header(ALERT_SIGNATURE, &signature);
         }

@@ -117,7 +117,7 @@ impl Oidc {
     }
 
     fn secret(&self) -> Result<String, String> {
-        let bytes = durable::read(&self.settings.client_secret_file, MAX_SECRET_BYTES)
+        let bytes = durable::read_secret(&self.settings.client_secret_file, MAX_SECRET_BYTES)
             .map_err(|error| error.to_string())?;
         match String::from_utf8(bytes) {
             Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
@@ -246,7 +246,7 @@ impl Oidc {
         let wrong = |problem: &str| LoginError::Exchange(problem.to_owned());
         let secret = self
             .secret()
-            .map_err(|_| wrong("the hub cannot read its client secret"))?;
+            .map_err(|_| wrong("the hub cannot use the file with its client secret"))?;
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
             .append_pair("code", code)

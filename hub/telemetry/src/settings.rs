@@ -106,7 +106,7 @@ impl OtlpSettings {
 /// # Errors
 /// [`SettingsError`] with the line, without what it holds.
 pub fn headers(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
-    let bytes = durable::read(path, MAX_FILE_BYTES)?;
+    let bytes = durable::read_secret(path, MAX_FILE_BYTES)?;
     parse(&bytes).map_err(|problem| SettingsError::Headers {
         path: path.to_owned(),
         problem,

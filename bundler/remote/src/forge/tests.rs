@@ -75,3 +75,19 @@ fn a_token_is_one_word_and_is_never_shown() {
 fn names_become_one_part_of_a_url() {
     assert_eq!(encoded("outhaul/dev ä"), "outhaul%2Fdev%20%C3%A4");
 }
+
+#[test]
+fn a_token_that_others_may_open_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "token\n").unwrap();
+    let with = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(file.path(), mode).unwrap();
+        read_token(file.path())
+    };
+    assert_eq!(*with(0o600).unwrap(), "token");
+    let error = with(0o644).unwrap_err().to_string();
+    assert!(error.contains("(mode 644): `chmod 600` it"), "{error}");
+    assert!(!error.contains("token\n"), "{error}");
+}

@@ -74,7 +74,7 @@ fn serve(answers: impl Fn(&str, &str, &str) -> (String, String) + Send + Sync + 
     });
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, "s3 cret\n").unwrap();
+    durable::write(&secret, b"s3 cret\n", durable::SECRET_MODE).unwrap();
     let text = format!(
         "issuer: {issuer}\nclientId: hub\nclientSecretFile: {}\nhub: http://127.0.0.1:8420\nname: preferred_username\n\
          grants: [{{claim: groups, values: [ops], scopes: [read]}}]\n",

@@ -1,7 +1,8 @@
 //! Metrics of the fleet: sites, freshness, bundles, gates, and what waits for people.
 //!
-//! What comes in: the fleet in numbers, and the time. What goes out: metrics. An environment or stream that is known has every one of
-//! its words, with 0 where no site is so: what disappears cannot be seen to come to an end.
+//! What comes in: the fleet in numbers, and the time as an argument. What goes out: metrics. An environment or stream that is known has
+//! every one of its words, with 0 where no site is so: what disappears cannot be seen to come to an end. It never names a single site,
+//! and reads no store and no clock.
 
 use std::collections::BTreeSet;
 

@@ -124,6 +124,13 @@ fn a_person_logs_in_at_gitea_approves_on_the_page_and_the_record_names_the_perso
     let words = "<code>oidc:eve</code>, and this hub&#x27;s settings give you nothing: ask whoever runs the hub";
     assert!(refused.body.contains(words), "{}", refused.body);
     assert_eq!(eve.get(&format!("{url}/sites")).status, 303);
+    // Each time is on record, and counted: with the replayed answer above these are ten.
+    for _ in 0..8 {
+        let back = sent_back(&mut eve, &gitea, "eve", &url);
+        assert_eq!(eve.led_to(&back).status, 403);
+    }
+    let back = sent_back(&mut eve, &gitea, "eve", &url);
+    assert_eq!(eve.led_to(&back).status, 429);
 
     let log = hub.json(&["audit", "access"]);
     let entries: Vec<_> = log

@@ -146,6 +146,9 @@ fn what_a_page_lists_is_bounded_and_the_rest_is_counted() {
         (files(|one| one.files.len()), files(|one| one.more)),
         (1_000, 1_000)
     );
+    // Where there is no room for a file that differs, the page does not say that none does.
+    let html = crate::pages::bundle(&view(&mut store, 2), &crate::pages::Shown::default()).unwrap();
+    assert!(html.contains(">10 more files differ.<") && !html.contains("no file differs"));
     // The same without the index: no more rows are read than are shown.
     bundle(&mut store, ("dev", 3, NEW), &[], many("third"), false);
     let found = view(&mut store, 3);

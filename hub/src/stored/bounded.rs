@@ -225,4 +225,13 @@ fn two_streams_of_one_cluster_type_do_not_hide_each_other() {
         .map(|one| (&one.content, one.sites))
         .collect();
     assert_eq!((camera.result, contents.len()), ("other", 2), "{camera:?}");
+    // An address has no stream in it: no link leads to the other stream's bundle of the number.
+    let found = store.read(|session| Comparison::of(session, ("dev", "stage"), "", NOW));
+    let shown = crate::pages::Shown::default();
+    let html = crate::pages::comparison(&found.unwrap().unwrap(), &shown).unwrap();
+    let signs = "bundle 1 of the stream that <code>s-stage-drone-again</code> signs";
+    assert!(html.contains(signs), "{html}");
+    assert!(
+        html.contains("\"/bundles/dev/drone/1\"") && !html.contains("\"/bundles/stage/drone/1\"")
+    );
 }

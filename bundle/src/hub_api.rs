@@ -52,6 +52,8 @@ pub mod path {
     pub const OPENAPI: &str = "/api/v1/openapi.json";
     /// What was refused, one row per site and rule.
     pub const REFUSALS: &str = "/api/v1/refusals";
+    /// When reports were removed because they are old, and which numbers of a site are no longer kept.
+    pub const REMOVALS: &str = "/api/v1/removals";
     /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer). Answers which a site signed, as lines.
     pub const REPORTS: &str = "/api/v1/reports";
     /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).

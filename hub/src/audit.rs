@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use outhaul_bundle::digest::HashingWriter;
-use outhaul_gate::audit::{AuditLine, End, FORMAT};
+use outhaul_gate::audit::{AuditLine, End, FORMAT, FORMAT_3};
 use serde::Serialize;
 
 use crate::error::HubError;
@@ -25,6 +25,8 @@ pub struct Exported {
     pub acts: u64,
     /// Signed reports.
     pub reports: u64,
+    /// Reports that are no longer kept.
+    pub removed: u64,
     /// The digest of the newest decision.
     pub head: String,
 }
@@ -34,8 +36,15 @@ pub struct Exported {
 /// # Errors
 /// [`HubError`] when the store fails or `out` cannot be written.
 pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
+    // A verifier of before reads what a hub that removed nothing writes.
+    let removals = hub.store.read(|session| session.removals(1))?;
+    let format = if removals.is_empty() {
+        FORMAT
+    } else {
+        FORMAT_3
+    };
     let header = AuditLine::Header {
-        format: FORMAT.to_owned(),
+        format: format.to_owned(),
         fleet: hub.fleet().to_owned(),
         hub_key: hub.public_key()?.to_pem(),
     };
@@ -61,6 +70,9 @@ pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
                 acts_head = digest;
             }
             AuditLine::Report { .. } => done.reports += 1,
+            AuditLine::Removed { first, last, .. } => {
+                done.removed += last.saturating_sub(first) + 1;
+            }
             _ => {}
         }
         Ok(())

@@ -13,6 +13,7 @@ mod backup;
 mod caller;
 mod carry;
 mod choose;
+mod compact;
 mod completions;
 mod database;
 mod decisions;
@@ -25,6 +26,7 @@ mod key;
 mod moving;
 mod person;
 mod print;
+mod prune;
 mod requests;
 mod serve;
 mod site;
@@ -105,6 +107,8 @@ enum Command {
     Key(key::Args),
     Move(moving::Args),
     Person(person::Args),
+    Prune(prune::Args),
+    Compact(compact::Args),
     Restore(backup::Restore),
     Token(token::Args),
     Completions(completions::Args),
@@ -162,6 +166,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Token(args) => token::run(&common, &args),
         Command::Person(args) => person::run(&common, &args),
         Command::Key(args) => key::run(&common, &args),
+        Command::Prune(args) => prune::run(&common, &args),
+        Command::Compact(args) => compact::run(&common, &args),
         Command::Move(args) => moving::run(&common, &args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };

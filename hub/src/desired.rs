@@ -18,8 +18,8 @@ use outhaul_bundle::{Digest, Index};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
 
+use crate::enrol::orders;
 use crate::materials;
-use crate::orders;
 use crate::store::{Carrier, Session, Signed, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.

@@ -61,6 +61,8 @@ pub struct Imported {
     pub reports: u64,
     /// Reports that were on record already.
     pub duplicates: u64,
+    /// How many of these were removed since because they are old.
+    pub no_longer_kept: u64,
     /// What was refused, by file.
     pub refused: Vec<RefusedFile>,
     /// The files of these, by their bytes.
@@ -427,6 +429,7 @@ fn import_reports(
     )?;
     done.reports += ingested.accepted;
     done.duplicates += ingested.duplicates;
+    done.no_longer_kept += ingested.no_longer_kept;
     let lines = ingested.refused_groups.iter().map(|group| RefusedFile {
         file: text::path(path),
         line: Some(group.first_line),

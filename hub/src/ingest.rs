@@ -350,6 +350,7 @@ impl Intake {
             Ok(taken) => {
                 done.accepted += u64::from(taken.new);
                 done.duplicates += u64::from(!taken.new);
+                done.no_longer_kept += u64::from(taken.no_longer_kept);
                 self.touched.insert((taken.site, taken.epoch));
             }
             Err(refused) => {

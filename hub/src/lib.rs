@@ -24,7 +24,6 @@ mod backup_error;
 pub mod cli;
 mod clock;
 mod desired;
-pub mod enrol;
 mod error;
 #[cfg(test)]
 mod fake;
@@ -33,9 +32,10 @@ mod import;
 pub mod ingest;
 mod kalypso;
 mod materials;
+#[cfg(test)]
 mod orders;
 mod pages;
-mod registration;
+pub mod retention;
 mod server;
 #[cfg(test)]
 mod shown;
@@ -47,6 +47,7 @@ mod visible;
 
 pub use error::HubError;
 pub use gate::{Decision, GateQuestion, GateVerdict};
+pub use outhaul_enrol as enrol;
 pub use outhaul_store as store;
 pub use outhaul_view as view;
 pub use outhaul_view::record;

@@ -1,247 +1,389 @@
-//! Orders to sites, as far as they concern the hub: whose reports it takes, and where it expects them.
-//!
-//! What comes in: the orders of a verified bundle, requests, and reports of orders carried out, in any
-//! order of arrival: whichever of two comes last finds the other on record and has the same effect. What
-//! goes out: a revoked site, an approved or exchanged key, a site in another stream. Only an order that
-//! a bundle brought counts, and only for the enrolment that it names.
+//! Orders as the hub sees them: only what a bundle brought, only for the enrolment that it names.
 
-use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, Report, ReportEvent};
+use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, ReportEvent};
+use outhaul_signer::envelope::Envelope;
+use outhaul_signer::key::SigningKey;
+use proptest::prelude::*;
+
+use crate::enrol::orders::*;
+use crate::enrol::{self, EnrolError, Enrolled};
+use crate::fake::{FLEET, NEW, Site, TOKEN, name, stream};
+use crate::ingest::{Batch, Ingested, ingest};
+use crate::store::{Carrier, Registration, RequestOrigin, Signed, Store};
 use outhaul_bundle::{Digest, Instruction, Order};
-use outhaul_signer::key::PublicKey;
 
-use crate::registration::{
-    self, CheckedRequest, EnrolError, Enrolled, enrolment_of, is_revoked, settle_moves,
-};
-use crate::store::{Carrier, Registration, Session, StoreError};
-
-/// Records what a verified bundle orders, and does what concerns the hub.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn record(
-    session: &Session<'_>,
-    orders: &[Order],
-    carrier: &Carrier<'_>,
-    fleet: &str,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    for order in orders {
-        if !session.add_order(order, carrier, now_ms)? {
-            continue;
-        }
-        let site = order.site.as_str();
-        match &order.what {
-            Instruction::Revoke => {
-                let present = session.enrolment(site)?;
-                if present.is_none_or(|present| present == order.enrolment.to_string()) {
-                    session.revoke_site(site, now_ms)?;
-                }
-            }
-            Instruction::Approve { key } => {
-                accept_waiting(session, site, fleet, now_ms)?;
-                adopt_enrolment(session, site, &order.enrolment.to_string(), key, now_ms)?;
-            }
-            Instruction::Rekey => accept_waiting(session, site, fleet, now_ms)?,
-            Instruction::Move { .. } => settle_moves(session, site)?,
-            _ => {}
-        }
-    }
-    Ok(())
+struct Fixture {
+    store: Store,
+    site: Site,
 }
 
-/// A request that came before the order by which it is trusted.
-fn accept_waiting(
-    session: &Session<'_>,
-    site: &str,
-    fleet: &str,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    for request in session.requests_of(site)? {
-        let Ok(checked) = registration::check(&request.envelope, fleet) else {
-            continue;
+impl Fixture {
+    /// A hub at which `a` waits for approval.
+    fn waiting() -> Self {
+        let mut fixture = Self {
+            store: crate::stored::empty(),
+            site: Site::new("a", "dev", "drone"),
         };
-        let received = receive(session, &checked, session.site(site)?.as_ref(), now_ms);
-        // Any other refusal: it stays waiting, and a person decides.
-        if let Err(EnrolError::Store(error)) = received {
-            return Err(error);
-        }
+        let request = fixture.site.request();
+        assert_eq!(fixture.receive(&request).unwrap(), Enrolled::Waiting);
+        fixture
     }
-    Ok(())
+
+    /// A hub at which `a` is registered.
+    fn registered() -> Self {
+        let mut fixture = Self::waiting();
+        let checked = enrol::check(&fixture.site.request(), FLEET).unwrap();
+        let approved = fixture
+            .store
+            .write(|session| enrol::approve(session, &checked, false, 10));
+        assert_eq!(approved.unwrap(), Enrolled::Registered);
+        fixture
+    }
+
+    fn receive(&mut self, request: &[u8]) -> Result<Enrolled, EnrolError> {
+        let checked = enrol::check(request, FLEET)?;
+        self.store
+            .write(|session| enrol::receive(session, &checked, RequestOrigin::FILE, 20))
+    }
+
+    fn order(&mut self, number: u64, token: &str, what: Instruction) {
+        self.order_with(number, number, token, what);
+    }
+
+    /// An order that came with bundle `bundle`.
+    fn order_with(&mut self, bundle: u64, number: u64, token: &str, what: Instruction) {
+        let order = order(number, token, what);
+        let carrier = Carrier {
+            role: "s-dev-drone",
+            number: bundle,
+            signed: Signed {
+                issued_ms: 30_000,
+                signed_as: bundle,
+                expires_ms: 90_000,
+            },
+        };
+        self.store
+            .write(|session| record(session, &[order], &carrier, FLEET, 30))
+            .unwrap();
+    }
+
+    fn take(&mut self, line: &[u8]) -> Ingested {
+        let batch = Batch {
+            fleet: FLEET,
+            via: "stick.reports",
+            received_ms: 100,
+        };
+        ingest(&mut self.store, line, &batch).unwrap()
+    }
+
+    fn registration(&mut self) -> Option<Registration> {
+        self.store.read(|session| session.site("a")).unwrap()
+    }
+
+    /// A request for a new key by order 1, signed by it and, if so, by the present key.
+    fn rekey(&self, next: &SigningKey, both: bool) -> Vec<u8> {
+        let envelope = Envelope::from_json(&self.site.request()).unwrap();
+        let mut request: EnrolmentRequest =
+            serde_json::from_slice(envelope.unverified_payload()).unwrap();
+        request.public_key = next.public().to_pem();
+        request.kit = String::new();
+        request.order = Some(1);
+        let payload = serde_json::to_vec(&request).unwrap();
+        let mut envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, next);
+        if both {
+            envelope = envelope.countersigned(&self.site.key);
+        }
+        envelope.to_json()
+    }
 }
 
-/// Whether a request has only what the hub knows already: a stick that is read again, or one from
-/// before the site moved or made a new key.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn is_old(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-    known: &Registration,
-    now_ms: i64,
-) -> Result<bool, StoreError> {
-    if known.revoked_ms.is_some() {
-        return Ok(false);
+/// What an enrolment of `a` with the kit of this token is known by.
+fn enrolment(token: &str) -> Digest {
+    Site::new("a", "dev", "drone").enrolment(token)
+}
+
+fn order(number: u64, token: &str, what: Instruction) -> Order {
+    Order {
+        site: name("a"),
+        number,
+        enrolment: enrolment(token),
+        what,
     }
-    let requested = checked.key.id();
-    let keys = session.site_keys(&known.site)?;
-    let place = keys.iter().position(|key| key.key_id == requested);
-    let Some(asked) = enrolment_of(session, checked)? else {
-        return Ok(false);
-    };
-    if place == Some(0)
-        && let Ok(key) = Digest::from_hex(&requested)
-    {
-        adopt_enrolment(session, &known.site, &asked, &key, now_ms)?;
-    }
-    let present = session.enrolment(&known.site)?;
-    if present.as_ref() != Some(&asked) {
-        return Ok(false);
-    }
-    Ok(match place {
-        None => false,
-        Some(0) => session.last_move(&known.site, &asked)?.is_some(),
-        Some(_) => true,
+}
+
+fn done(site: &mut Site, token: &str, number: u64, what: &str) -> Vec<u8> {
+    site.say(ReportEvent::OrderDone {
+        number,
+        what: what.to_owned(),
+        message: String::new(),
+        enrolment: Some(enrolment(token)),
     })
 }
 
-/// Whether a bundle said before that the key of this request is to be trusted.
-///
-/// # Errors
-/// [`EnrolError`] when the store fails or the request cannot be registered.
-pub fn receive(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-    known: Option<&Registration>,
-    now_ms: i64,
-) -> Result<Option<Enrolled>, EnrolError> {
-    let request = &checked.request;
-    let site = request.site.as_str();
-    let Some(asked) = enrolment_of(session, checked)? else {
-        return Ok(None);
+#[test]
+fn an_approval_in_a_bundle_lets_the_waiting_site_in_whichever_comes_first() {
+    let mut fixture = Fixture::waiting();
+    let key = Digest::from_hex(&fixture.site.key.public().id()).unwrap();
+    let stranger = Digest::of(b"another key");
+    fixture.order(1, TOKEN, Instruction::Approve { key: stranger });
+    assert_eq!(fixture.registration(), None);
+    fixture.order(2, TOKEN, Instruction::Approve { key });
+    assert!(fixture.registration().is_some());
+
+    let mut late = Fixture {
+        store: crate::stored::empty(),
+        site: Site::new("a", "dev", "drone"),
     };
-    let approved = match Digest::from_hex(&checked.key.id()) {
-        Ok(key) => session.approval(site, &asked, Some(&key))?,
-        Err(_) => None,
-    };
-    let trusted = match (request.order, known) {
-        (Some(number), Some(known)) if known.revoked_ms.is_none() => {
-            is_later(session, &known.site, &asked, approved)?
-                || ordered(session, checked, known, number)?
+    let key = Digest::from_hex(&late.site.key.public().id()).unwrap();
+    late.order(1, TOKEN, Instruction::Approve { key });
+    let request = late.site.request();
+    assert_eq!(late.receive(&request).unwrap(), Enrolled::Registered);
+}
+
+#[test]
+fn a_revoked_site_s_reports_are_refused_from_then_on_and_an_old_order_revokes_nobody() {
+    let mut fixture = Fixture::registered();
+    fixture.order(1, "the token of an earlier kit", Instruction::Revoke);
+    let line = fixture.site.active(1, NEW);
+    assert_eq!(fixture.take(&line).accepted, 1);
+    fixture.order(1, TOKEN, Instruction::Revoke);
+    let line = fixture.site.active(2, NEW);
+    let done = fixture.take(&line);
+    assert_eq!((done.accepted, &*done.refused[0].rule), (0, "revoked"));
+}
+
+#[test]
+fn an_ordered_new_key_that_the_old_one_vouches_for_needs_no_person() {
+    let mut fixture = Fixture::registered();
+    let next = SigningKey::generate().unwrap();
+    fixture.order(1, TOKEN, Instruction::Rekey);
+    let alone = fixture.rekey(&next, false);
+    assert!(matches!(
+        fixture.receive(&alone),
+        Err(EnrolError::OtherKey { .. })
+    ));
+    let both = fixture.rekey(&next, true);
+    assert_eq!(fixture.receive(&both).unwrap(), Enrolled::Rekeyed);
+}
+
+#[test]
+fn a_new_key_without_an_order_waits_for_a_person() {
+    let mut fixture = Fixture::registered();
+    let next = SigningKey::generate().unwrap();
+    let both = fixture.rekey(&next, true);
+    assert_eq!(fixture.receive(&both).unwrap(), Enrolled::Waiting);
+}
+
+#[test]
+fn after_a_new_key_the_old_one_signs_only_what_came_before() {
+    let mut fixture = Fixture::registered();
+    let next = SigningKey::generate().unwrap();
+    let (first, second) = (fixture.site.started(), fixture.site.started());
+    assert_eq!(fixture.take(&first).accepted, 1);
+    fixture.order(1, TOKEN, Instruction::Rekey);
+    let both = fixture.rekey(&next, true);
+    fixture.receive(&both).unwrap();
+    let report = fixture.site.report(ReportEvent::Started {
+        agent_version: "0.1.0".to_owned(),
+    });
+    let later = fixture.site.report(ReportEvent::Started {
+        agent_version: "0.1.0".to_owned(),
+    });
+    let by_old = fixture.site.sign(&later);
+    fixture.site.key = next;
+    let by_new = fixture.site.sign(&report);
+    assert_eq!(fixture.take(&by_new).accepted, 1, "the epoch goes on");
+    assert_eq!(fixture.take(&second).accepted, 1, "a late stick of before");
+    let refused = fixture.take(&by_old);
+    assert_eq!(refused.refused[0].rule, "epoch-key");
+}
+
+#[test]
+fn a_site_that_reports_its_move_is_expected_in_its_new_stream_whichever_comes_first() {
+    let to = stream("dev", "tractor");
+    let what = Instruction::Move { to, first: 5 };
+    for report_first in [false, true] {
+        for named in [false, true] {
+            let mut fixture = Fixture::registered();
+            let report = if named {
+                done(&mut fixture.site, TOKEN, 1, "move")
+            } else {
+                fixture.site.say(ReportEvent::OrderDone {
+                    number: 1,
+                    what: "move".to_owned(),
+                    message: String::new(),
+                    enrolment: None,
+                })
+            };
+            if report_first {
+                assert_eq!(fixture.take(&report).accepted, 1);
+                assert_eq!(fixture.registration().unwrap().cluster_type, "drone");
+                fixture.order(1, TOKEN, what.clone());
+            } else {
+                fixture.order(1, TOKEN, what.clone());
+                assert_eq!(fixture.registration().unwrap().cluster_type, "drone");
+                assert_eq!(fixture.take(&report).accepted, 1);
+            }
+            assert_eq!(fixture.registration().unwrap().cluster_type, "tractor");
+            // A stick from before the move is read again.
+            let request = fixture.site.request();
+            assert_eq!(fixture.receive(&request).unwrap(), Enrolled::Already);
+            assert_eq!(fixture.registration().unwrap().cluster_type, "tractor");
         }
-        (None, Some(known)) => is_later(session, &known.site, &asked, approved)?,
-        (None, None) => approved.is_some(),
-        (Some(_), _) => false,
-    };
-    if !trusted || is_revoked(session, checked)? {
-        return Ok(None);
     }
-    registration::approve(session, checked, true, now_ms).map(Some)
 }
 
-/// Whether an enrolment of a registered site was approved after its present one. Of the present one,
-/// only what no revocation ended goes on.
-fn is_later(
-    session: &Session<'_>,
-    site: &str,
-    asked: &str,
-    approved: Option<(i64, i64)>,
-) -> Result<bool, StoreError> {
-    let Some(present) = session.enrolment(site)? else {
-        return Ok(approved.is_some());
-    };
-    let revoked = session.site(site)?.is_some_and(|s| s.revoked_ms.is_some());
-    if present != asked {
-        return Ok(approved > session.approval(site, &present, None)?);
-    }
-    // Two keys were approved for one kit: the later approval counts.
-    let keys = session.site_keys(site)?;
-    let in_use = keys
-        .first()
-        .and_then(|key| Digest::from_hex(&key.key_id).ok());
-    let counts = match in_use {
-        Some(key) => session.approval(site, asked, Some(&key))?,
-        None => None,
-    };
-    Ok(!revoked && approved > counts)
+#[test]
+fn a_move_that_an_earlier_enrolment_reported_moves_nobody() {
+    let mut fixture = Fixture::registered();
+    let to = stream("dev", "tractor");
+    let report = done(&mut fixture.site, "an earlier kit", 1, "move");
+    fixture.take(&report);
+    fixture.order(1, TOKEN, Instruction::Move { to, first: 5 });
+    assert_eq!(fixture.registration().unwrap().cluster_type, "drone");
 }
 
-/// A site that was enrolled with a new kit keeps its key; the approval says for which enrolment it
-/// counts from now on.
-fn adopt_enrolment(
-    session: &Session<'_>,
-    site: &str,
-    asked: &str,
-    key: &Digest,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let keys = session.site_keys(site)?;
-    let in_use = keys.first().is_some_and(|first| first.key_id == key.hex());
-    let approved = session.approval(site, asked, Some(key))?;
-    let revoked = session.site(site)?.is_none_or(|s| s.revoked_ms.is_some());
-    if !in_use
-        || revoked
-        || approved.is_none()
-        || session.enrolment(site)?.as_deref() == Some(asked)
-    {
-        return Ok(());
-    }
-    if is_later(session, site, asked, approved)? {
-        session.set_enrolment(site, asked)?;
-        if session.revocation_ordered(site, asked)? {
-            session.revoke_site(site, now_ms)?;
+#[test]
+fn a_refused_order_moves_nobody() {
+    let mut fixture = Fixture::registered();
+    let to = stream("dev", "tractor");
+    fixture.order(1, TOKEN, Instruction::Move { to, first: 5 });
+    let report = fixture.site.say(ReportEvent::OrderRefused {
+        number: 1,
+        what: "move".to_owned(),
+        message: String::new(),
+        enrolment: Digest::of(TOKEN.as_bytes()),
+    });
+    assert_eq!(fixture.take(&report).accepted, 1);
+    assert_eq!(fixture.registration().unwrap().cluster_type, "drone");
+}
+
+#[test]
+fn a_request_for_a_new_key_that_comes_before_its_order_is_believed_when_the_order_comes() {
+    let mut fixture = Fixture::registered();
+    let next = SigningKey::generate().unwrap();
+    let both = fixture.rekey(&next, true);
+    assert_eq!(fixture.receive(&both).unwrap(), Enrolled::Waiting);
+    fixture.order(1, TOKEN, Instruction::Rekey);
+    assert_eq!(fixture.registration().unwrap().key_generation, 2);
+    fixture.site.key = next;
+    let line = fixture.site.started();
+    assert_eq!(fixture.take(&line).accepted, 1);
+}
+
+#[test]
+fn a_request_of_a_replaced_key_that_is_read_again_brings_it_not_back() {
+    let mut fixture = Fixture::waiting();
+    let first = fixture.site.request();
+    let key = Digest::from_hex(&fixture.site.key.public().id()).unwrap();
+    fixture.order(1, TOKEN, Instruction::Approve { key });
+    fixture.order(2, TOKEN, Instruction::Rekey);
+    let next = SigningKey::generate().unwrap();
+    let both = rekey_by(&fixture.site, 2, &next);
+    assert_eq!(fixture.receive(&both).unwrap(), Enrolled::Rekeyed);
+    assert_eq!(fixture.receive(&first).unwrap(), Enrolled::Already);
+    assert_eq!(fixture.registration().unwrap().key_generation, 2);
+    fixture.site.key = next;
+    let line = fixture.site.started();
+    assert_eq!(fixture.take(&line).accepted, 1);
+}
+
+#[test]
+fn a_revocation_holds_for_a_request_that_comes_after_it() {
+    let mut fixture = Fixture {
+        store: crate::stored::empty(),
+        site: Site::new("a", "dev", "drone"),
+    };
+    let key = Digest::from_hex(&fixture.site.key.public().id()).unwrap();
+    fixture.order(1, TOKEN, Instruction::Approve { key });
+    fixture.order(2, TOKEN, Instruction::Revoke);
+    let request = fixture.site.request();
+    let refused = fixture.receive(&request);
+    assert!(matches!(refused, Err(EnrolError::Revoked { .. })));
+    assert_eq!(fixture.registration(), None);
+    // Nor does the request that let it in once let it in again.
+    let mut fixture = Fixture::registered();
+    fixture.order(
+        1,
+        TOKEN,
+        Instruction::Approve {
+            key: Digest::from_hex(&fixture.site.key.public().id()).unwrap(),
+        },
+    );
+    fixture.order(2, TOKEN, Instruction::Revoke);
+    let request = fixture.site.request();
+    let refused = fixture.receive(&request);
+    assert!(matches!(refused, Err(EnrolError::Revoked { .. })));
+}
+
+#[test]
+fn a_site_with_a_new_kit_and_its_old_key_obeys_the_orders_of_the_new_enrolment() {
+    let mut fixture = Fixture::registered();
+    let key = Digest::from_hex(&fixture.site.key.public().id()).unwrap();
+    fixture.order(1, TOKEN, Instruction::Approve { key });
+    fixture.order_with(2, 1, "a second kit", Instruction::Approve { key });
+    fixture.order_with(3, 2, "a second kit", Instruction::Revoke);
+    let line = fixture.site.started();
+    assert_eq!(fixture.take(&line).refused[0].rule, "revoked");
+}
+
+/// A request for `next` by order `number`, signed by the site's present key as well.
+fn rekey_by(site: &Site, number: u64, next: &SigningKey) -> Vec<u8> {
+    let envelope = Envelope::from_json(&site.request()).unwrap();
+    let mut request: EnrolmentRequest =
+        serde_json::from_slice(envelope.unverified_payload()).unwrap();
+    request.public_key = next.public().to_pem();
+    request.kit = String::new();
+    request.order = Some(number);
+    let payload = serde_json::to_vec(&request).unwrap();
+    Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, next)
+        .countersigned(&site.key)
+        .to_json()
+}
+
+/// What can reach a hub about one site that it knows: in whatever order, the end is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    FirstRequestAgain,
+    MoveOrder,
+    MoveDone,
+    RekeyOrder,
+    RekeyRequest,
+    SecondMove,
+    SecondMoveDone,
+}
+
+proptest! {
+    #[test]
+    fn orders_requests_and_reports_have_the_same_end_in_any_order_of_arrival(
+        order in Just(Vec::from([
+            Arrival::FirstRequestAgain, Arrival::MoveOrder, Arrival::MoveDone, Arrival::RekeyOrder,
+            Arrival::RekeyRequest, Arrival::SecondMove, Arrival::SecondMoveDone,
+        ])).prop_shuffle(),
+    ) {
+        let mut fixture = Fixture::registered();
+        let started = fixture.site.started();
+        fixture.take(&started);
+        let next = SigningKey::generate().unwrap();
+        let first = fixture.site.request();
+        let rekey = rekey_by(&fixture.site, 2, &next);
+        let moved = |to: &str, first| Instruction::Move { to: stream("dev", to), first };
+        let reports = [1, 3].map(|number| done(&mut fixture.site, TOKEN, number, "move"));
+        for arrival in order {
+            match arrival {
+                Arrival::MoveOrder => fixture.order(1, TOKEN, moved("tractor", 5)),
+                Arrival::RekeyOrder => fixture.order(2, TOKEN, Instruction::Rekey),
+                Arrival::SecondMove => fixture.order(3, TOKEN, moved("press", 9)),
+                Arrival::FirstRequestAgain => prop_assert_eq!(fixture.receive(&first).unwrap(), Enrolled::Already),
+                Arrival::RekeyRequest => prop_assert!(fixture.receive(&rekey).is_ok()),
+                Arrival::MoveDone => prop_assert_eq!(fixture.take(&reports[0]).accepted, 1),
+                Arrival::SecondMoveDone => prop_assert_eq!(fixture.take(&reports[1]).accepted, 1),
+            }
         }
-        settle_moves(session, site)?;
-    }
-    Ok(())
-}
-
-/// Whether the new key was ordered and the present one signed the request, too.
-fn ordered(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-    known: &Registration,
-    number: u64,
-) -> Result<bool, StoreError> {
-    let Some(enrolment) = session.enrolment(&known.site)? else {
-        return Ok(false);
-    };
-    let order = session.order(&known.site, &enrolment, number)?;
-    Ok(order == Some(Instruction::Rekey) && signed_by_present_key(session, checked, known)?)
-}
-
-/// Whether the key that is registered now signed the request as well.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn signed_by_present_key(
-    session: &Session<'_>,
-    checked: &CheckedRequest,
-    known: &Registration,
-) -> Result<bool, StoreError> {
-    let keys = session.site_keys(&known.site)?;
-    let Some(present) = keys
-        .first()
-        .and_then(|key| PublicKey::from_pem(&key.public_key).ok())
-    else {
-        return Ok(false);
-    };
-    let signed = checked
-        .signed
-        .verify(ENROLMENT_PAYLOAD_TYPE, std::slice::from_ref(&present));
-    Ok(signed.is_ok())
-}
-
-/// What a report of an order carried out changes here; it is on record already.
-///
-/// # Errors
-/// [`StoreError`] when the store fails.
-pub fn reported(session: &Session<'_>, report: &Report) -> Result<(), StoreError> {
-    match &report.event {
-        ReportEvent::OrderDone { .. } => settle_moves(session, report.site.as_str()),
-        _ => Ok(()),
+        let end = fixture.registration().unwrap();
+        prop_assert_eq!((&end.cluster_type[..], end.key_generation), ("press", 2));
+        let keys = fixture.store.read(|session| session.site_keys("a")).unwrap();
+        prop_assert_eq!(&keys[0].key_id, &next.public().id());
+        prop_assert!(fixture.store.read(|session| session.pending_requests(9)).unwrap().is_empty());
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,6 +27,7 @@ mod pages;
 mod people;
 mod problem;
 mod reported;
+mod removals;
 mod shared;
 mod shown;
 mod values;
@@ -54,6 +55,7 @@ use tower_http::services::ServeDir;
 
 use crate::alerting;
 use crate::error::HubError;
+use crate::retention;
 use crate::state::{Hub, StateError};
 use crate::store;
 use shared::Shared;
@@ -75,6 +77,8 @@ pub struct ServerOptions {
     pub otlp: Option<OtlpSettings>,
     /// The identity provider at which people log in.
     pub oidc: Option<Arc<Oidc>>,
+    /// How many days reports are kept; for ever without.
+    pub keep_days: Option<u32>,
 }
 
 /// Serves until the process is stopped. `ready` is called once with the address and the scheme
@@ -105,6 +109,9 @@ pub fn serve(
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(alerts) = &options.alerts {
         alerting::start(state, &shared.fleet, alerts, &stop)?;
+    }
+    if let Some(days) = options.keep_days {
+        retention::start(state, days, &stop)?;
     }
     if let Some(settings) = &options.otlp {
         otlp::start(state, &shared, settings, &stop)?;

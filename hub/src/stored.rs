@@ -8,6 +8,7 @@ mod kept;
 mod measured;
 mod migrated;
 mod people;
+mod retained;
 mod stream_sites;
 
 use outhaul_bundle::report::{

@@ -13,20 +13,20 @@ use crate::centre::Centre;
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::program::{Hub, code, stderr};
 
-fn exported(hub: &Hub, name: &str) -> Vec<String> {
+pub fn exported(hub: &Hub, name: &str) -> Vec<String> {
     let file = hub.path(name);
     hub.json(&["audit", "export", file.to_str().unwrap()]);
     let text = fs::read_to_string(file).unwrap();
     text.lines().map(|line| format!("{line}\n")).collect()
 }
 
-fn audited(centre: &Centre, lines: &[String]) -> Audit {
+pub fn audited(centre: &Centre, lines: &[String]) -> Audit {
     let root = fs::read(centre.root()).unwrap();
     outhaul_audit::audit(lines.concat().as_bytes(), &root, None, &[]).unwrap()
 }
 
 /// The lines as the hub would sign them: whoever has its key can do that much.
-fn sealed(hub: &Hub, mut lines: Vec<String>) -> Vec<String> {
+pub fn sealed(hub: &Hub, mut lines: Vec<String>) -> Vec<String> {
     lines.pop();
     let (mut decisions, mut acts) = (String::new(), String::new());
     for line in &lines {
@@ -73,13 +73,13 @@ fn decided() -> (Hub, Centre) {
     (hub, centre)
 }
 
-fn at(lines: &[String], kind: &str) -> Vec<usize> {
+pub fn at(lines: &[String], kind: &str) -> Vec<usize> {
     let is = |line: &String| line.contains(&format!("\"kind\":\"{kind}\""));
     (0..lines.len()).filter(|at| is(&lines[*at])).collect()
 }
 
 #[track_caller]
-fn says(audit: &Audit, part: &str) {
+pub fn says(audit: &Audit, part: &str) {
     assert_eq!(audit.exit_code(), 4, "{audit:?}");
     let found = audit.problems.iter().any(|one| one.what.contains(part));
     assert!(found, "`{part}` is not in {:?}", audit.problems);

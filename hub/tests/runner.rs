@@ -33,6 +33,7 @@ mod program;
 mod provider;
 mod pushed;
 mod reported;
+mod retention;
 mod secrecy;
 
 /// A file that nobody declares would silently test nothing.

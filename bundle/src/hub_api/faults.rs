@@ -71,6 +71,10 @@ pub struct SiteFault {
     pub acts: Vec<SiteAct>,
     /// Numbers between the two of which no report is here, as first and last.
     pub missing: Vec<(u64, u64)>,
+    /// Numbers between the two, or before the fault where no last good report is here, of which the hub keeps the reports no longer:
+    /// what happened in them is not known any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_longer_kept: Vec<(u64, u64)>,
     /// How other sites do that have the same, by assignment.
     pub others: BTreeMap<String, OtherSites>,
     /// At how many other sites the same bundle failed.

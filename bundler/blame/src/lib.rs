@@ -112,10 +112,15 @@ pub fn blame(request: &BlameRequest<'_>) -> Blame {
         });
     }
     if fault.good.is_none() && fault.kind != FaultKind::Drifted {
-        notes.push(
-            "no report tells that this was ever well: only what the site did is known, not what changed"
-                .to_owned(),
-        );
+        let note = match fault.no_longer_kept.is_empty() {
+            true => {
+                "no report tells that this was ever well: only what the site did is known, not what changed"
+            }
+            false => {
+                "too little history: the hub removed the reports in which it may have been well last, so what changed is not known"
+            }
+        };
+        notes.push(note.to_owned());
     }
     // Without the commits nothing speaks for the site itself.
     let is_compared =

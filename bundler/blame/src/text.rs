@@ -61,15 +61,7 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
                 let _ = writeln!(out, "    {}", line(step));
             }
         }
-        let _ = match &fault.good {
-            Some(good) => writeln!(out, "  last well:      {}", look(good)),
-            None if told.older_unread => writeln!(
-                out,
-                "  last well:      not in the newest {} reports; older ones were not read",
-                told.reports_read
-            ),
-            None => writeln!(out, "  last well:      in no report"),
-        };
+        let _ = writeln!(out, "  last well:      {}", last_well(told, fault));
         let _ = writeln!(out, "  not well since: {}", look(&fault.bad));
         if fault.left {
             let _ = writeln!(
@@ -78,6 +70,13 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
             );
         }
         let _ = writeln!(out, "  between:        {}", between(fault, blame));
+        if !fault.no_longer_kept.is_empty() {
+            let _ = writeln!(
+                out,
+                "  no longer kept: {}: it may have broken before the report that is named",
+                numbers(&fault.no_longer_kept)
+            );
+        }
         for act in &fault.acts {
             let _ = writeln!(
                 out,
@@ -149,6 +148,21 @@ fn look(look: &SiteLook) -> String {
     )
 }
 
+fn last_well(told: &SiteFaults, fault: &SiteFault) -> String {
+    match &fault.good {
+        Some(good) => look(good),
+        None if told.older_unread => format!(
+            "not in the newest {} reports; older ones were not read",
+            told.reports_read
+        ),
+        None if !fault.no_longer_kept.is_empty() => {
+            "in none of the reports that the hub still keeps; older ones were removed by its rule"
+                .to_owned()
+        }
+        None => "in no report".to_owned(),
+    }
+}
+
 fn between(fault: &SiteFault, blame: &Blame) -> String {
     let mut parts: Vec<String> = blame
         .commits
@@ -174,6 +188,20 @@ fn between(fault: &SiteFault, blame: &Blame) -> String {
         many => format!("{} on site", format_count(many, "act", "acts")),
     });
     parts.join(", ")
+}
+
+/// `report 3`, `reports 3, 5 to 9`.
+fn numbers(ranges: &[(u64, u64)]) -> String {
+    let one = |(from, to): &(u64, u64)| match from == to {
+        true => from.to_string(),
+        false => format!("{from} to {to}"),
+    };
+    let word = match ranges {
+        [(from, to)] if from == to => "report",
+        _ => "reports",
+    };
+    let all: Vec<String> = ranges.iter().map(one).collect();
+    format!("{word} {}", all.join(", "))
 }
 
 fn cause(out: &mut String, cause: &Cause) {

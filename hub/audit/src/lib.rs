@@ -32,6 +32,7 @@ pub fn audit(
     let reports = signed::reports(&export, &mut problems);
     signed::conflicts(&mut export, &mut problems);
     recompute::editions(&export, &mut problems);
+    recompute::removed(&export, &reports, &mut problems);
     let missing = recompute::missing_reports(&export, &reports, &mut problems);
     let decisions = recompute::all(&export, &bundles, &reports);
     problems.sort();

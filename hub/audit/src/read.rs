@@ -10,9 +10,10 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, Link, MAX_LINE_BYTES, Recorded,
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, Link, MAX_LINE_BYTES, Recorded,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
+use outhaul_gate::fold::Removed;
 use outhaul_signer::Envelope;
 use outhaul_signer::key::PublicKey;
 
@@ -88,6 +89,8 @@ pub struct Export {
     pub reports: Vec<Numbered<ClaimedReport>>,
     pub conflicts: Vec<Numbered<ClaimedConflict>>,
     pub missing: Vec<Numbered<ClaimedMissing>>,
+    /// By site. A report in one of these ranges is not in the file.
+    pub removed: BTreeMap<String, Removed>,
     pub restores: Vec<Restored>,
     /// Whether the file states which reports are missing.
     pub states_missing: bool,
@@ -106,7 +109,14 @@ impl Export {
 
     /// What nobody but the hub says.
     pub fn taken_from_the_hub(&self) -> Vec<String> {
-        vec![
+        let ranges = self
+            .removed
+            .values()
+            .flat_map(|site| site.0.values().flatten());
+        let removed: u64 = ranges
+            .map(|(first, last)| last.saturating_sub(*first).saturating_add(1))
+            .fold(0, u64::saturating_add);
+        let mut taken = vec![
             format!(
                 "{} site registrations with {} keys: the keys that reports are checked against",
                 self.sites.len(),
@@ -121,7 +131,13 @@ impl Export {
                 "when it was restored from a backup: {} times",
                 self.restores.len()
             ),
-        ]
+        ];
+        if removed > 0 {
+            taken.push(format!(
+                "that {removed} reports which are no longer kept were received, and that no decision rests on one of them"
+            ));
+        }
+        taken
     }
 }
 
@@ -199,9 +215,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if format != FORMAT && format != FORMAT_1 {
+    if ![FORMAT, FORMAT_1, FORMAT_3].contains(&&*format) {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT}` and `{FORMAT_1}`",
+            "its format is `{}`, this program reads `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -215,8 +231,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
         reports: Vec::new(),
         conflicts: Vec::new(),
         missing: Vec::new(),
+        removed: BTreeMap::new(),
         restores: Vec::new(),
-        states_missing: format == FORMAT,
+        states_missing: format != FORMAT_1,
         acts: Vec::new(),
         decisions: Vec::new(),
         problems: Vec::new(),
@@ -293,6 +310,7 @@ impl Export {
                 self.reports.push((at, found));
             }
             line @ (AuditLine::Missing { .. }
+            | AuditLine::Removed { .. }
             | AuditLine::Conflict { .. }
             | AuditLine::Restore { .. }) => self.take_beside(at, line),
             AuditLine::Act {
@@ -348,6 +366,24 @@ impl Export {
                 self.conflicts.push((at, found));
             }
             AuditLine::Restore { restored, .. } => self.restores.push(restored),
+            AuditLine::Removed {
+                site,
+                epoch,
+                first,
+                last,
+                ..
+            } => {
+                let ranges = &mut self.removed.entry(site.clone()).or_default().0;
+                let ranges = ranges.entry(epoch).or_default();
+                let is_next = ranges.last().is_none_or(|(_, before)| *before < first);
+                ranges.push((first, last));
+                if first == 0 || first > last || !is_next {
+                    let what = format!(
+                        "reports {first} to {last} of site `{site}` that are no longer kept are not a range after the one before"
+                    );
+                    self.problem(at, what);
+                }
+            }
             _ => {}
         }
     }

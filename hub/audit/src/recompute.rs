@@ -11,7 +11,7 @@ use outhaul_gate::conflict;
 use outhaul_gate::facts::{
     Act, ActKind, Conflict, DesiredAssignment, DesiredBundle, Restored, SiteState,
 };
-use outhaul_gate::fold::{self, SeenReport};
+use outhaul_gate::fold::{self, Removed, SeenReport};
 use outhaul_gate::time::rfc3339;
 use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, site_status, wanted_by};
 use serde_json::Value;
@@ -135,7 +135,7 @@ fn check(
         }
     }
     let restored = restored_at(export, at_ms);
-    let well_since = well_since(&question, &sites, &desired, reports, restored);
+    let well_since = well_since(&question, &sites, &desired, (export, reports), restored);
     let decision = decide(
         &question,
         &Facts {
@@ -291,7 +291,7 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
     let some_left = began.keys().any(|epoch| !aside.contains(*epoch));
     let is_left = |one: &&SeenReport| !some_left || !aside.contains(one.report.epoch.as_str());
     let left: Vec<SeenReport> = known.iter().filter(is_left).cloned().collect();
-    fold::present(state, &left, at_ms);
+    fold::present(state, &left, &removed_of(export, &state.site), at_ms);
     let seen: Vec<Conflict> = export
         .conflicts
         .iter()
@@ -304,6 +304,48 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
         choice,
         began.values().max().copied(),
     );
+}
+
+/// The reports of a site that the hub states to keep no longer.
+fn removed_of(export: &Export, site: &str) -> Removed {
+    export.removed.get(site).cloned().unwrap_or_default()
+}
+
+/// Ranges of removed reports that cannot be: a report in one is in the file, or it has the newest report of its epoch, which a hub
+/// never removes.
+pub fn removed(
+    export: &Export,
+    reports: &BTreeMap<String, Vec<SeenReport>>,
+    problems: &mut Vec<Problem>,
+) {
+    for (site, removed) in &export.removed {
+        let known = reports.get(site).map_or(&[][..], Vec::as_slice);
+        for (epoch, ranges) in &removed.0 {
+            let here = || {
+                known
+                    .iter()
+                    .filter(|one| one.report.epoch.as_str() == epoch)
+            };
+            let newest = here().map(|one| one.report.number).max().unwrap_or(0);
+            let within = |number: u64| {
+                ranges
+                    .iter()
+                    .any(|(from, to)| (*from..=*to).contains(&number))
+            };
+            let what = match here().find(|one| within(one.report.number)) {
+                Some(found) => format!(
+                    "report {} of site `{site}` is in the file, which states that it is no longer kept",
+                    found.report.number
+                ),
+                None if ranges.iter().any(|(_, last)| *last >= newest) => format!(
+                    "the file states that the newest report of site `{site}` in epoch `{epoch}` is no longer kept: no hub removes \
+                     that one"
+                ),
+                None => continue,
+            };
+            problems.push(Problem { line: 0, what });
+        }
+    }
 }
 
 /// The last restore by then.
@@ -375,7 +417,7 @@ fn well_since(
     question: &GateQuestion,
     sites: &[SiteState],
     bundles: &[DesiredBundle],
-    reports: &BTreeMap<String, Vec<SeenReport>>,
+    (export, reports): (&Export, &BTreeMap<String, Vec<SeenReport>>),
     restored: Option<Restored>,
 ) -> BTreeMap<String, i64> {
     let mut found = BTreeMap::new();
@@ -388,7 +430,7 @@ fn well_since(
         if let Some(first) = site_status::needed(&question.commit, bundles, site)
             && let Some(since) = fold::well_since(
                 site,
-                known,
+                (known, &removed_of(export, &site.site)),
                 first.number,
                 (enough_ms, question.now_ms),
                 restored,

@@ -14,6 +14,8 @@ use crate::facts::{Act, Conflict, Restored};
 
 /// The format of the file, in its first line.
 pub const FORMAT: &str = "outhaul-audit/2";
+/// The same with numbers of reports that are no longer kept: where a hub has removed some.
+pub const FORMAT_3: &str = "outhaul-audit/3";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";
 /// The payload type of its last line, an envelope of [`End`].
@@ -87,6 +89,23 @@ pub enum AuditLine {
         received_ms: i64,
         /// The envelope.
         envelope: String,
+    },
+    /// Reports of a site that were on record and are no longer kept: no decision of this file rests on one.
+    Removed {
+        /// The site.
+        site: String,
+        /// Its epoch.
+        epoch: String,
+        /// The first number.
+        first: u64,
+        /// The last.
+        last: u64,
+        /// Since when the first of them was removed, milliseconds since 1970.
+        since_ms: i64,
+        /// By which rule the last of them was.
+        rule: String,
+        /// By whom.
+        by: String,
     },
     /// The reports that never arrived, of the present epoch of a site that has some.
     Missing {

@@ -30,8 +30,19 @@ pub struct SeenReport {
     pub report: Report,
 }
 
+/// Numbers of reports that a hub had and keeps no longer, as first and last in order, by numbering: they are not missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removed(pub BTreeMap<String, Vec<(u64, u64)>>);
+
+impl Removed {
+    /// Those of one numbering.
+    pub fn of(&self, epoch: &str) -> &[(u64, u64)] {
+        self.0.get(epoch).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Fills in what the reports that were received by `at_ms` say of `site`.
-pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
+pub fn present(site: &mut SiteState, reports: &[SeenReport], removed: &Removed, at_ms: i64) {
     let seen = || reports.iter().filter(|one| one.received_ms <= at_ms);
     let Some(ordinal) = seen().map(|one| one.ordinal).max() else {
         return;
@@ -44,7 +55,9 @@ pub fn present(site: &mut SiteState, reports: &[SeenReport], at_ms: i64) {
         return;
     };
     site.declared_lost = declared_lost(&epoch);
-    site.missing = missing(&epoch, &site.declared_lost);
+    let removed = removed.of(newest.report.epoch.as_str());
+    let gaps = missing(&epoch, &site.declared_lost).into_iter();
+    site.missing = gaps.flat_map(|gap| without(gap, removed)).collect();
     site.newest = Some(Newest {
         epoch: newest.report.epoch.to_string(),
         number: newest.report.number,
@@ -71,15 +84,17 @@ pub fn made_ms(report: &Report) -> i64 {
 }
 
 /// Since when the hub has had reports without a break that a bundle from `first` on is well, as far back as `enough_ms`;
-/// `None` when the newest do not say so. A report that a restore of the hub made void ends the run.
+/// `None` when the newest do not say so. A report that a restore of the hub made void ends the run, and so does one that is
+/// missing or no longer kept.
 pub fn well_since(
     site: &SiteState,
-    reports: &[SeenReport],
+    (reports, removed): (&[SeenReport], &Removed),
     first: u64,
     (enough_ms, at_ms): (i64, i64),
     restored: Option<Restored>,
 ) -> Option<i64> {
     let (newest, running) = (site.newest.as_ref()?, site.running.as_ref()?);
+    let removed = removed.of(&newest.epoch);
     let mut observed: Vec<(&SeenReport, Running)> = reports
         .iter()
         .filter(|one| one.received_ms <= at_ms && one.report.epoch.as_str() == newest.epoch)
@@ -101,7 +116,11 @@ pub fn well_since(
                 .assignments
                 .values()
                 .all(|result| result.status == status_name(ComplianceStatus::Compliant));
-        let mut lost = site.missing.iter().chain(&site.declared_lost);
+        let mut lost = site
+            .missing
+            .iter()
+            .chain(&site.declared_lost)
+            .chain(removed);
         let counts =
             restored.is_none_or(|restored| restored.counts(one.received_ms, made_ms(&one.report)));
         if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {

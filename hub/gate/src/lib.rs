@@ -74,10 +74,15 @@ impl GateQuestion {
 
     /// The longest of these times, in milliseconds.
     pub fn longest_soak_ms(&self) -> i64 {
-        let parts = self.rules.parts.iter().map(|part| part.soak_hours);
-        let all = parts.chain([self.rules.soak_hours]);
-        i64::from(all.flatten().max().unwrap_or(0)) * time::HOUR_MS
+        longest_soak_ms(&self.rules)
     }
+}
+
+/// The longest time that rules ask sites to have confirmed for without a break, in milliseconds; 0 where they do not ask.
+pub fn longest_soak_ms(rules: &GateRules) -> i64 {
+    let parts = rules.parts.iter().map(|part| part.soak_hours);
+    let all = parts.chain([rules.soak_hours]);
+    i64::from(all.flatten().max().unwrap_or(0)) * time::HOUR_MS
 }
 
 /// What the hub knows.

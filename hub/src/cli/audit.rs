@@ -133,6 +133,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                     print::count(done.forgotten, "older closed decision")
                 ));
             }
+            if done.removed > 0 {
+                print::data(&format!(
+                    "{} of which the numbers are stated: no longer kept, and no decision rests on one",
+                    print::count(done.removed, "older report")
+                ));
+            }
             if !done.head.is_empty() {
                 print::data(&format!("the chain of decisions ends with {}", done.head));
             }

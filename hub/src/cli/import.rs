@@ -169,6 +169,20 @@ fn bills(count: u64) -> String {
     }
 }
 
+fn reports_text(done: &Imported) {
+    if done.reports + done.duplicates > 0 {
+        print::data(&format!(
+            "{} taken in, {} known before{}",
+            print::count(done.reports, "report"),
+            done.duplicates,
+            match done.no_longer_kept {
+                0 => String::new(),
+                count => format!(", of which {count} are no longer kept"),
+            }
+        ));
+    }
+}
+
 fn text(done: &Imported) {
     for bundle in &done.bundles {
         let known = if bundle.new { "" } else { " (known)" };
@@ -220,13 +234,7 @@ fn text(done: &Imported) {
             ));
         }
     }
-    if done.reports + done.duplicates > 0 {
-        print::data(&format!(
-            "{} taken in, {} known before",
-            print::count(done.reports, "report"),
-            done.duplicates
-        ));
-    }
+    reports_text(done);
     for file in &done.acks {
         print::data(&format!("acknowledged in `{file}`"));
     }

@@ -14,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 use super::{Common, Output, print};
 use crate::alerting;
 use crate::error::HubError;
+use crate::retention::{LEAST_DAYS, MOST_DAYS};
 use crate::server::{self, ServerOptions};
 use crate::state::Hub;
 
@@ -61,6 +62,10 @@ pub(crate) struct Args {
     /// (docs/hub-login.md). Tokens go on working
     #[arg(long, value_name = "FILE")]
     oidc: Option<PathBuf>,
+    /// Remove reports that were received longer ago than so many days, all the time and few at once (docs/hub-retention.md);
+    /// without it, every report is kept
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(i64::from(LEAST_DAYS)..=i64::from(MOST_DAYS)))]
+    keep_observations: Option<u32>,
     /// Serve other machines without TLS: anyone between can read and withhold
     #[arg(long)]
     insecure_plain_http: bool,
@@ -122,6 +127,7 @@ pub(super) fn run(common: &Common, messages: console::Options, args: Args) -> Re
         alerts,
         otlp,
         oidc,
+        keep_days: args.keep_observations,
     };
     let output = common.output;
     let ready = |address: SocketAddr, scheme: &str| {

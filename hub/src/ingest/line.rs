@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::Batch;
 use super::chain::{fits, is_covered, out_of_range, place};
 use super::conflicts::{self, Verified};
-use crate::orders;
+use crate::enrol::orders;
 use crate::store::{NewReport, Registration, Session, StoreError};
 
 /// The rule of a signature that does not hold.
@@ -24,6 +24,8 @@ pub(super) struct Taken {
     pub site: String,
     pub epoch: String,
     pub new: bool,
+    /// It was on record once, and its number is known; its content is not.
+    pub no_longer_kept: bool,
 }
 
 #[derive(Debug)]
@@ -298,12 +300,15 @@ pub(super) fn record_report(
         Err(refused) => return refuse(refused.rule, refused.reason),
     };
     let epoch = report.epoch.as_str();
-    if matches!(checked.signed, Signed::OnRecord) {
-        let epoch = epoch.to_owned();
+    let is_on_record = matches!(checked.signed, Signed::OnRecord);
+    let no_longer_kept = matches!(checked.signed, Signed::By(_))
+        && session.is_removed(&place(report, report.number))?;
+    if is_on_record || no_longer_kept {
         return Ok(Ok(Taken {
             site,
-            epoch,
+            epoch: epoch.to_owned(),
             new: false,
+            no_longer_kept,
         }));
     }
     let generation = match checked.signed {
@@ -373,5 +378,6 @@ pub(super) fn record_report(
         site,
         epoch: epoch.to_owned(),
         new,
+        no_longer_kept: false,
     }))
 }

@@ -15,6 +15,9 @@ pub struct Ingested {
     pub accepted: u64,
     /// Reports that were on record already.
     pub duplicates: u64,
+    /// How many of these are no longer kept: their numbers are known, and they are not counted again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub no_longer_kept: u64,
     /// Lines refused.
     pub refused_lines: u64,
     /// The first 200 of them, with the reason.
@@ -23,6 +26,11 @@ pub struct Ingested {
     pub refused_groups: Vec<RefusedGroup>,
     /// How far each chain that the batch touched is complete now.
     pub complete: Vec<Complete>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Everything of a chain up to a number is on record.

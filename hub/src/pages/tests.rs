@@ -7,9 +7,9 @@ use outhaul_bundle::{Digest, Instruction, Order};
 
 use super::{Shown, render};
 use crate::enrol;
+use crate::enrol::orders;
 use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
-use crate::orders;
 use crate::store::{Act, ActKind, Carrier, RequestOrigin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
 use crate::view::{FleetView, Reading};

@@ -30,7 +30,7 @@ use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
     access, acts, advisories, bundles as on_record, faults, gates, kalypso, lists, login, metrics,
-    pages, people, reported, values,
+    pages, people, removals, reported, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -60,6 +60,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
         .routes(routes!(faults::of_site))
+        .routes(routes!(removals::answer))
         .routes(routes!(advisories::all))
         .routes(routes!(advisories::of_advisory))
         .routes(routes!(values::of_site))

@@ -71,7 +71,7 @@ fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
         store
             .write(|session| {
                 session.add_bundle(&index, fake::content(&index), signed, 1_500)?;
-                crate::orders::record(session, &[order], &carrier, FLEET, 1_500)
+                crate::enrol::orders::record(session, &[order], &carrier, FLEET, 1_500)
             })
             .unwrap();
         let reading = store.read(|session| Reading::take(session, 2_000)).unwrap();

@@ -102,7 +102,7 @@ pub(super) fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
 }
 
 /// The reports as an export has them.
-fn seen(store: &mut Store) -> Vec<SeenReport> {
+pub(super) fn seen(store: &mut Store) -> Vec<SeenReport> {
     let mut found = Vec::new();
     let mut take = |line: AuditLine| {
         if let AuditLine::Report {
@@ -167,8 +167,8 @@ proptest! {
                 declared_lost: Vec::new(),
                 ..kept[0].clone()
             };
-            let seen = seen(&mut store);
-            outhaul_gate::fold::present(&mut folded, &seen, 100);
+            let (seen, none) = (seen(&mut store), outhaul_gate::fold::Removed::default());
+            outhaul_gate::fold::present(&mut folded, &seen, &none, 100);
             if let (Some(folded), Some(kept)) = (&mut folded.newest, &kept[0].newest) {
                 // No decision needs it.
                 folded.acked = kept.acked;
@@ -176,7 +176,7 @@ proptest! {
             prop_assert_eq!(&folded, &kept[0]);
             for enough_ms in [0, 100] {
                 let since = store.read(|session| session.well_since(&kept[0], 1, enough_ms)).unwrap();
-                let again = outhaul_gate::fold::well_since(&folded, &seen, 1, (enough_ms, 100), None);
+                let again = outhaul_gate::fold::well_since(&folded, (&seen, &none), 1, (enough_ms, 100), None);
                 prop_assert_eq!(since, again);
             }
         }

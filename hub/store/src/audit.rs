@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
 
-use super::{Session, StoreError, from_sql, json, parse, to_sql};
+use super::{Session, StoreError, from_sql, json, parse, removed, to_sql};
 
 /// Largest index that is kept, in bytes. Of a larger one the digest is kept only, and decisions that need it cannot be
 /// recomputed.
@@ -134,7 +134,7 @@ impl Session<'_> {
         &self,
         take: &mut impl FnMut(AuditLine) -> Result<(), E>,
     ) -> Result<(), E> {
-        for sites in [SITES, SITE_KEYS, METADATA, REPORTS] {
+        for sites in [SITES, SITE_KEYS, METADATA, REPORTS, REMOVED] {
             self.each(sites, take)?;
         }
         for site in self.site_states()? {
@@ -301,6 +301,24 @@ const REPORTS: Lines = (
             via: row.get(4)?,
             received_ms: row.get(5)?,
             envelope: String::from_utf8_lossy(&envelope).trim_end().to_owned(),
+        })
+    },
+);
+
+const REMOVED: Lines = (
+    "SELECT d.epoch, d.first_number, d.last_number, d.since_ms, r.rule, r.by_name, d.site
+       FROM removed_reports d JOIN removals r ON r.id = d.removal
+      ORDER BY d.site, d.epoch, d.first_number",
+    |row| {
+        let range = removed::range(row)?;
+        Ok(AuditLine::Removed {
+            site: range.site,
+            epoch: range.epoch,
+            first: range.first,
+            last: range.last,
+            since_ms: range.since_ms,
+            rule: range.rule,
+            by: range.by,
         })
     },
 );

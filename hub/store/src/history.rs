@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_gate::fold::without;
+
 use crate::site_rows::{self, Parts, Ranges};
 use crate::{Attempt, ObservedAssignments, Running, Session, SiteState, StoreError};
 
@@ -121,7 +123,21 @@ impl Session<'_> {
                    JOIN newest_epochs e ON e.site = r.site AND e.epoch = r.epoch) AS steps
               WHERE number > before + 1 ORDER BY site, number"
         );
-        self.ranges(&text, [])
+        let mut found = self.ranges(&text, [])?;
+        // What was here and is no longer kept is not missing.
+        let text = format!(
+            "WITH {NEWEST_EPOCHS}
+             SELECT d.site, d.first_number, d.last_number FROM removed_reports d
+               JOIN newest_epochs e ON e.site = d.site AND e.epoch = d.epoch
+              ORDER BY d.site, d.first_number"
+        );
+        for (site, removed) in self.ranges(&text, [])? {
+            if let Some(gaps) = found.get_mut(&site) {
+                let left = gaps.iter().flat_map(|gap| without(*gap, &removed));
+                *gaps = left.collect();
+            }
+        }
+        Ok(found)
     }
 
     fn history_declared_lost(&self) -> Result<Ranges, StoreError> {

@@ -3,7 +3,8 @@
 //! What comes in: facts that `ingest`, `desired` and the command line have checked. What goes out: rows,
 //! and the current state, which follows from the reports and is kept beside them (`current`, `kept`). Every statement is one text for
 //! both databases: `$n` parameters in the order of first use, `BIGINT` milliseconds, `ON
-//! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report.
+//! CONFLICT`, no `rowid`. It checks no signature and reads no clock, and never changes a report. Old reports are removed by
+//! `retention` only, which puts on record which.
 
 mod access_log;
 mod acts;
@@ -32,8 +33,10 @@ mod people;
 mod place;
 mod refusals;
 mod refused;
+mod removed;
 mod reports;
 mod requests;
+mod retention;
 mod same;
 mod sets;
 mod site_rows;
@@ -76,8 +79,10 @@ pub use people::{KnownPerson, PersonLogin, PersonSession};
 pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
+pub use removed::{Removal, RemovedRange};
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
+pub use retention::{GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch};
 pub use sites::{Registration, SiteKey};
 pub use standings::SiteGroup;
 pub use stream_sites::{BundleOfStream, BundlePlace, PlacedSite, StreamSites};

@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0018_materials.sql"),
     include_str!("migrations/0019_people.sql"),
     include_str!("migrations/0020_stream_sites.sql"),
+    include_str!("migrations/0021_retention.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.

@@ -154,6 +154,18 @@ impl Store {
         Ok(begun?)
     }
 
+    /// Makes the file as small as its rows allow, in one transaction; nothing on a server, whose space is its own affair.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it fails, for want of space among others: the file is as it was then.
+    pub fn compact(&mut self) -> Result<(), StoreError> {
+        if self.is_on_server() {
+            return Ok(());
+        }
+        let text = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(self.connection.execute_batch(text)?)
+    }
+
     /// The connection, for tests: of a full disk, of a damaged store, of one that an older program wrote.
     #[doc(hidden)]
     pub fn connection(&self) -> &Connection {

@@ -2,7 +2,8 @@
 //!
 //! What comes in: a site's present state and the first bundle that would do. What goes out: when the hub received the
 //! first report of the unbroken run, by the hub's clock. A bundle before the one that would do, anything but success, and a
-//! report that is missing or lost within the run break it, and so does one from before a restore of the hub. It reads no further back than is asked for.
+//! report that is missing, lost or no longer kept within the run break it, and so does one from before a restore of the hub. It
+//! reads no further back than is asked for.
 
 use super::db::params;
 
@@ -24,6 +25,8 @@ impl Session<'_> {
             return Ok(None);
         };
         let restored = self.last_restore()?;
+        // What was reported there is not known any more.
+        let removed = self.removed_numbers(&site.site, &newest.epoch)?;
         let mut query = self.db.prepare_cached(
             "SELECT o.number, o.role, o.bundle_number, o.state, r.received_ms,
                     EXISTS (SELECT 1 FROM observed_assignments a
@@ -51,7 +54,11 @@ impl Session<'_> {
                 from_sql(bundle) >= first || (bundle == 0 && base_commit == running.base_commit);
             let is_well =
                 role == site.role && is_enough && state == "active" && !row.get::<_, bool>(5)?;
-            let mut lost = site.missing.iter().chain(&site.declared_lost);
+            let mut lost = site
+                .missing
+                .iter()
+                .chain(&site.declared_lost)
+                .chain(&removed);
             if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
                 break;
             }

@@ -7,7 +7,8 @@ use outhaul_bundle::Index;
 use outhaul_bundle::name::Name;
 use outhaul_gate::time;
 use outhaul_store::{
-    AssignmentLook, DesiredBundle, Session, SitePage, SiteState, StoreError, TimelinePlace,
+    AssignmentLook, DesiredBundle, RemovedRange, Session, SitePage, SiteState, StoreError,
+    TimelinePlace,
 };
 use serde::Serialize;
 
@@ -50,6 +51,8 @@ pub struct AssignmentView {
     pub more_differences: usize,
     /// What was reported, the newest first.
     pub history: Vec<LookSpan>,
+    /// Reports of the site that are no longer kept: what they told of it is not known.
+    pub no_longer_kept: Vec<RemovedRange>,
     /// Where the next page begins.
     pub more: Option<String>,
     /// Whether this page begins with the newest report.
@@ -151,7 +154,8 @@ impl AssignmentView {
             let known = rows.into_iter().map(|row| row.assignment).collect();
             return Ok(Err(NoAssignment::Unknown(known)));
         }
-        let (history, more) = spans(&looks);
+        let no_longer_kept = session.removed_ranges(site)?;
+        let (history, more) = spans(&looks, &no_longer_kept);
         let desired = newest_for(&reading.bundles, state).filter(|bundle| {
             let has = |row: &AssignmentRow| row.desired == Some(bundle.number);
             row.as_ref().is_some_and(has)
@@ -211,6 +215,7 @@ impl AssignmentView {
             differences,
             more_differences: more_differences.unwrap_or_default(),
             history,
+            no_longer_kept,
             more,
             is_newest: before.is_none(),
             read_at: time::rfc3339(now_ms),
@@ -304,12 +309,21 @@ fn not_on_record(state: &SiteState, number: u64) -> (AssignmentSide, Option<Vec<
 }
 
 /// Reports that say the same one after the other, together; and where the next page begins.
-fn spans(looks: &[AssignmentLook]) -> (Vec<LookSpan>, Option<String>) {
+fn spans(looks: &[AssignmentLook], removed: &[RemovedRange]) -> (Vec<LookSpan>, Option<String>) {
     let mut found: Vec<LookSpan> = Vec::new();
     let mut last: Option<TimelinePlace> = None;
     let place = |place: TimelinePlace| format!("{}.{}", place.ordinal, place.number);
     for look in looks {
-        let is_same = found.last().is_some_and(|span| is_same(span, look));
+        // What was reported between the two may have been something else.
+        let is_whole = |span: &LookSpan| {
+            let (epoch, from, to) = (&look.epoch, look.place.number, span.first);
+            !removed
+                .iter()
+                .any(|range| range.epoch == *epoch && range.first > from && range.last < to)
+        };
+        let is_same = found
+            .last()
+            .is_some_and(|span| is_same(span, look) && is_whole(span));
         if !is_same && found.len() == SPANS_SHOWN {
             return (found, last.map(place));
         }

@@ -7,9 +7,10 @@ mod find;
 
 use outhaul_bundle::hub_api::{FaultKind, OtherSites, SiteFault, SiteFaults};
 use outhaul_bundle::report::Report;
+use outhaul_gate::fold::without;
 use outhaul_gate::time;
 use outhaul_signer::Envelope;
-use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
+use outhaul_store::{ReceivedReport, RemovedRange, Session, StoreError, TimelinePlace};
 
 use find::Read;
 
@@ -66,6 +67,10 @@ pub fn of_site(
             break;
         }
     }
+    let removed = session.removed_ranges(site)?;
+    for fault in &mut faults {
+        say_removed(fault, &removed);
+    }
     if depth == Depth::Whole {
         compare_others(session, site, &registered.role, &mut faults)?;
     }
@@ -88,6 +93,27 @@ fn opened(received: ReceivedReport) -> Option<Read> {
         report,
         received_ms: received.received_ms,
     })
+}
+
+/// What lies between the two looks and is no longer kept is not missing, and what happened there is not known.
+fn say_removed(fault: &mut SiteFault, removed: &[RemovedRange]) {
+    let good = fault.good.as_ref().map(|good| (&good.epoch, good.report));
+    let within = |range: &RemovedRange| {
+        let (above, below) = match good {
+            Some((epoch, number)) if *epoch == range.epoch => {
+                let is_one = fault.bad.epoch == range.epoch;
+                (number, if is_one { fault.bad.report } else { u64::MAX })
+            }
+            _ if fault.bad.epoch == range.epoch => (0, fault.bad.report),
+            _ => return None,
+        };
+        (range.first > above && range.last < below).then_some((range.first, range.last))
+    };
+    let mut gone: Vec<(u64, u64)> = removed.iter().filter_map(within).collect();
+    gone.sort_unstable();
+    let missing = fault.missing.iter().flat_map(|gap| without(*gap, &gone));
+    fault.missing = missing.collect();
+    fault.no_longer_kept = gone;
 }
 
 /// How other sites do with what this one has.

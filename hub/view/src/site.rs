@@ -98,6 +98,21 @@ pub enum TimelineRow {
         /// Whether the site declared them lost.
         declared: bool,
     },
+    /// Numbers of which the reports were here and are no longer kept.
+    Removed {
+        /// The numbering.
+        epoch: String,
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+        /// Since when, RFC 3339.
+        since: String,
+        /// By which rule, such as `older than 180 days`.
+        rule: String,
+        /// Who removed them.
+        by: String,
+    },
 }
 
 /// A place in a site's reports, as it stands in an address: `ORDINAL.NUMBER`.
@@ -199,38 +214,55 @@ fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineR
     rows
 }
 
-/// The numbers of a gap, those that the site declared lost apart, the highest first.
+/// The numbers of a gap, those that the site declared lost and those that are no longer kept apart, the highest first.
 fn gaps(
     report: &ReceivedReport,
     (from, to): (u64, u64),
     epochs: &[EpochOfSite],
     rows: &mut Vec<TimelineRow>,
 ) {
-    let lost = epochs
-        .iter()
-        .find(|epoch| epoch.epoch == report.epoch)
-        .map_or(&[][..], |epoch| &epoch.declared_lost);
-    let mut parts: Vec<(u64, u64, bool)> = outhaul_gate::fold::without((from, to), lost)
-        .into_iter()
-        .map(|(from, to)| (from, to, false))
-        .collect();
+    let found = epochs.iter().find(|epoch| epoch.epoch == report.epoch);
+    let lost = found.map_or(&[][..], |epoch| &epoch.declared_lost);
+    let removed = found.map_or(&[][..], |epoch| &epoch.no_longer_kept);
+    let here = |first: u64, last: u64| (first.max(from), last.min(to));
+    let mut parts: Vec<((u64, u64), TimelineRow)> = Vec::new();
+    let gap = |(from, to): (u64, u64), declared| {
+        let epoch = report.epoch.clone();
+        let gap = TimelineRow::Gap {
+            epoch,
+            from,
+            to,
+            declared,
+        };
+        ((from, to), gap)
+    };
     for (first, last) in lost {
-        let (first, last) = ((*first).max(from), (*last).min(to));
-        if first <= last {
-            parts.push((first, last, true));
+        let (from, to) = here(*first, *last);
+        if from <= to {
+            parts.push(gap((from, to), true));
         }
     }
-    parts.sort_unstable_by(|a, b| b.cmp(a));
-    rows.extend(
-        parts
-            .into_iter()
-            .map(|(from, to, declared)| TimelineRow::Gap {
+    for range in removed {
+        let (from, to) = here(range.first, range.last);
+        if from <= to {
+            let row = TimelineRow::Removed {
                 epoch: report.epoch.clone(),
                 from,
                 to,
-                declared,
-            }),
-    );
+                since: time::rfc3339(range.since_ms),
+                rule: range.rule.clone(),
+                by: range.by.clone(),
+            };
+            parts.push(((from, to), row));
+        }
+    }
+    let mut known: Vec<(u64, u64)> = lost.to_vec();
+    known.extend(removed.iter().map(|range| (range.first, range.last)));
+    known.sort_unstable();
+    let missing = outhaul_gate::fold::without((from, to), &known);
+    parts.extend(missing.into_iter().map(|range| gap(range, false)));
+    parts.sort_by_key(|(range, _)| std::cmp::Reverse(*range));
+    rows.extend(parts.into_iter().map(|(_, row)| row));
 }
 
 fn row(received: &ReceivedReport) -> TimelineRow {

@@ -39,6 +39,7 @@ fn fault(message: &str) -> SiteFault {
         left_by: None,
         acts: Vec::new(),
         missing: Vec::new(),
+        no_longer_kept: Vec::new(),
         others: BTreeMap::new(),
         others_failed: 0,
     }

@@ -169,7 +169,7 @@ fn a_site_that_drifted_and_one_that_lost_reports() {
             TimelineRow::Gap {
                 from, to, declared, ..
             } => Some((*from, *to, *declared)),
-            TimelineRow::Report { .. } => None,
+            TimelineRow::Report { .. } | TimelineRow::Removed { .. } => None,
         })
         .collect();
     assert_eq!(gaps, [(3, 3, false), (2, 2, true)]);
@@ -284,7 +284,7 @@ fn reports_and_sites_come_in_parts_and_none_is_left_out() {
         let view = site_view(&mut store, "drone-000", before.as_deref()).unwrap();
         numbers.extend(view.timeline.iter().filter_map(|row| match row {
             TimelineRow::Report { number, .. } => Some(*number),
-            TimelineRow::Gap { .. } => None,
+            TimelineRow::Gap { .. } | TimelineRow::Removed { .. } => None,
         }));
         before = view.more;
     }

@@ -104,11 +104,7 @@ pub(super) const TABLE: &[Case] = &[
         "press-7 --in on-dev --cluster-type edge",
         "press-7 --in nowhere --cluster-type edge",
     ),
-    case(
-        "outhaul new template",
-        "json --in copy",
-        "json --in nowhere",
-    ),
+    case("outhaul new template", "t --in copy", "t --in nowhere"),
     case(
         "outhaul new workload",
         "printer --in app --environments dev",
@@ -486,6 +482,12 @@ pub(super) const TABLE: &[Case] = &[
         "nobody --state hub",
     ),
     case("outhaul-hub carry", "--state hub", "--state nowhere"),
+    case(
+        "outhaul-hub prune",
+        "--older-than 9d --dry-run --state hub",
+        "extra",
+    ),
+    case("outhaul-hub compact", "--state hub", "--state nowhere"),
     case("outhaul-hub sites", "--state hub", "--state nowhere"),
     case("outhaul-hub key", "--state hub", "--state nowhere"),
     not_here(

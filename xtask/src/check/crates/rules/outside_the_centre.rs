@@ -197,6 +197,15 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "the hub's database knows no network but that of its server",
     },
     Rule {
+        member: "outhaul-enrol",
+        never: &[
+            &CENTRE,
+            &["axum", "hyper", "outhaul-listen", "ureq"],
+            PROGRAMS,
+        ],
+        why: "which sites belong to a fleet follows from what was signed and what is on record",
+    },
+    Rule {
         member: "outhaul-view",
         never: &[
             &CENTRE,

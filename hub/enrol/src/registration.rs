@@ -11,7 +11,7 @@ use outhaul_signer::enrol::{ProofError, proven_kit};
 use outhaul_signer::envelope::{Envelope, EnvelopeError};
 use outhaul_signer::key::{KeyError, PublicKey};
 
-use crate::store::{Registration, Session, StoreError};
+use outhaul_store::{Registration, Session, StoreError};
 
 /// A request whose signature holds.
 #[derive(Debug, Clone)]

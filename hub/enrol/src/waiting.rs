@@ -6,7 +6,7 @@
 //! kit or an order lets in. It never replaces and never chooses.
 
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};
-use crate::store::{PendingRequest, RequestOrigin, Session};
+use outhaul_store::{PendingRequest, RequestOrigin, Session};
 
 /// Most requests from files that wait.
 const MAX_FROM_FILES: i64 = 10_000;

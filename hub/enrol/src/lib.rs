@@ -7,15 +7,16 @@
 //! is never replaced and a conflict is never resolved here; a key that is on record is never replaced
 //! without an explicit request.
 
+pub mod orders;
+mod registration;
 mod waiting;
 
 pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, select};
 
 pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, check};
 
-use crate::orders;
 use crate::registration::{is_revoked, known_key, refuse_key_of_other};
-use crate::store::{Registration, RequestOrigin, Session};
+use outhaul_store::{Registration, RequestOrigin, Session};
 
 /// Approves a request because a person says so: never a second key for a kit that was used.
 ///

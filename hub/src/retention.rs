@@ -1,0 +1,399 @@
+//! Old reports are removed: by a person, or by the server by its setting; nothing unless one of both asks for it.
+//!
+//! What comes in: a store, how old reports may become, and who asks. What goes out: rows that are gone and an entry that says so, in
+//! transactions of at most 500 reports, so that nobody waits for long. Wherever it is cut off, what is gone is on record as gone,
+//! and the next removal goes on. What is still needed is decided by the store (`outhaul_store`, `retention/keep.rs`); a report
+//! that no key of its site signed, and that only the report after it confirms, keeps its whole numbering. It removes no decision,
+//! act, refusal or log entry.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outhaul_bundle::report::PAYLOAD_TYPE;
+use outhaul_signer::envelope::Envelope;
+use outhaul_signer::key::PublicKey;
+use serde::Serialize;
+
+use crate::error::HubError;
+use crate::store::{
+    AccessEntry, GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch, Session, Store,
+    StoreError,
+};
+use crate::time::{self, DAY_MS};
+
+/// The shortest time that reports are kept, in days: less is no history.
+pub const LEAST_DAYS: u32 = 7;
+/// The longest that can be said, in days.
+pub const MOST_DAYS: u32 = 36_500;
+/// What the server is called as the one who removed.
+pub const SERVER: &str = "serve";
+/// Reports removed in one transaction.
+const AT_ONCE: u64 = 500;
+/// Reports of one site that are looked at together: five years of a look every quarter of an hour.
+const LOOKED_AT: u32 = 200_000;
+/// Sites that are listed at once.
+const SITES_AT_ONCE: u32 = 500;
+/// How often a plan is made again because gates decided meanwhile.
+const TRIES: u32 = 20;
+/// How often the server removes, and when it tries again after an error.
+const EVERY: (Duration, Duration) = (Duration::from_secs(6 * 3600), Duration::from_secs(600));
+/// How often its thread looks whether it is to end.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Reports that were received so many days ago or earlier may go.
+    pub days: u32,
+    /// Who asks.
+    pub by: String,
+    /// How: `command line` or `serve`.
+    pub how: &'static str,
+    /// How long to wait after each transaction, so that others write.
+    pub pause: Duration,
+}
+
+impl Rule {
+    /// As it stands on record.
+    pub fn text(&self) -> String {
+        format!("older than {} days", self.days)
+    }
+
+    fn before_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(i64::from(self.days) * DAY_MS)
+    }
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    /// The number of its entry; `None` where nothing was removed.
+    pub removal: Option<i64>,
+    /// Reports received before this moment were looked at, milliseconds since 1970.
+    pub before_ms: i64,
+    /// Sites of which reports were removed.
+    pub sites: u64,
+    /// Reports.
+    pub reports: u64,
+    /// Bytes of their envelopes; 0 where nothing was removed yet.
+    pub bytes: u64,
+    /// Reports that are as old and are kept, by why.
+    pub kept: BTreeMap<KeptBecause, u64>,
+    /// Sites of which none was removed, because only the report after it confirms one of them.
+    pub unconfirmed: Vec<String>,
+    /// Whether it was asked to stop before the end.
+    pub stopped: bool,
+}
+
+/// A removal on its way.
+struct Work<'a> {
+    store: &'a mut Store,
+    rule: &'a Rule,
+    now_ms: i64,
+    is_trial: bool,
+    stop: &'a dyn Fn() -> bool,
+    moments: Vec<GateMoment>,
+    decision: i64,
+    done: Removed,
+}
+
+/// What became of one look at a site.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    /// There may be more of it.
+    More,
+    Done,
+    /// A gate decided meanwhile: what may go is to be worked out again.
+    Again,
+    Stopped,
+}
+
+/// Removes what the rule says, or only counts it.
+///
+/// # Errors
+/// [`StoreError`] when the store fails; what was removed until then is on record as removed.
+pub fn remove(
+    store: &mut Store,
+    rule: &Rule,
+    now_ms: i64,
+    is_trial: bool,
+    stop: &dyn Fn() -> bool,
+) -> Result<Removed, StoreError> {
+    let (mut moments, decision, soaks) = store.read(|session| {
+        let soaks = session.longest_soaks()?;
+        Ok::<_, StoreError>((session.gate_moments(0)?, session.newest_decision()?, soaks))
+    })?;
+    // Gates look back from now on as well.
+    let present = |(environment, soak_ms)| GateMoment {
+        id: 0,
+        environment,
+        at_ms: now_ms,
+        soak_ms,
+    };
+    moments.extend(soaks.into_iter().map(present));
+    moments.sort_by_key(|moment| moment.at_ms);
+    let before_ms = rule.before_ms(now_ms);
+    let done = Removed {
+        before_ms,
+        ..Removed::default()
+    };
+    let mut work = Work {
+        store,
+        rule,
+        now_ms,
+        is_trial,
+        stop,
+        moments,
+        decision,
+        done,
+    };
+    let mut after = String::new();
+    'sites: loop {
+        let sites = work
+            .store
+            .read(|session| session.sites_with_reports_before(before_ms, &after, SITES_AT_ONCE))?;
+        let Some(last) = sites.last() else { break };
+        after.clone_from(last);
+        for site in &sites {
+            if work.site(site)? == Turn::Stopped {
+                break 'sites;
+            }
+        }
+    }
+    let Work { store, done, .. } = work;
+    if let Some(removal) = done.removal.filter(|_| !done.stopped) {
+        store.write(|session| session.end_removal(removal, time::now_ms()))?;
+    }
+    Ok(done)
+}
+
+impl Work<'_> {
+    fn site(&mut self, site: &str) -> Result<Turn, StoreError> {
+        let (before, mut tries) = (self.done.reports, TRIES);
+        let turn = loop {
+            match self.part(site)? {
+                Turn::More => {}
+                Turn::Again if tries > 0 => tries -= 1,
+                // Gates decide faster than it looks: the next removal comes to it.
+                Turn::Again => break Turn::Done,
+                turn => break turn,
+            }
+        };
+        if self.done.reports > before {
+            self.done.sites += 1;
+            if let Some(removal) = self.done.removal {
+                self.store
+                    .write(|session| session.count_removed_site(removal))?;
+            }
+        }
+        Ok(turn)
+    }
+
+    /// As much of a site as is looked at together.
+    fn part(&mut self, site: &str) -> Result<Turn, StoreError> {
+        let (before_ms, moments) = (self.done.before_ms, &self.moments);
+        let plan = self.store.read(|session| {
+            let Some(old) = session.old_reports(site, before_ms, LOOKED_AT)? else {
+                return Ok(None);
+            };
+            let mut plan = old.removable(moments);
+            let all = plan.epochs.len();
+            confirmed(session, site, &mut plan)?;
+            Ok::<_, StoreError>(Some((old, all - plan.epochs.len(), plan)))
+        })?;
+        let Some((old, unconfirmed, plan)) = plan else {
+            return Ok(Turn::Done);
+        };
+        if unconfirmed > 0 && !self.done.unconfirmed.iter().any(|known| known == site) {
+            self.done.unconfirmed.push(site.to_owned());
+        }
+        let mut removed = 0;
+        for epoch in &plan.epochs {
+            for run in runs(&epoch.numbers) {
+                if (self.stop)() {
+                    self.done.stopped = true;
+                    return Ok(Turn::Stopped);
+                }
+                removed += run.1 - run.0 + 1;
+                if self.is_trial {
+                    continue;
+                }
+                if !self.batch(&old, &epoch.epoch, run)? {
+                    return Ok(Turn::Again);
+                }
+                std::thread::sleep(self.rule.pause);
+            }
+        }
+        if self.is_trial {
+            self.done.reports += removed;
+        }
+        if removed > 0 && !self.is_trial && old.before_ms < before_ms {
+            return Ok(Turn::More);
+        }
+        for (because, count) in plan.kept {
+            *self.done.kept.entry(because).or_default() += count;
+        }
+        Ok(Turn::Done)
+    }
+
+    /// One transaction; `false` when gates decided meanwhile, and nothing was removed.
+    fn batch(
+        &mut self,
+        old: &OldReports,
+        epoch: &str,
+        run: (u64, u64),
+    ) -> Result<bool, StoreError> {
+        let (rule, now_ms, decision, begun) =
+            (self.rule, self.now_ms, self.decision, self.done.removal);
+        let removed = self.store.write(|session| {
+            let newest = session.newest_decision()?;
+            if newest != decision {
+                return Ok(Err((newest, session.gate_moments(decision)?)));
+            }
+            if !old.is_contested && session.is_contested(&old.site)? {
+                return Ok(Err((newest, Vec::new())));
+            }
+            let removal = match begun {
+                Some(removal) => removal,
+                None => begin(session, rule, now_ms)?,
+            };
+            let place = (old.site.as_str(), epoch);
+            let counts = session.remove_reports(place, run, (removal, now_ms))?;
+            Ok::<_, StoreError>(Ok((removal, counts)))
+        })?;
+        match removed {
+            Ok((removal, (reports, bytes))) => {
+                self.done.removal = Some(removal);
+                self.done.reports += reports;
+                self.done.bytes += bytes;
+                Ok(true)
+            }
+            Err((newest, more)) => {
+                self.decision = newest;
+                self.moments.extend(more);
+                self.moments.sort_by_key(|moment| moment.at_ms);
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn begin(session: &Session<'_>, rule: &Rule, now_ms: i64) -> Result<i64, StoreError> {
+    session.add_access(&AccessEntry {
+        id: 0,
+        at_ms: now_ms,
+        who: rule.by.clone(),
+        how: rule.how.to_owned(),
+        peer: String::new(),
+        action: "prune".to_owned(),
+        detail: format!("reports {}", rule.text()),
+        allowed: true,
+    })?;
+    session.begin_removal((&rule.by, &rule.text()), rule.before_ms(now_ms), now_ms)
+}
+
+/// Leaves out numberings in which a report that stays is signed by no key of the site: it counts because the report after it names
+/// it.
+fn confirmed(session: &Session<'_>, site: &str, plan: &mut Removable) -> Result<(), StoreError> {
+    let mut keys = Vec::new();
+    for stored in session.site_keys(site)? {
+        let key = PublicKey::from_pem(&stored.public_key).map_err(|_| StoreError::Corrupt {
+            what: format!("key of site `{site}`"),
+        })?;
+        keys.push(key);
+    }
+    let mut stay: Vec<RemovableEpoch> = Vec::new();
+    for epoch in plan.epochs.drain(..) {
+        let mut holds = true;
+        for some in epoch.before_removed.chunks(64) {
+            let envelopes = session.envelopes((site, &epoch.epoch), some)?;
+            holds &= envelopes.iter().all(|bytes| {
+                let envelope = Envelope::from_json(bytes);
+                envelope.is_ok_and(|envelope| envelope.verify(PAYLOAD_TYPE, &keys).is_ok())
+            });
+        }
+        if holds {
+            stay.push(epoch);
+        }
+    }
+    plan.epochs = stay;
+    Ok(())
+}
+
+/// Numbers one after the other as first and last, at most [`AT_ONCE`] of them.
+fn runs(numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((first, last)) if *last + 1 == *number && *number - *first < AT_ONCE => {
+                *last = *number;
+            }
+            _ => runs.push((*number, *number)),
+        }
+    }
+    runs
+}
+
+/// Removes beside a server, at once and then every six hours, until `stop`.
+///
+/// # Errors
+/// [`HubError`] when a connection to the store cannot be opened.
+pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubError> {
+    let mut store = Store::open(state)?;
+    let rule = Rule {
+        days,
+        by: SERVER.to_owned(),
+        how: SERVER,
+        pause: Duration::from_millis(20),
+    };
+    let stop = Arc::clone(stop);
+    tracing::info!(days, "reports that are older are removed");
+    let work = move || {
+        while !stop.load(Ordering::Relaxed) {
+            let ends = || stop.load(Ordering::Relaxed);
+            let mut wait = EVERY.0;
+            match remove(&mut store, &rule, time::now_ms(), false, &ends) {
+                Ok(done) if done.reports > 0 => {
+                    tracing::info!(
+                        reports = done.reports,
+                        sites = done.sites,
+                        "old reports removed"
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(%error, "cannot remove old reports; it is tried again");
+                    wait = EVERY.1;
+                }
+            }
+            let mut waited = Duration::ZERO;
+            while waited < wait && !ends() {
+                std::thread::sleep(TICK);
+                waited += TICK;
+            }
+        }
+    };
+    let started = std::thread::Builder::new()
+        .name("retention".to_owned())
+        .spawn(work);
+    started.map(drop).map_err(|source| HubError::Serve {
+        doing: "start the thread that removes old reports".to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_one_after_the_other_go_together_and_never_too_many_at_once() {
+        assert_eq!(runs(&[1, 2, 3, 5, 9, 10]), [(1, 3), (5, 5), (9, 10)]);
+        let many: Vec<u64> = (1..=AT_ONCE + 1).collect();
+        assert_eq!(runs(&many), [(1, AT_ONCE), (AT_ONCE + 1, AT_ONCE + 1)]);
+        assert_eq!(runs(&[]), []);
+    }
+}

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::repository::{cargo, root};
 
 /// Crates and benchmarks, in the order in which they run.
-const BENCHMARKS: [(&str, &str); 7] = [
+const BENCHMARKS: [(&str, &str); 8] = [
     ("outhaul-bundle", "throughput"),
     ("outhaul-parity", "parity"),
     ("outhaul-delta", "layers"),
@@ -18,6 +18,7 @@ const BENCHMARKS: [(&str, &str); 7] = [
     ("outhaul-bundler", "render"),
     ("outhaul-hub", "affected"),
     ("outhaul-hub", "fleet"),
+    ("outhaul-hub", "retention"),
 ];
 
 /// Runs the benchmarks in release mode and prints their ratios.

@@ -90,10 +90,8 @@ fn text(rule: &Rule, done: &Removed, is_trial: bool) {
             KeptBecause::Gap => "a report before them is missing",
             KeptBecause::Conflict => "two machines reported with their site's key",
         };
-        print::data(&format!(
-            "{} as old stay: {why}",
-            print::count(*count, "report")
-        ));
+        let reports = print::count(*count, "report");
+        print::data(&format!("kept: {reports} as old, because {why}"));
     }
     for site in &done.unconfirmed {
         print::data(&format!(

@@ -11,7 +11,9 @@ use super::kept::{Step, lines_of, seen, steps};
 use super::{state, store_with, take};
 use crate::fake::{FLEET, NEW, Site};
 use crate::ingest::{Batch, Ingested, ingest};
+use crate::retention::{self, Rule};
 use crate::store::{GateMoment, KeptBecause, Store, StoreError};
+use crate::time::DAY_MS;
 
 /// What one report tells: as in other histories, or a look at what runs, which comes again and again.
 #[derive(Debug, Clone)]
@@ -136,7 +138,7 @@ fn moment(at_ms: i64, soak_ms: i64) -> GateMoment {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn what_decisions_saw_and_the_present_are_the_same_without_what_was_removed(
@@ -306,4 +308,75 @@ fn results_that_no_report_names_any_more_are_gone_and_others_stay() {
     assert_eq!(sets(&store), 2, "report 4 is the newest of the old ones");
     remove(&mut store, 400, &[]);
     assert_eq!(sets(&store), 1);
+}
+
+fn rule(days: u32) -> Rule {
+    Rule {
+        days,
+        by: "ann".to_owned(),
+        how: "command line",
+        pause: std::time::Duration::ZERO,
+    }
+}
+
+#[test]
+fn a_numbering_stays_whole_where_a_report_counts_by_the_one_after_it_only() {
+    let mut site = Site::new("a", "dev", "drone");
+    let mut store = store_with(&[&site]);
+    let another = outhaul_signer::key::SigningKey::generate().unwrap();
+    let known = std::mem::replace(&mut site.key, another);
+    let mut lines: Vec<_> = (0..3).map(|_| site.active(1, NEW)).collect();
+    site.key = known;
+    lines.extend((0..9).map(|_| site.active(1, NEW)));
+    assert_eq!(take(&mut store, &lines, 10).accepted, 12);
+    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    assert_eq!((done.reports, done.unconfirmed), (0, vec!["a".to_owned()]));
+    // All of them signed by the key on record.
+    site.forget("e2");
+    let lines: Vec<_> = (0..9).map(|_| site.active(1, NEW)).collect();
+    take(&mut store, &lines, 20);
+    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    assert_eq!(done.reports, 7);
+    assert_eq!(removed(&mut store).of("e2"), [(2, 8)]);
+}
+
+#[test]
+fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::create(folder.path()).unwrap();
+    let mut site = Site::new("a", "dev", "drone");
+    let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
+    let approved = store.write(|session| crate::enrol::approve(session, &checked, false, 10));
+    approved.unwrap();
+    for number in 1..=9 {
+        let line = site.active(1, NEW);
+        take(&mut store, &[line], 10 * number);
+    }
+    let gate = std::cell::RefCell::new(Some(Store::open(folder.path()).unwrap()));
+    let decides = || {
+        if let Some(mut gate) = gate.borrow_mut().take() {
+            let decision = crate::store::PastDecision {
+                id: 0,
+                at_ms: 45,
+                environment: "dev".to_owned(),
+                commit: NEW.to_owned(),
+                verdict: "closed".to_owned(),
+                asked_by: "pipeline".to_owned(),
+            };
+            let kept = gate.write(|session| session.add_decision(&decision, "f", "{}", &[]));
+            kept.unwrap();
+        }
+        false
+    };
+    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &decides).unwrap();
+    assert_eq!(done.reports, 6);
+    assert_eq!(removed(&mut store).of("e1"), [(2, 3), (5, 8)]);
+}
+
+#[test]
+fn a_removal_that_is_stopped_says_so_and_is_not_ended() {
+    let (_, mut store, _) = looked_a_hundred_times();
+    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| true).unwrap();
+    assert_eq!((done.reports, done.removal, done.stopped), (0, None, true));
+    assert_eq!(removed(&mut store), Removed::default());
 }

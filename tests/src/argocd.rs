@@ -1,12 +1,14 @@
-//! A real Argo CD for tests: its application controller and its repository server on this host, beside a real
-//! API server.
+//! A real Argo CD for tests: its application controller, its `ApplicationSet` controller and its repository server on this
+//! host, beside a real API server.
 //!
 //! What comes in: a server, and `OUTHAUL_ARGOCD`, which `.ci/programs/build argocd` builds; Debian's `redis-server`. What goes
-//! out: an Argo CD that applies what `Application`s say, and fetches by itself. Nothing of it is a stand-in. Its
+//! out: an Argo CD that applies what `Application`s say, and fetches by itself. Nothing of it is a stand-in; of Kubernetes'
+//! own controllers none runs: [`ArgoCd::collect_garbage`] does for applications what the garbage collector does. Its
 //! programs end with their value.
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,10 +16,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::kubernetes::{ADMIN, ApiServer};
+use crate::kubernetes::{ADMIN, ApiServer, Requests};
 
 /// Where Argo CD looks for applications.
 pub const NAMESPACE: &str = "argocd";
+/// The name of the `ApplicationSet` controller.
+const SETS: &str = "argocd-applicationset-controller";
 /// How long the API may take to know Argo CD's kinds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -30,7 +34,7 @@ pub struct ArgoCd {
     redis: Child,
     redis_port: u16,
     repository_port: u16,
-    running: Vec<Child>,
+    running: Vec<(&'static str, Child)>,
 }
 
 impl Drop for ArgoCd {
@@ -158,7 +162,36 @@ impl ArgoCd {
         self.folder.join("tls").join(host)
     }
 
-    /// Starts the controller and the repository server again.
+    /// Deletes, as Kubernetes' garbage collector would, the applications whose `ApplicationSet` is not there any more.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn collect_garbage(server: &Requests) -> Result<()> {
+        let of = |plural: &str| {
+            let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/{plural}");
+            let (code, list) = server.ask("GET", &path, None)?;
+            ensure!(code == 200, "{plural}: {list}");
+            Ok(list["items"].as_array().cloned().unwrap_or_default())
+        };
+        let applications = of("applications")?;
+        // Read after them: a set may have made one meanwhile.
+        let sets = of("applicationsets")?;
+        for application in applications {
+            let owner = &application["metadata"]["ownerReferences"][0]["uid"];
+            let is_there = sets.iter().any(|set| set["metadata"]["uid"] == *owner);
+            let going = !application["metadata"]["deletionTimestamp"].is_null();
+            if owner.is_null() || is_there || going {
+                continue;
+            }
+            let name = application["metadata"]["name"].as_str().unwrap_or_default();
+            let path =
+                format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications/{name}");
+            server.ask("DELETE", &path, None)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the controllers and the repository server again.
     ///
     /// # Errors
     /// When one cannot be started.
@@ -204,15 +237,55 @@ impl ArgoCd {
             "--metrics-port",
             &metrics[1],
         ];
-        self.run("argocd-application-controller", &controller)
+        self.run("argocd-application-controller", &controller)?;
+        self.start_sets()
     }
 
-    fn run(&mut self, name: &str, arguments: &[&str]) -> Result<()> {
+    /// Starts the `ApplicationSet` controller.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_sets(&mut self) -> Result<()> {
+        let config = self.kubeconfig.display().to_string();
+        let repository = format!("127.0.0.1:{}", self.repository_port);
+        let metrics = format!("127.0.0.1:{}", free_port()?);
+        let webhooks = format!("127.0.0.1:{}", free_port()?);
+        let sets = [
+            "--kubeconfig",
+            &config,
+            "--namespace",
+            NAMESPACE,
+            "--argocd-repo-server",
+            &repository,
+            "--repo-server-plaintext",
+            "--metrics-addr",
+            &metrics,
+            "--probe-addr",
+            "0",
+            "--webhook-addr",
+            &webhooks,
+        ];
+        self.run(SETS, &sets)
+    }
+
+    /// Ends the `ApplicationSet` controller alone.
+    pub fn stop_sets(&mut self) {
+        for (name, child) in &mut self.running {
+            if *name == SETS {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        self.running.retain(|(name, _)| *name != SETS);
+    }
+
+    fn run(&mut self, name: &'static str, arguments: &[&str]) -> Result<()> {
         let at = |name: &str| self.folder.join(name);
         let log = fs::File::create(at(&format!("{name}.log")))?;
         let child = Command::new(&self.program)
+            // As their images start it; the API server keeps it as who set a field.
+            .arg0(name)
             .args(arguments)
-            .env("ARGOCD_BINARY_NAME", name)
             // `https://kubernetes.default.svc` is the cluster of the kubeconfig.
             .env("ARGOCD_FAKE_IN_CLUSTER", "true")
             .env("KUBECONFIG", &self.kubeconfig)
@@ -234,13 +307,13 @@ impl ArgoCd {
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
-        self.running.push(child);
+        self.running.push((name, child));
         Ok(())
     }
 
-    /// Ends the controller and the repository server at once.
+    /// Ends the controllers and the repository server at once.
     pub fn stop(&mut self) {
-        for mut child in self.running.drain(..) {
+        for (_, mut child) in self.running.drain(..) {
             let _ = child.kill();
             let _ = child.wait();
         }

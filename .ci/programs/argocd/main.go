@@ -1,4 +1,5 @@
-// Argo CD's application controller or repository server, whichever its name or ARGOCD_BINARY_NAME says.
+// Argo CD's application controller, ApplicationSet controller or repository server: whichever its name or
+// ARGOCD_BINARY_NAME says.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	controller "github.com/argoproj/argo-cd/v3/cmd/argocd-application-controller/commands"
+	sets "github.com/argoproj/argo-cd/v3/cmd/argocd-applicationset-controller/commands"
 	repository "github.com/argoproj/argo-cd/v3/cmd/argocd-repo-server/commands"
 )
 
@@ -20,10 +22,12 @@ func main() {
 	switch name {
 	case "argocd-application-controller":
 		command = controller.NewCommand()
+	case "argocd-applicationset-controller":
+		command = sets.NewCommand()
 	case "argocd-repo-server":
 		command = repository.NewCommand()
 	default:
-		println("this is argocd-application-controller and argocd-repo-server")
+		println("this is argocd-application-controller, argocd-applicationset-controller and argocd-repo-server")
 		os.Exit(2)
 	}
 	if command.Execute() != nil {

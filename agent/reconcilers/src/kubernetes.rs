@@ -9,6 +9,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use outhaul_bundle::Digest;
 use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
 use outhaul_kit::heartbeat::Heartbeat;
@@ -248,11 +249,13 @@ impl Kubernetes {
         looked: &InspectedObject,
         origin: Ownership,
         owner: &Owner,
+        meaning: Option<Digest>,
     ) -> Item {
         let mark = OwnershipRecord {
             content: looked.content,
             origin,
             owner: owner.clone(),
+            meaning,
         };
         let key = looked.object.key.to_string();
         Item::intent(self.kind(), desired, key, mark.to_text())
@@ -278,7 +281,7 @@ impl Kubernetes {
         }
         let objects = all.objects.into_iter().map(|wanted| {
             let looked = InspectedObject::unseen(wanted);
-            self.item(desired, &looked, Ownership::New, &owner)
+            self.item(desired, &looked, Ownership::New, &owner, None)
         });
         objects.collect()
     }
@@ -329,7 +332,10 @@ impl Kubernetes {
         })?;
         let intents: Vec<Item> = looked
             .iter()
-            .map(|looked| self.item(desired, looked, looked.origin.clone(), &owner))
+            .map(|looked| {
+                let (origin, meaning) = (looked.origin.clone(), looked.meaning);
+                self.item(desired, looked, origin, &owner, meaning)
+            })
             .collect();
         ledger.intend(&intents)?;
         ledger.passed("inventory-intended");
@@ -383,7 +389,8 @@ impl Kubernetes {
                 Ownership::Took(_) => Ownership::Took(uid),
                 Ownership::New | Ownership::Made(_) => Ownership::Made(uid),
             };
-            ledger.intend(&[self.item(desired, one, origin, &owner)])?;
+            let meaning = self.controller.meaning(key, &applied.value);
+            ledger.intend(&[self.item(desired, one, origin, &owner, meaning)])?;
             ledger.passed("object-recorded");
             let became = one.became(&applied.value);
             steps.push(step(key.to_string(), became, one.note.clone()));

@@ -14,6 +14,7 @@ mod agent_update;
 mod ansible;
 mod ansible_content;
 mod argocd;
+mod argocd_sets;
 mod backups;
 mod bootstrap;
 mod centre;

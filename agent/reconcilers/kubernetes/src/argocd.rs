@@ -1,7 +1,7 @@
 //! How Argo CD's own objects do, by what Argo CD says of them.
 //!
-//! What comes in: an `Application` or `ApplicationSet` as the API server gives it. What goes out: a [`Health`] in
-//! Argo CD's own words. These kinds have no observed generation: whether Argo CD's verdict is about what is asked
+//! What comes in: an `Application`, or an `ApplicationSet` with the applications that it made, as the API server gives
+//! them. What goes out: a [`Health`] in Argo CD's own words. These kinds have no observed generation: whether Argo CD's verdict is about what is asked
 //! for now is seen by the request, which it takes away when it has looked, and by the source that it says it
 //! compared with. It is pure.
 
@@ -15,6 +15,10 @@ use crate::manifest::Key;
 pub const GROUP: &str = "argoproj.io";
 /// The annotation by which Argo CD is asked to look at once, whatever its value; it removes it then.
 pub const REQUEST: &str = "argocd.argoproj.io/refresh";
+/// The same of an `ApplicationSet`: its generators run at once, past what the repository server has cached.
+pub const REQUEST_OF_SET: &str = "argocd.argoproj.io/application-set-refresh";
+/// How many applications of a set are named.
+const MAX_NAMED: usize = 10;
 /// With this finalizer, and whatever follows its name, what an `Application` made goes with it.
 const CASCADE: &str = "resources-finalizer.argocd.argoproj.io";
 /// What says of a source which content it is.
@@ -25,15 +29,65 @@ pub fn is_argocd(key: &Key) -> bool {
     key.group == GROUP && ["Application", "ApplicationSet"].contains(&key.kind.as_str())
 }
 
-/// The verdict on `object`.
+/// The annotation by which an object of `key`'s kind is asked for attention.
+pub fn request(key: &Key) -> Option<&'static str> {
+    match key.kind.as_str() {
+        "Application" if is_argocd(key) => Some(REQUEST),
+        "ApplicationSet" if is_argocd(key) => Some(REQUEST_OF_SET),
+        _ => None,
+    }
+}
+
+/// Whether the `ApplicationSet` with `uid` made `application`, and has not let it go.
+pub fn is_made_by(application: &Value, uid: &str) -> bool {
+    let owners = application["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|owner| owner["uid"] == uid && owner["kind"] == "ApplicationSet")
+}
+
+/// The verdict on `object`, of an `ApplicationSet` without what it made.
 pub fn health(object: &Value) -> Health {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return Health::Waiting("it is being removed".into());
     }
     match object["kind"] == "ApplicationSet" {
-        true => set(&object["status"]),
+        true => set(object),
         false => application(object),
     }
+}
+
+/// The verdict on an `ApplicationSet` and the applications that it made: that of the worst of them.
+pub fn health_of_set(set: &Value, made: &[Value]) -> Health {
+    let own = health(set);
+    if own != Health::Ready {
+        return own;
+    }
+    let verdicts = made.iter().map(|application| {
+        let name = application["metadata"]["name"].as_str().unwrap_or_default();
+        let say = |why: String| format!("`Application {name}`, which it made: {why}");
+        match health(application) {
+            Health::Ready => Health::Ready,
+            Health::Waiting(why) => Health::Waiting(say(why)),
+            Health::Failing(why) => Health::Failing(say(why)),
+            Health::Silent(why) => Health::Silent(say(why)),
+            Health::Failed(why) => Health::Failed(say(why)),
+        }
+    });
+    let rank = |health: &Health| match health {
+        Health::Ready => 0,
+        Health::Waiting(_) => 1,
+        Health::Failing(_) => 2,
+        Health::Silent(_) => 3,
+        Health::Failed(_) => 4,
+    };
+    // Of several that are alike the first is named.
+    let mut worst = Health::Ready;
+    for verdict in verdicts {
+        if rank(&verdict) > rank(&worst) {
+            worst = verdict;
+        }
+    }
+    worst
 }
 
 fn application(object: &Value) -> Health {
@@ -120,18 +174,43 @@ fn error(status: &Value) -> Option<String> {
     })
 }
 
-/// An `ApplicationSet`: whether it made the applications that it asks for.
-fn set(status: &Value) -> Health {
+/// An `ApplicationSet`: whether it made the applications that it asks for. Its controller takes the request away when it
+/// has made them, and leaves it when it failed.
+fn set(object: &Value) -> Health {
+    let status = &object["status"];
     if let Some(said) = condition(status, "ErrorOccurred", "True") {
         return Health::Failing(said);
+    }
+    if !object["metadata"]["annotations"][REQUEST_OF_SET].is_null() {
+        return Health::Silent(
+            "Argo CD's ApplicationSet controller has not answered the request to look at it".into(),
+        );
     }
     if condition(status, "ResourcesUpToDate", "True").is_some() {
         return Health::Ready;
     }
     match condition(status, "ResourcesUpToDate", "False") {
         Some(said) => Health::Waiting(said),
-        None => Health::Silent("no controller of Argo CD has looked at it yet".into()),
+        None => {
+            Health::Silent("Argo CD's ApplicationSet controller has not looked at it yet".into())
+        }
     }
+}
+
+/// What Argo CD says of an `ApplicationSet` and of each application that it made.
+pub fn status_text_of_set(set: &Value, made: &[Value]) -> String {
+    let mut lines = vec![status_text(set)];
+    lines.push(match made.len() {
+        0 => "it made no application".to_owned(),
+        1 => "1 application".to_owned(),
+        many => format!("{many} applications"),
+    });
+    lines.extend(made.iter().take(MAX_NAMED).map(|application| {
+        let name = application["metadata"]["name"].as_str().unwrap_or_default();
+        format!("`{name}`: {}", status_text(application))
+    }));
+    lines.retain(|line| !line.is_empty());
+    lines.join("; ")
 }
 
 /// What Argo CD says of `object` now: what it synced to, how that does, and how its last sync ended.
@@ -210,7 +289,7 @@ pub fn remains_after(object: &Value) -> Option<String> {
         }
         "ApplicationSet" => (object["spec"]["syncPolicy"]["preserveResourcesOnDeletion"] == true)
             .then(|| {
-                "it sets `preserveResourcesOnDeletion`: the objects that Argo CD created are kept"
+                "it sets `preserveResourcesOnDeletion`: its applications are removed, and the objects that these created are kept"
                     .to_owned()
             }),
         _ => None,

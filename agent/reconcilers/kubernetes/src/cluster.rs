@@ -320,11 +320,16 @@ impl Cluster {
         Ok(any)
     }
 
-    /// Every object of a kind, in all namespaces; `None` when the API has no such kind. Of very many the first 5,000.
+    /// Every object of a kind, in `namespace` or in all; `None` when the API has no such kind. Of very many the first 5,000.
     ///
     /// # Errors
     /// [`Trouble`]
-    pub fn list(&self, group: &str, kind: &str) -> Result<Option<Vec<Value>>, Trouble> {
+    pub fn list(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<Option<Vec<Value>>, Trouble> {
         let any = Key {
             group: group.to_owned(),
             kind: kind.to_owned(),
@@ -335,13 +340,17 @@ impl Cluster {
             return Ok(None);
         };
         let mut all = Vec::new();
-        self.each_of(&resource.list_path(None), "application/json", &mut |item| {
-            let mut item = item.clone();
-            // A list names the kind of its items once, for all of them.
-            item["kind"] = kind.into();
-            all.push(item);
-            all.len() < MOST_LISTED
-        })?;
+        self.each_of(
+            &resource.list_path(namespace),
+            "application/json",
+            &mut |item| {
+                let mut item = item.clone();
+                // A list names the kind of its items once, for all of them.
+                item["kind"] = kind.into();
+                all.push(item);
+                all.len() < MOST_LISTED
+            },
+        )?;
         Ok(Some(all))
     }
 

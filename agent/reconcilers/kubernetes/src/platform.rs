@@ -74,18 +74,18 @@ pub fn look(
     repository: &str,
 ) -> Result<Option<(Controller, Vec<Follower>)>, Trouble> {
     let mut found = None;
-    if let Some(sources) = cluster.list(flux::SOURCE, "GitRepository")? {
+    if let Some(sources) = cluster.list(flux::SOURCE, "GitRepository", None)? {
         let mut objects = Vec::new();
         for (group, kind) in [
             (flux::KUSTOMIZE, "Kustomization"),
             (flux::HELM, "HelmRelease"),
         ] {
-            objects.extend(cluster.list(group, kind)?.unwrap_or_default());
+            objects.extend(cluster.list(group, kind, None)?.unwrap_or_default());
         }
         found = Some((Controller::Flux, of_flux(&sources, &objects, repository)));
     }
     let is_empty = found.as_ref().is_none_or(|(_, all)| all.is_empty());
-    if is_empty && let Some(objects) = cluster.list(argocd::GROUP, "Application")? {
+    if is_empty && let Some(objects) = cluster.list(argocd::GROUP, "Application", None)? {
         let all = of_argocd(&objects, repository);
         if found.is_none() || !all.is_empty() {
             found = Some((Controller::ArgoCd, all));

@@ -5,14 +5,18 @@
 //! site's mirror where `[argocd]` says so. It renders nothing, fetches nothing and repeats nothing of what Argo CD
 //! does, and it registers no certificate with it.
 
+use outhaul_bundle::Digest;
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, health};
 use serde_json::Value;
 
 use super::controller::ManifestController;
 use super::objects::DesiredObjects;
 use super::original;
+use super::ownership::uid_of;
 use crate::error::ApplyError;
 use crate::settings::ArgoCdConfig;
+
+mod sources;
 
 /// Its name in the index and the inventory.
 pub const KIND: &str = "argocd";
@@ -70,14 +74,14 @@ impl ManifestController for ArgoCd {
             if !argocd::is_argocd(&object.key) {
                 continue;
             }
-            let place = match object.key.kind.as_str() {
-                "ApplicationSet" => "/spec/template/spec",
-                _ => "/spec",
-            };
-            let Some(spec) = object.value.pointer_mut(place) else {
+            let Some(spec) = object.value.get_mut("spec") else {
                 continue;
             };
-            for reported in point_to(mirror, spec) {
+            let reported = match object.key.kind.as_str() {
+                "ApplicationSet" => sources::point_set_to(mirror, spec),
+                _ => sources::point_to(mirror, spec),
+            };
+            for reported in reported {
                 if !wanted.note.is_empty() {
                     wanted.note.push_str("; ");
                 }
@@ -88,7 +92,28 @@ impl ManifestController for ArgoCd {
     }
 
     fn request(&self, key: &Key) -> Option<&'static str> {
-        (argocd::is_argocd(key) && key.kind == "Application").then_some(argocd::REQUEST)
+        argocd::request(key)
+    }
+
+    fn made(&self, cluster: &Cluster, key: &Key, uid: &str) -> Result<Vec<(Key, Value)>, Trouble> {
+        if !is_set(key) {
+            return Ok(Vec::new());
+        }
+        let all = cluster.list(argocd::GROUP, "Application", key.namespace.as_deref())?;
+        let all = all.unwrap_or_default().into_iter();
+        let made = all.filter(|application| argocd::is_made_by(application, uid));
+        Ok(made
+            .map(|application| {
+                let name = application["metadata"]["name"].as_str().unwrap_or_default();
+                let key = Key {
+                    group: argocd::GROUP.to_owned(),
+                    kind: "Application".to_owned(),
+                    namespace: key.namespace.clone(),
+                    name: name.to_owned(),
+                };
+                (key, application)
+            })
+            .collect())
     }
 
     fn as_written(&self, key: &Key, object: Value) -> Value {
@@ -98,22 +123,34 @@ impl ManifestController for ArgoCd {
         }
     }
 
+    fn meaning(&self, key: &Key, object: &Value) -> Option<Digest> {
+        argocd::is_argocd(key).then(|| {
+            let object = argocd::as_written(object);
+            let meant = (&object["spec"], &object["metadata"]["labels"]);
+            Digest::of(serde_json::json!(meant).to_string().as_bytes())
+        })
+    }
+
     fn nothing_to_fetch_from(&self) -> Option<ApplyError> {
         original::silent_mirror(self.config.mirror.as_deref()?)
     }
 
-    fn health(&self, _cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {
-        Ok(match argocd::is_argocd(key) {
-            true => argocd::health(found),
-            false => health::health(found),
+    fn health(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<Health, Trouble> {
+        Ok(match (argocd::is_argocd(key), is_set(key)) {
+            (_, true) => argocd::health_of_set(found, &self.applications_of(cluster, key, found)?),
+            (true, false) => argocd::health(found),
+            (false, false) => health::health(found),
         })
     }
 
-    fn status_text(&self, key: &Key, found: &Value) -> String {
-        match argocd::is_argocd(key) {
-            true => argocd::status_text(found),
-            false => String::new(),
-        }
+    fn status_text(&self, cluster: &Cluster, key: &Key, found: &Value) -> Result<String, Trouble> {
+        Ok(match (argocd::is_argocd(key), is_set(key)) {
+            (_, true) => {
+                argocd::status_text_of_set(found, &self.applications_of(cluster, key, found)?)
+            }
+            (true, false) => argocd::status_text(found),
+            (false, false) => String::new(),
+        })
     }
 
     fn remains_after(&self, found: &Value) -> Option<String> {
@@ -128,67 +165,22 @@ impl ManifestController for ArgoCd {
     }
 }
 
-/// Points every source of an application that the mirror serves to it, and says which.
-fn point_to(mirror: &str, spec: &mut Value) -> Vec<String> {
-    let mut reported = Vec::new();
-    let mut point = |source: &mut Value| {
-        let chart = source["chart"].as_str().unwrap_or_default();
-        let Some(before) = source["repoURL"].as_str().map(ToOwned::to_owned) else {
-            return;
-        };
-        let address = match (chart, before.starts_with("http")) {
-            ("", _) => original::address(&before, mirror),
-            (_, true) => original::charts(&before, mirror),
-            // A chart of a registry that is written without `oci://`.
-            (_, false) => None,
-        };
-        if let Some(address) = address {
-            reported.push(format!("`{before}` is fetched from {address}"));
-            source["repoURL"] = address.into();
-        }
-    };
-    // By name of the field: one that is not there must not come to be.
-    if let Some(source) = spec.get_mut("source") {
-        point(source);
+impl ArgoCd {
+    /// The applications that the `ApplicationSet` `found` made.
+    fn applications_of(
+        &self,
+        cluster: &Cluster,
+        key: &Key,
+        found: &Value,
+    ) -> Result<Vec<Value>, Trouble> {
+        let made = self.made(cluster, key, uid_of(found))?;
+        Ok(made
+            .into_iter()
+            .map(|(_, application)| application)
+            .collect())
     }
-    let sources = spec.get_mut("sources").and_then(Value::as_array_mut);
-    sources.into_iter().flatten().for_each(point);
-    reported
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_source_that_the_mirror_serves_is_fetched_there() {
-        let mut spec = json!({
-            "source": {"repoURL": "git@github.com:org/repo.git", "path": "app"},
-            "sources": [
-                {"repoURL": "oci://ghcr.io/org/app", "targetRevision": "1"},
-                {"repoURL": "https://charts.example/a", "chart": "web", "targetRevision": "2"},
-                {"repoURL": "ghcr.io/org/charts", "chart": "web", "targetRevision": "2"},
-            ],
-        });
-        let reported = point_to("https://mirror.site.example:5443", &mut spec);
-        assert_eq!(
-            spec["source"]["repoURL"],
-            "https://mirror.site.example:5443/github.com/org/repo.git"
-        );
-        assert_eq!(
-            spec["sources"][0]["repoURL"],
-            "oci://mirror.site.example:5443/ghcr.io/org/app"
-        );
-        assert_eq!(
-            spec["sources"][1]["repoURL"],
-            "https://mirror.site.example:5443/charts.example/a"
-        );
-        assert_eq!(spec["sources"][2]["repoURL"], "ghcr.io/org/charts");
-        assert_eq!(reported.len(), 3, "{reported:?}");
-        let mut one = json!({"source": {"repoURL": "https://github.com/org/repo"}});
-        point_to("https://mirror.site.example:5443", &mut one);
-        assert_eq!(one.as_object().map(serde_json::Map::len), Some(1), "{one}");
-    }
+fn is_set(key: &Key) -> bool {
+    argocd::is_argocd(key) && key.kind == "ApplicationSet"
 }

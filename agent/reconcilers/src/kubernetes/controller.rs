@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use outhaul_bundle::Digest;
 use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble, health};
 use serde_json::Value;
 
@@ -63,6 +64,19 @@ pub trait ManifestController: fmt::Debug {
         true
     }
 
+    /// What the controller made of the object `key` with `uid` that is asked, looked at and waited for with it.
+    ///
+    /// # Errors
+    /// [`Trouble`] of the server.
+    fn made(
+        &self,
+        _cluster: &Cluster,
+        _key: &Key,
+        _uid: &str,
+    ) -> Result<Vec<(Key, Value)>, Trouble> {
+        Ok(Vec::new())
+    }
+
     /// Why what is fetched on this site cannot be had by anybody, whatever bundle says so.
     fn nothing_to_fetch_from(&self) -> Option<ApplyError> {
         None
@@ -71,6 +85,12 @@ pub trait ManifestController: fmt::Debug {
     /// `object` with what the controller writes into it, or leaves out, without a difference.
     fn as_written(&self, _key: &Key, object: Value) -> Value {
         object
+    }
+
+    /// Digest of what `object` means to the controller, where that writes whole objects back: its fields are then the
+    /// controller's by name, though nobody has changed them.
+    fn meaning(&self, _key: &Key, _object: &Value) -> Option<Digest> {
+        None
     }
 
     /// How an object does.
@@ -82,8 +102,16 @@ pub trait ManifestController: fmt::Debug {
     }
 
     /// What the controller says of an object that is well.
-    fn status_text(&self, _key: &Key, _found: &Value) -> String {
-        String::new()
+    ///
+    /// # Errors
+    /// [`Trouble`] of the server.
+    fn status_text(
+        &self,
+        _cluster: &Cluster,
+        _key: &Key,
+        _found: &Value,
+    ) -> Result<String, Trouble> {
+        Ok(String::new())
     }
 
     /// What stays on the cluster though `found` is deleted.

@@ -110,12 +110,12 @@ impl ManifestController for Flux {
         Ok(flux::health_of(key, found, source.as_ref()))
     }
 
-    fn status_text(&self, key: &Key, found: &Value) -> String {
-        match (flux::is_flux(key), flux::is_suspended(found)) {
+    fn status_text(&self, _cluster: &Cluster, key: &Key, found: &Value) -> Result<String, Trouble> {
+        Ok(match (flux::is_flux(key), flux::is_suspended(found)) {
             (false, _) => String::new(),
             (true, true) => "the bundle sets `suspend: true`: Flux does not reconcile it".into(),
             (true, false) => flux::status_text(found),
-        }
+        })
     }
 
     fn remains_after(&self, found: &Value) -> Option<String> {

@@ -41,6 +41,8 @@ pub struct InspectedObject {
     pub force: bool,
     /// What this site changed in it, for people.
     pub note: String,
+    /// What the object that is there means to its controller, where that is what was applied.
+    pub meaning: Option<Digest>,
 }
 
 impl InspectedObject {
@@ -53,6 +55,7 @@ impl InspectedObject {
             origin: Ownership::New,
             force: false,
             note: wanted.note,
+            meaning: None,
         }
     }
 
@@ -190,10 +193,15 @@ pub(super) fn inspect(
         }
         let mark = mark_of(recorded, &one.object.key);
         if let Some(found) = &one.found {
+            let meaning = controller.meaning(&one.object.key, found);
+            let applied = mark.as_ref().and_then(|mark| mark.meaning);
+            one.meaning = applied.filter(|applied| meaning == Some(*applied));
             one.origin = origin(&one.object, found, mark, owner, take_over)?;
         }
-        // What we made is put back where the stream says so; what others made, where it says that.
-        one.force = take_over || (correct && matches!(one.origin, Ownership::Made(_)));
+        // What we made is put back where the stream says so, or where nobody has changed it; what others made, where the
+        // stream says that.
+        let may_correct = correct || one.meaning.is_some();
+        one.force = take_over || (may_correct && matches!(one.origin, Ownership::Made(_)));
         looked.push(one);
     }
     for at in 0..looked.len() {
@@ -358,10 +366,8 @@ pub fn drift(
             );
             if fields.is_empty() {
                 let health = controller.health(cluster, key, &found)?;
-                return Ok(ObjectState::AsApplied(
-                    health,
-                    controller.status_text(key, &found),
-                ));
+                let words = controller.status_text(cluster, key, &found)?;
+                return Ok(ObjectState::AsApplied(health, words));
             }
             let managers = other_managers(&found);
             let who = match managers.is_empty() {

@@ -61,6 +61,9 @@ pub struct OwnershipRecord {
     pub origin: Ownership,
     /// Whose it is.
     pub owner: Owner,
+    /// Digest of what it meant to its controller when it was applied, where the controller writes whole objects back: while
+    /// it means the same, fields that the controller has set are nobody's change.
+    pub meaning: Option<Digest>,
 }
 
 impl OwnershipRecord {
@@ -75,6 +78,10 @@ impl OwnershipRecord {
         if let Some(site) = &self.owner.site {
             text.push(' ');
             text.push_str(site);
+            if let Some(meaning) = &self.meaning {
+                text.push(' ');
+                text.push_str(&meaning.to_string());
+            }
         }
         text
     }
@@ -95,6 +102,8 @@ impl OwnershipRecord {
                 assignment: owner.to_owned(),
                 site: words.next().map(ToOwned::to_owned),
             },
+            // Rows of earlier agents have none.
+            meaning: words.next().and_then(|word| word.parse().ok()),
         })
     }
 
@@ -141,7 +150,13 @@ mod tests {
                 assignment: "f/dev/app".into(),
                 site: Some("drone-7".into()),
             },
+            meaning: None,
         };
+        let with = OwnershipRecord {
+            meaning: Some(Digest::of(b"y")),
+            ..of(Ownership::New)
+        };
+        assert_eq!(OwnershipRecord::parse(&with.to_text()), Some(with));
         for origin in [
             Ownership::New,
             Ownership::Made("u-1".into()),

@@ -163,17 +163,20 @@ fn remove(
     };
     let remains_after = |found: &Value| manner.controller.remains_after(found).unwrap_or_default();
     match delete(cluster, &resource, key, mark) {
-        Ok(Deleted::Going(found)) if manner.controller.watches(key) => {
-            let gone = wait_until_gone(cluster, &resource, key, &found, manner, heartbeat)?;
-            Ok(gone.map(|still| match still {
-                None => RemovalOutcome::Removed(remains_after(&found)),
-                Some(still) => RemovalOutcome::Going(format!(
-                    "`{key}` is not gone after {} s: {}",
-                    manner.patience.as_secs(),
-                    waits_for(&still)
-                )),
-            }))
+        Ok(Deleted::Going(found) | Deleted::Was(found)) if manner.controller.watches(key) => {
+            let uid = uid_of(&found);
+            let gone = wait_until_gone(cluster, &resource, key, uid, manner, heartbeat)?;
+            Ok(gone.map(|still| not_gone(key, still, manner, remains_after(&found))))
         }
+        // It went before a power cut; what its controller made of it may still be there.
+        Ok(Deleted::WasNot) if manner.controller.watches(key) => {
+            let Ownership::Made(uid) = &mark.origin else {
+                return Ok(Ok(RemovalOutcome::Removed(WAS_NOT.into())));
+            };
+            let gone = wait_until_gone(cluster, &resource, key, uid, manner, heartbeat)?;
+            Ok(gone.map(|still| not_gone(key, still, manner, WAS_NOT.into())))
+        }
+        Ok(Deleted::WasNot) => Ok(Ok(RemovalOutcome::Removed(WAS_NOT.into()))),
         Ok(Deleted::Going(found)) => {
             let why = waits_for(&found);
             Ok(Ok(match has_finalizers(&found) {
@@ -187,19 +190,51 @@ fn remove(
     }
 }
 
-/// Waits until `found` is gone. Returns it as it is when it is still there at the end.
+/// What is said of an object that is gone, with what was made of it, or of that which `still` is there.
+fn not_gone(
+    key: &Key,
+    still: Option<(Key, Value)>,
+    manner: PruneOptions<'_>,
+    gone: String,
+) -> RemovalOutcome {
+    let Some((other, still)) = still else {
+        return RemovalOutcome::Removed(gone);
+    };
+    let which = match other == *key {
+        true => String::new(),
+        false => format!(", which `{key}` made,"),
+    };
+    RemovalOutcome::Going(format!(
+        "`{other}`{which} is not gone after {} s: {}",
+        manner.patience.as_secs(),
+        waits_for(&still)
+    ))
+}
+
+/// Waits until the object `key` with `uid` is gone, and what its controller made of it. Returns what is still there at the
+/// end.
 fn wait_until_gone(
     cluster: &Cluster,
     resource: &Resource,
     key: &Key,
-    found: &Value,
+    uid: &str,
     manner: PruneOptions<'_>,
     heartbeat: &Heartbeat,
-) -> Result<Result<Option<Value>, Trouble>, ApplyError> {
+) -> Result<Result<Option<(Key, Value)>, Trouble>, ApplyError> {
     let until = Instant::now().checked_add(manner.patience);
+    let look = || {
+        let own = cluster.get(resource, key)?;
+        match own.filter(|still| uid_of(still) == uid) {
+            Some(own) => Ok(Some((key.clone(), own))),
+            None => {
+                let made = manner.controller.made(cluster, key, uid)?;
+                Ok(made.into_iter().next())
+            }
+        }
+    };
     loop {
-        let still = match cluster.get(resource, key) {
-            Ok(still) => still.filter(|still| uid_of(still) == uid_of(found)),
+        let still = match look() {
+            Ok(still) => still,
             Err(trouble) => return Ok(Err(trouble)),
         };
         if still.is_none() || until.is_some_and(|until| Instant::now() >= until) {
@@ -219,9 +254,13 @@ enum Deleted {
     Was(Value),
     /// It is going; it is this.
     Going(Value),
+    /// It was not there.
+    WasNot,
     /// It was not deleted.
     Not(RemovalOutcome),
 }
+
+const WAS_NOT: &str = "it was not there any more";
 
 fn delete(
     cluster: &Cluster,
@@ -231,7 +270,7 @@ fn delete(
 ) -> Result<Deleted, Trouble> {
     let not = |outcome| Ok(Deleted::Not(outcome));
     let Some(found) = cluster.get(resource, key)? else {
-        return not(RemovalOutcome::Removed("it was not there any more".into()));
+        return Ok(Deleted::WasNot);
     };
     if matches!(mark.origin, Ownership::Took(_)) {
         let reported = format!("`{key}` was there before Outhaul and was left as it is");
@@ -309,6 +348,11 @@ fn waits_for(found: &Value) -> String {
             .map(ToOwned::to_owned)
             .collect()
     };
+    if found["metadata"]["deletionTimestamp"].is_null() {
+        return "nobody has begun to remove it, which Kubernetes' garbage collector does \
+                (kube-controller-manager)"
+            .into();
+    }
     let mut names = finalizers(&found["metadata"]["finalizers"]);
     names.extend(finalizers(&found["spec"]["finalizers"]));
     if names.is_empty() {

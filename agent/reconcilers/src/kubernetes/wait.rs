@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::StepResult;
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_kubernetes::{Cluster, Health, Object, Resource};
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Resource, Trouble};
+use serde_json::Value;
 
 use super::Kubernetes;
 use super::inspect::{self, InspectedObject};
+use super::ownership::uid_of;
 use crate::assignment::Desired;
 use crate::error::ApplyError;
 use crate::outcome::Stop;
@@ -123,16 +125,36 @@ impl Kubernetes {
         let value = format!("outhaul-bundle-{}-{index}", desired.generation);
         for object in objects {
             let key = &object.key;
-            if let Some(annotation) = self.controller.request(key)
+            if self.controller.request(key).is_some()
                 && let Some(resource) = inspect::resource(cluster, object)?
                 && let Some(found) = cluster.get(&resource, key)?
             {
-                let before = found["metadata"]["annotations"][annotation].as_str();
-                let answered = self.controller.has_answered(&found);
-                if let Some(value) = next_request(&value, before, answered) {
-                    cluster.annotate(&resource, key, annotation, &value)?;
+                self.request(cluster, &resource, key, &found, &value)?;
+                for (key, found) in self.controller.made(cluster, key, uid_of(&found))? {
+                    if let Some(resource) = cluster.resource_of(&key)? {
+                        self.request(cluster, &resource, &key, &found, &value)?;
+                    }
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        cluster: &Cluster,
+        resource: &Resource,
+        key: &Key,
+        found: &Value,
+        value: &str,
+    ) -> Result<(), Trouble> {
+        let Some(annotation) = self.controller.request(key) else {
+            return Ok(());
+        };
+        let before = found["metadata"]["annotations"][annotation].as_str();
+        let answered = self.controller.has_answered(found);
+        if let Some(value) = next_request(value, before, answered) {
+            cluster.annotate(resource, key, annotation, &value)?;
         }
         Ok(())
     }

@@ -103,3 +103,78 @@ fn what_it_leaves_behind_is_said() {
     let set = json!({"kind": "ApplicationSet", "spec": {"syncPolicy": {"preserveResourcesOnDeletion": true}}});
     assert!(remains_after(&set).unwrap().contains("preserve"));
 }
+
+/// A set with these conditions, as its controller writes them.
+fn set(conditions: &Value, annotations: &Value) -> Value {
+    json!({
+        "kind": "ApplicationSet", "metadata": {"uid": "u-1", "annotations": annotations},
+        "status": {"conditions": conditions},
+    })
+}
+
+#[test]
+fn a_set_is_as_well_as_the_worst_of_what_it_made() {
+    let good = set(
+        &json!([{"type": "ResourcesUpToDate", "status": "True", "message": "All generated"}]),
+        &Value::Null,
+    );
+    let named = |state: &str, name: &str| {
+        let mut application = recorded(state);
+        application["metadata"]["name"] = name.into();
+        application
+    };
+    let (ok, slow, bad) = (named("ok", "a"), named("slow", "b"), named("bad", "c"));
+    assert_eq!(health_of_set(&good, &[]), Health::Ready);
+    assert_eq!(
+        health_of_set(&good, std::slice::from_ref(&ok)),
+        Health::Ready
+    );
+    let waits = "`Application b`, which it made: what it applied is Progressing".to_owned();
+    assert_eq!(
+        health_of_set(&good, &[ok.clone(), slow.clone()]),
+        Health::Waiting(waits)
+    );
+    let Health::Failed(said) = health_of_set(&good, &[ok.clone(), slow, bad]) else {
+        unreachable!("the worst of them");
+    };
+    assert!(
+        said.starts_with("`Application c`, which it made: "),
+        "{said}"
+    );
+    let text = status_text_of_set(&good, std::slice::from_ref(&ok));
+    let words = format!(
+        "All generated; 1 application; `a`: {}",
+        super::status_text(&ok)
+    );
+    assert_eq!(text, words);
+    assert_eq!(
+        status_text_of_set(&good, &[]),
+        "All generated; it made no application"
+    );
+}
+
+#[test]
+fn what_a_set_said_before_it_was_asked_is_not_its_verdict() {
+    let asked = json!({REQUEST_OF_SET: "outhaul-bundle-2"});
+    let before =
+        json!([{"type": "ResourcesUpToDate", "status": "True", "message": "All generated"}]);
+    assert!(matches!(health(&set(&before, &asked)), Health::Silent(_)));
+    // The request stays where generating failed.
+    let failed =
+        json!([{"type": "ErrorOccurred", "status": "True", "message": "no entry for key"}]);
+    let words = Health::Failing("no entry for key".to_owned());
+    assert_eq!(health(&set(&failed, &asked)), words);
+    assert!(matches!(
+        health(&set(&Value::Null, &Value::Null)),
+        Health::Silent(_)
+    ));
+}
+
+#[test]
+fn only_the_set_itself_made_an_application() {
+    let of = |kind: &str, uid: &str| json!({"metadata": {"ownerReferences": [{"kind": kind, "uid": uid}]}});
+    assert!(is_made_by(&of("ApplicationSet", "u-1"), "u-1"));
+    assert!(!is_made_by(&of("ApplicationSet", "u-2"), "u-1"));
+    assert!(!is_made_by(&of("Application", "u-1"), "u-1"));
+    assert!(!is_made_by(&json!({"metadata": {}}), "u-1"));
+}

@@ -119,6 +119,13 @@ impl Agent {
         Ok(agent)
     }
 
+    /// Notes that this process is the service, where it has the lock.
+    pub fn note_service(&self) {
+        if let Some(lock) = &self.lock {
+            lock.note_service();
+        }
+    }
+
     /// One transaction, with the author of the reports about it.
     ///
     /// # Errors

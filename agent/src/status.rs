@@ -69,6 +69,8 @@ pub struct Status {
     pub steps: Vec<Step>,
     /// Which agent runs.
     pub agent: AgentStatus,
+    /// Whether the service works on this site now.
+    pub service: bool,
     /// What a person is to do, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<String>,
@@ -211,6 +213,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let own_files = index.as_ref().map(|index| plan::own_files(index, name));
     let for_others = index.as_ref().map(|index| plan::for_others(index, name));
     let reading = agent.clock_reading()?;
+    let service = agent.state_folder.service_runs();
     let media = visit::visits(db, &agent.state_folder)?;
     let mut status = Status {
         site: agent.site.name.to_string(),
@@ -226,7 +229,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
         agent: AgentStatus::of(&agent.state_folder),
-        to_do: advice::to_do(&site, &note),
+        to_do: advice::to_do(&site, &note, service),
+        service,
         generations,
         own_files: own_files.unwrap_or_default(),
         for_others: for_others.unwrap_or_default(),
@@ -308,6 +312,16 @@ impl Status {
             ComplianceStatus::Failed => "failed",
             ComplianceStatus::InProgress => "in progress",
         }
+    }
+
+    /// Whether a bundle is here and waits to be applied, or it was said already to import one again.
+    fn names_import(&self) -> bool {
+        let waits = |state: State| matches!(state, State::Gated | State::Staged);
+        let mut all = self.generations.iter();
+        let said =
+            |one: &Attention| ["left", "health", "approved", "leftovers"].contains(&one.what);
+        all.any(|bundle| State::from_word(bundle.state).is_some_and(waits))
+            || self.attention.iter().any(said)
     }
 
     /// The unfinished work and the bundles, for people.

@@ -67,6 +67,8 @@ pub enum VolumeError {
     TooMany {
         /// What was asked for.
         max: u64,
+        /// The smallest size that works.
+        least: u64,
     },
 }
 
@@ -76,29 +78,17 @@ impl Volume {
     /// # Errors
     /// [`VolumeError`] when a blob is larger than a part may be, or there would be too many.
     pub fn plan(fixed_bytes: u64, index: &Index, max_bytes: u64) -> Result<Vec<Self>, VolumeError> {
-        // Every part has its own copy of what comes first, and ends as a bundle does.
-        let fixed = fixed_bytes
-            .saturating_add(member_bytes(MAX_VOLUME_BYTES))
-            .saturating_add(2 * BLOCK as u64);
-        let mut blobs: Vec<usize> = Vec::new();
-        let (mut held, mut least, mut count) = (0u64, fixed, 0usize);
-        for blob in &index.blobs {
-            let bytes = member_bytes(blob.size);
-            least = least.max(fixed.saturating_add(bytes));
-            if count > 0 && fixed.saturating_add(held).saturating_add(bytes) > max_bytes {
-                blobs.push(count);
-                (held, count) = (0, 0);
-            }
-            held = held.saturating_add(bytes);
-            count += 1;
-        }
-        blobs.push(count);
+        let fixed = before_and_after(fixed_bytes);
         let max = max_bytes;
-        if least > max {
+        let largest = fixed.saturating_add(largest_member(index));
+        if largest > max {
+            let least = Self::least_bytes(fixed_bytes, index);
             return Err(VolumeError::TooSmall { max, least });
         }
+        let blobs = cut(fixed, index, max);
         if blobs.len() > MAX_PARTS {
-            return Err(VolumeError::TooMany { max });
+            let least = Self::least_bytes(fixed_bytes, index);
+            return Err(VolumeError::TooMany { max, least });
         }
         let part = |part| Self {
             format: FORMAT.to_owned(),
@@ -108,6 +98,22 @@ impl Volume {
             patches: Vec::new(),
         };
         Ok((1..=blobs.len()).map(part).collect())
+    }
+
+    /// The smallest size of parts for which there is a [`Self::plan`]; `fixed_bytes` is where the blobs begin.
+    pub fn least_bytes(fixed_bytes: u64, index: &Index) -> u64 {
+        let fixed = before_and_after(fixed_bytes);
+        let all = index.blobs.iter().map(|blob| member_bytes(blob.size));
+        let mut works = all.fold(fixed, u64::saturating_add);
+        let mut least = fixed.saturating_add(largest_member(index)).min(works);
+        while least < works {
+            let middle = least + (works - least) / 2;
+            match cut(fixed, index, middle).len() <= MAX_PARTS {
+                true => works = middle,
+                false => least = middle + 1,
+            }
+        }
+        works
     }
 
     /// Which part it is, from 1.
@@ -195,6 +201,35 @@ impl Volume {
         }
         Ok(volume)
     }
+}
+
+/// Bytes of a part besides its blobs: each has its own copy of what comes first, and ends as a bundle does.
+fn before_and_after(fixed_bytes: u64) -> u64 {
+    fixed_bytes
+        .saturating_add(member_bytes(MAX_VOLUME_BYTES))
+        .saturating_add(2 * BLOCK as u64)
+}
+
+fn largest_member(index: &Index) -> u64 {
+    let all = index.blobs.iter().map(|blob| member_bytes(blob.size));
+    all.max().unwrap_or_default()
+}
+
+/// How many blobs are in each part of at most `max_bytes`, where none is larger than that.
+fn cut(fixed: u64, index: &Index, max_bytes: u64) -> Vec<usize> {
+    let mut blobs: Vec<usize> = Vec::new();
+    let (mut held, mut count) = (0u64, 0usize);
+    for blob in &index.blobs {
+        let bytes = member_bytes(blob.size);
+        if count > 0 && fixed.saturating_add(held).saturating_add(bytes) > max_bytes {
+            blobs.push(count);
+            (held, count) = (0, 0);
+        }
+        held = held.saturating_add(bytes);
+        count += 1;
+    }
+    blobs.push(count);
+    blobs
 }
 
 /// Bytes of a member with its header.

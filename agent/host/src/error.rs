@@ -271,7 +271,7 @@ impl AgentError {
             }
             Self::Apply(error) => error.help(),
             Self::Blocked { help, .. } => {
-                format!("{help}; then run `outhaul-agent apply`, or leave it to the service")
+                format!("{help}; then run `outhaul-agent apply`, or leave it to the service where it runs")
             }
             Self::Refused { rule, .. } => refusal_help(rule).into(),
             Self::Unreadable { .. } => {

@@ -6,6 +6,10 @@
 use crate::machine::{Site, Work};
 use crate::stored::CANNOT_GO_ON;
 
+/// Why nothing goes on by itself.
+pub const NO_SERVICE: &str =
+    "no service runs on this site (`systemctl start outhaul-agent` starts it)";
+
 /// What runs, as the second half of a sentence. `begun`: whether the work under way may have changed something.
 pub fn what_runs(site: &Site, begun: bool) -> String {
     match (site.active, site.work) {
@@ -55,8 +59,8 @@ pub fn repair(site: &Site) -> Option<String> {
 }
 
 /// What a person is to do, if anything; `note` says why the work under way, or the active bundle, stands
-/// as it does.
-pub fn to_do(site: &Site, note: &str) -> Option<String> {
+/// as it does; `service`: whether the service runs, which goes on by itself.
+pub fn to_do(site: &Site, note: &str, service: bool) -> Option<String> {
     if let Work::Reverting {
         from,
         to,
@@ -69,7 +73,12 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
         };
         return Some(format!(
             "the rollback from bundle {from} to bundle {to} is unfinished{why}: fix what blocks it, then run \
-             `outhaul-agent apply`, which ends it; the service tries, too"
+             `outhaul-agent apply`, which ends it{}",
+            if service {
+                "; the service tries, too"
+            } else {
+                ""
+            }
         ));
     }
     // Nothing is to be done while health is looked at.
@@ -78,18 +87,27 @@ pub fn to_do(site: &Site, note: &str) -> Option<String> {
     }
     match site.worked_on() {
         Some(number) if site.work == Work::Correcting && !note.contains(CANNOT_GO_ON) => {
-            Some(format!(
-                "what differs from bundle {number} on this host is being put back: the service goes on with it, or \
-                 run `outhaul-agent apply`"
-            ))
+            Some(match service {
+                true => format!(
+                    "what differs from bundle {number} on this host is being put back: the service goes on with it, or \
+                     run `outhaul-agent apply`"
+                ),
+                false => format!(
+                    "what differs from bundle {number} on this host is not put back yet: run `outhaul-agent apply`, which \
+                     goes on with it; {NO_SERVICE}"
+                ),
+            })
         }
         Some(number) if !note.is_empty() => Some(format!(
             "the work on bundle {number} is unfinished ({note}): fix that, then run \
              `outhaul-agent apply`; a newer bundle can be imported at any time"
         )),
-        Some(number) => Some(format!(
+        Some(number) if service => Some(format!(
             "the work on bundle {number} is unfinished: the service goes on with it, or run \
              `outhaul-agent apply`"
+        )),
+        Some(number) => Some(format!(
+            "the work on bundle {number} is unfinished: run `outhaul-agent apply`, which goes on with it; {NO_SERVICE}"
         )),
         None => repair(site),
     }

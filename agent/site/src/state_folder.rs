@@ -15,6 +15,11 @@ use outhaul_kit::lock;
 
 use crate::durable::{self, FileError, at};
 
+/// The second line of the lock file while the service holds it; the first is the id of its process.
+const SERVICE: &str = "service";
+/// Largest lock file, in bytes.
+const MAX_LOCK_BYTES: u64 = 64;
+
 /// The state folder.
 #[derive(Debug, Clone)]
 pub struct StateFolder {
@@ -190,6 +195,14 @@ impl StateFolder {
         }
     }
 
+    /// Whether the one agent now is the service, `outhaul-agent run`: it holds the lock, and has said so. Changes nothing.
+    pub fn service_runs(&self) -> bool {
+        // Who is gone holds no lock, whatever it has written.
+        let lock = self.is_locked().then(|| self.root.join("lock"));
+        let text = lock.and_then(|path| durable::read(&path, MAX_LOCK_BYTES).ok());
+        text.is_some_and(|text| String::from_utf8_lossy(&text).lines().nth(1) == Some(SERVICE))
+    }
+
     /// Makes this process the one agent that changes what is applied.
     ///
     /// # Errors
@@ -199,8 +212,9 @@ impl StateFolder {
         self.check()?;
         let path = self.root.join("lock");
         let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
-            let holder = durable::read(&path, 64).unwrap_or_default();
-            let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+            let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
+            let holder = String::from_utf8_lossy(&holder);
+            let holder = holder.lines().next().unwrap_or_default().trim().to_owned();
             return Err(LockError::Busy {
                 state: self.root.clone(),
                 holder,
@@ -209,7 +223,7 @@ impl StateFolder {
         // Who holds it is for messages only; the lock itself ends with the process.
         let _ = file.set_len(0);
         let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 
@@ -222,7 +236,15 @@ fn unexpected(path: &Path, found: &'static str) -> FileError {
 /// The right to change what is applied; given back when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Notes that the holder is the service, for [`StateFolder::service_runs`].
+    pub fn note_service(&self) {
+        // For messages only, as who holds it.
+        let _ = (&self.file).write_all(format!("{SERVICE}\n").as_bytes());
+    }
 }
 
 /// Why the lock was not to be had.
@@ -239,4 +261,28 @@ pub enum LockError {
     /// The lock file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_seen_only_while_it_holds_the_lock_and_says_that_it_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        assert!(!state.service_runs());
+        let command = state.lock().unwrap();
+        assert!(state.is_locked() && !state.service_runs(), "an import");
+        drop(command);
+        let service = state.lock().unwrap();
+        service.note_service();
+        assert!(state.service_runs());
+        let Err(LockError::Busy { holder, .. }) = state.lock() else {
+            unreachable!("it is locked");
+        };
+        assert_eq!(holder, std::process::id().to_string());
+        drop(service);
+        assert!(!state.service_runs(), "what it wrote is still there");
+    }
 }

@@ -1,11 +1,13 @@
 //! `approve`: a person says yes to a bundle that waits or failed before.
 
 use super::Context;
+use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::machine::State;
 use crate::runner::decisions;
 use crate::runner::decisions::assignments::{self, Decided};
+use crate::state::generations;
 use outhaul_kit::text::one_full_line;
 
 /// Approves a bundle that waits, or lets one that failed be tried again. Reported to the centre.
@@ -15,8 +17,9 @@ use outhaul_kit::text::one_full_line;
                   Example:\n  outhaul-agent --state /var/lib/outhaul-agent approve 7 --who ann"
 )]
 pub struct Args {
-    /// The bundle's number.
-    number: u64,
+    /// The bundle's number; `status` names it, and so does this command without one.
+    #[arg(value_name = "NUMBER")]
+    number: Option<String>,
     /// Lets only this assignment of the bundle through; the others are held at what they have until all of it is
     /// approved.
     #[arg(long, value_name = "NAME")]
@@ -26,9 +29,48 @@ pub struct Args {
     who: Option<String>,
 }
 
+/// The number that was typed; what cannot be one is refused with the command that can.
+fn number(agent: &Agent, typed: Option<&str>) -> Result<u64, AgentError> {
+    let waits = waiting(agent)?;
+    let message = match typed.map(str::parse) {
+        Some(Ok(number)) if generations::one(agent.store.read(), number)?.is_some() => {
+            return Ok(number);
+        }
+        Some(Ok(number)) => {
+            return Err(AgentError::Nothing {
+                message: format!("this site knows no bundle {number}; {}", waits.0),
+                help: waits.1,
+            });
+        }
+        Some(Err(_)) => "what is approved is a bundle's number, such as `7`",
+        None => "`approve` needs the number of a bundle",
+    };
+    Err(AgentError::Usage {
+        message: format!("{message}; {}; nothing was changed", waits.0),
+        help: waits.1,
+    })
+}
+
+/// Which bundle waits, and what to type.
+fn waiting(agent: &Agent) -> Result<(String, String), AgentError> {
+    let mut waits = generations::all(agent.store.read())?;
+    waits.retain(|bundle| matches!(bundle.state, State::Gated | State::Staged));
+    let newest = waits.iter().map(|bundle| bundle.number).max();
+    Ok(match newest {
+        Some(number) => (
+            format!("bundle {number} waits"),
+            format!("`outhaul-agent approve {number}` lets it through"),
+        ),
+        None => (
+            "no bundle waits".to_owned(),
+            "`outhaul-agent status` lists the bundles that this site knows".to_owned(),
+        ),
+    })
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
-    let number = args.number;
+    let number = number(&agent, args.number.as_deref())?;
     let who = args.who.clone().unwrap_or_else(super::who);
     let rest = match &args.assignment {
         Some(name) => {

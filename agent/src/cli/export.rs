@@ -1,10 +1,11 @@
 //! `export`: reports onto a stick.
 
 use outhaul_kit::text::json_path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::agent::Agent;
+use crate::durable;
 use crate::error::AgentError;
 use crate::report;
 
@@ -18,7 +19,56 @@ pub struct Args {
     folder: PathBuf,
 }
 
+/// Where sticks are mounted.
+const MOUNTED: [&str; 3] = ["/media", "/mnt", "/run/media"];
+
+/// Where the system lists what is mounted.
+const MOUNTS: &str = "/proc/self/mountinfo";
+/// Largest list of mounts that is read, in bytes.
+const MAX_MOUNTS_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Refuses a folder where sticks are mounted, when no stick is: what is written there would lie on this machine's own disk, and
+/// whoever carries the stick home carries nothing. Where the system does not say what is mounted, nothing is refused.
+fn refuse_without_stick(folder: &Path) -> Result<(), AgentError> {
+    // A folder that is not there is reported by whoever writes to it.
+    let (Ok(whole), Ok(mounts)) = (
+        folder.canonicalize(),
+        durable::read(Path::new(MOUNTS), MAX_MOUNTS_BYTES),
+    ) else {
+        return Ok(());
+    };
+    if !lacks_stick(&whole, &String::from_utf8_lossy(&mounts)) {
+        return Ok(());
+    }
+    let folder = outhaul_kit::text::path(folder);
+    Err(AgentError::Usage {
+        message: format!(
+            "no stick is mounted at `{folder}`: it is a folder on this machine's own disk; nothing was written, and the reports \
+             wait"
+        ),
+        help: format!(
+            "plug the stick in, mount it (`findmnt {folder}` then shows it) and repeat the command; or name a folder \
+             elsewhere, and carry what is in it"
+        ),
+    })
+}
+
+/// Whether `folder` is where sticks are mounted, and nothing of `mounts` is mounted there or between.
+fn lacks_stick(folder: &Path, mounts: &str) -> bool {
+    let Some(place) = MOUNTED.into_iter().find(|place| folder.starts_with(place)) else {
+        return false;
+    };
+    let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    // A blank and a tab are written as octal numbers.
+    !points.any(|point| {
+        let point = point.replace("\\040", " ").replace("\\011", "\t");
+        let point = Path::new(&point);
+        point.starts_with(place) && folder.starts_with(point)
+    })
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    refuse_without_stick(&args.folder)?;
     let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
     let count = exported.reports;
     let reports = if count == 1 { "report" } else { "reports" };
@@ -48,4 +98,39 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         }),
     );
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw
+40 22 8:17 / /media/ann/MY\\040STICK rw - vfat /dev/sdb1 rw
+41 22 8:33 / /mnt rw - ext4 /dev/sdc1 rw
+";
+
+    #[test]
+    fn a_mount_point_without_a_stick_is_known_and_other_folders_are_not_refused() {
+        let lacks = |folder: &str| lacks_stick(Path::new(folder), MOUNTS);
+        for folder in [
+            "/media/stick",
+            "/media",
+            "/media/ann",
+            "/run/media/ann/stick",
+        ] {
+            assert!(lacks(folder), "{folder}");
+        }
+        for folder in [
+            "/media/ann/MY STICK",
+            "/media/ann/MY STICK/a",
+            "/mnt",
+            "/mnt/site",
+            "/srv/out",
+        ] {
+            assert!(!lacks(folder), "{folder}");
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert!(refuse_without_stick(elsewhere.path()).is_ok());
+        assert!(refuse_without_stick(&elsewhere.path().join("none")).is_ok());
+    }
 }

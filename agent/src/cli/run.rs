@@ -20,7 +20,9 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if !args.once {
-        let code = daemon::run(Agent::exclusive(&context.state)?, false)?;
+        let agent = Agent::exclusive(&context.state)?;
+        agent.note_service();
+        let code = daemon::run(agent, false)?;
         return match code {
             daemon::AGAIN => Err(update::again()),
             code => Ok(code),

@@ -1,16 +1,21 @@
-//! Files that somebody took for a bundle: kits, requests, reports and acknowledgements.
+//! Files that somebody took for a bundle: kits, requests, reports and acknowledgements, and files of anything else.
 //!
 //! What comes in: an open file that is not meant as a slip. What goes out: what it is and which command takes it,
-//! or nothing. It reads the first bytes only, trusts none of them, and does not change the file.
+//! or nothing. What begins as a bundle is one, also when it is damaged: its reader says what is wrong with it. It reads the first bytes only, trusts none of them, and does not change the file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, ENROLMENT_PAYLOAD_TYPE, PAYLOAD_TYPE};
 use outhaul_signer::enrol;
 
 use crate::error::AgentError;
 
+/// The name of a bundle's first member begins so.
+const FIRST_MEMBER: &[u8] = b"metadata/";
+/// Where a tar archive says that it is one.
+const TAR_MAGIC_AT: usize = 257;
 /// These files differ in their first bytes.
 const LOOKED_AT: usize = 1024;
 
@@ -23,7 +28,7 @@ pub(super) fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentErro
     };
     let first = first.get(..count).unwrap_or_default();
     if first.first() != Some(&b'{') {
-        return Ok(());
+        return refuse_no_bundle(name, first);
     }
     let text = String::from_utf8_lossy(first);
     let known = [
@@ -56,6 +61,50 @@ pub(super) fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentErro
             message: format!("`{name}` is {what}, not a bundle"),
             help,
         }),
-        None => Ok(()),
+        None => refuse_no_bundle(name, first),
     }
+}
+
+/// The error for a file that does not begin as a bundle does, whole or cut off: as a tar archive whose first member is below
+/// `metadata/`.
+fn refuse_no_bundle(name: &str, first: &[u8]) -> Result<(), AgentError> {
+    let compared = first.len().min(FIRST_MEMBER.len());
+    let begins_as_one = first.get(..compared) == FIRST_MEMBER.get(..compared);
+    let is_archive = first
+        .get(TAR_MAGIC_AT..)
+        .is_some_and(|rest| rest.starts_with(b"ustar"));
+    let is_called_one = Path::new(name)
+        .extension()
+        .is_some_and(|end| end == "outhaul");
+    let what = match (begins_as_one, is_archive, is_called_one) {
+        // An archive that is called a bundle may be one of an attack: the reader refuses it by the rule that it breaks.
+        (true, ..) | (_, true, true) => return Ok(()),
+        (false, true, false) => "it is an archive of something else".to_owned(),
+        (false, false, _) => match kind_of(first) {
+            Some(kind) => format!("it is {kind}"),
+            None => "it does not begin as one".to_owned(),
+        },
+    };
+    Err(AgentError::Usage {
+        message: format!("`{name}` is no bundle: {what}"),
+        help: "bundles are files named `*.outhaul`, written by `outhaul bundle` or `outhaul copy` at the centre; if this \
+               one was, copy it again: its beginning is damaged"
+            .to_owned(),
+    })
+}
+
+/// What people also have on sticks, by its first bytes.
+fn kind_of(first: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 8] = [
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"\x89PNG", "a PNG image"),
+        (b"%PDF", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1f\x8b", "compressed with gzip"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
+        (b"\x7fELF", "a program"),
+        (b"#!", "a script"),
+    ];
+    let found = known.iter().find(|(mark, _)| first.starts_with(mark));
+    found.map(|(_, kind)| *kind)
 }

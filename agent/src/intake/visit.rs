@@ -100,7 +100,7 @@ impl Reports {
                     _ => format!("{written}, newer ones were not"),
                 };
                 format!(
-                    "{which}: {problem}; fix that: the service tries again while it stays plugged in, or run \
+                    "{which}: {problem}; fix that: the service tries again where it runs, while it stays plugged in, or run \
                      `outhaul-agent export`"
                 )
             }

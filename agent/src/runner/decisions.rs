@@ -15,7 +15,7 @@ use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
 use crate::runner::{self, approval};
 use crate::state::{Hold, generations, outbox, returns};
-use outhaul_site::stored::Decision;
+use outhaul_site::stored::{CANNOT_GO_ON, Decision};
 
 pub mod assignments;
 pub mod deadline;
@@ -139,10 +139,8 @@ pub fn order_rollback(
                 .into(),
         });
     }
-    let note = match why {
-        "" => format!("rolled back by {who}"),
-        why => format!("rolled back by {who}: {why}"),
-    };
+    let note = by_a_person("rolled back", who, why);
+    let note = with_cause(agent, &site, from, note)?;
     let decision_of = Decision::Rollback(who.to_owned());
     let ordered = Transition::decided(Event::RollbackOrdered(to), note, decision_of);
     runner::transition_with(agent, &ordered, |db, author| {
@@ -152,13 +150,39 @@ pub fn order_rollback(
     Ok(Ordered::Back(Rollback { from, to }))
 }
 
+fn by_a_person(done: &str, who: &str, why: &str) -> String {
+    match why {
+        "" => format!("{done} by {who}"),
+        why => format!("{done} by {who}: {why}"),
+    }
+}
+
+/// `note`, and what had kept the bundle that is left from running: whoever looks later needs both.
+fn with_cause(agent: &Agent, site: &Site, left: u64, note: String) -> Result<String, AgentError> {
+    let row = generations::one(agent.store.read(), left)?;
+    let before = row.map(|row| row.note).unwrap_or_default();
+    let broken = site
+        .active
+        .is_some_and(|active| active.number == left && active.broken);
+    let cause = match before.split_once(CANNOT_GO_ON) {
+        Some((_, cause)) => cause,
+        None if broken => &before,
+        None => "",
+    };
+    Ok(match cause {
+        "" => note,
+        cause => format!("{note}{CAUSE}{}", shortened(cause)),
+    })
+}
+
+/// Begins, in the note of a bundle that a person left, what had kept it from running.
+const CAUSE: &str = "; before that: ";
+
 /// Commits that the first bundle is given up, on which work is unfinished. There is nothing to go back to; what of it is on
 /// this host, `status` lists.
 fn give_up(agent: &mut Agent, number: u64, who: &str, why: &str) -> Result<Ordered, AgentError> {
-    let note = match why {
-        "" => format!("given up by {who}"),
-        why => format!("given up by {who}: {why}"),
-    };
+    let site = runner::site_now(agent.store.read())?;
+    let note = with_cause(agent, &site, number, by_a_person("given up", who, why))?;
     let broken = Transition::new(Event::Broken(number), note);
     runner::transition_with(agent, &broken, |db, author| {
         let reported = because(decision("rollback", who, Some(number)), why);
@@ -192,7 +216,13 @@ pub enum Again {
 /// [`AgentError::Nothing`] when nothing is active and nothing is under way.
 pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     let site = runner::site_now(agent.store.read())?;
-    let Some(number) = site.worked_on().or(site.active.map(|active| active.number)) else {
+    let waiting = site.waiting.map(|waiting| waiting.number);
+    let runs = site.worked_on().or(site.active.map(|active| active.number));
+    if let (None, Some(first)) = (runs, waiting) {
+        // Nothing is repaired: a first bundle that waits is let through where nothing holds it back any more.
+        return Ok(Again::Bundle(first));
+    }
+    let Some(number) = runs else {
         return Err(nothing(
             "no bundle is active on this site, so there is nothing to apply again",
         ));
@@ -295,7 +325,8 @@ fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
         Err(_) => None,
     };
     let why = why.unwrap_or_else(|| {
-        "the hold is over: the service applies it, or `outhaul-agent apply`".to_owned()
+        "the hold is over: the service applies it where it runs, or `outhaul-agent apply`"
+            .to_owned()
     });
     runner::transition(agent, &Transition::new(Event::GateShut(number), why))
 }

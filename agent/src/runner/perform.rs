@@ -106,7 +106,7 @@ fn watch(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
         && let Some(until) = soak::until(agent, number)?
     {
         let note = format!(
-            "{SO_FAR}; it is confirmed when it stays so until {until}: the service looks, or `outhaul-agent apply`"
+            "{SO_FAR}; it is confirmed when it stays so until {until}: the service looks where it runs, or `outhaul-agent apply`"
         );
         let note = joined(note_before_looks(agent, number)?, note);
         return Ok(Transition::with(Event::HealthySoFar(number), note, results));

@@ -14,14 +14,15 @@ use crate::agent::Agent;
 use crate::apply;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
-use crate::machine::approval::Obstacle;
 use crate::machine::{State, Work};
 use crate::report::refusal;
 use crate::runner::soak::UNWELL;
 use crate::runner::{self, held};
 use crate::secrets::Secrets;
 use crate::state::inventory;
-use crate::state::{self, Hold, generations, key};
+use crate::state::{self, generations, key};
+
+mod waiting;
 
 /// How many files are named.
 const MAX_NAMED: usize = 10;
@@ -46,7 +47,7 @@ pub struct Attention {
 /// # Errors
 /// [`AgentError`] of the store.
 pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
-    let mut found = waiting(agent)?;
+    let mut found = waiting::waiting(agent)?;
     match without_helper(agent) {
         Some(gone) => found.push(gone),
         None => found.extend(drifted_now(agent)?),
@@ -66,13 +67,22 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         help: refusal.help(),
     }));
     // What one is to do about health comes first; the rest may follow from what is named before it.
-    let (unwell, left): (Vec<_>, Vec<_>) = left(agent)?
+    let mut left = left(agent)?;
+    let leftovers = leftovers(agent)?;
+    if let Some((number, left)) = &mut left
+        && let Some((_, other)) = leftovers.iter().find(|(of, _)| of == number)
+    {
+        // It is the same bundle, and one way out of both.
+        left.help.clone_from(&other.help);
+    }
+    let (unwell, left): (Vec<_>, Vec<_>) = left
         .into_iter()
+        .map(|(_, left)| left)
         .partition(|left| left.what == "health");
     found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
-    found.extend(leftovers(agent)?);
+    found.extend(leftovers.into_iter().map(|(_, leftovers)| leftovers));
     found.extend(left);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
@@ -92,8 +102,8 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
 }
 
 /// The newest bundle, when the site left it by itself: because it could not be applied, or its health failed. What a person
-/// left is no reason to do anything.
-fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
+/// left is no reason to do anything. With its number.
+fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
     let db = agent.store.read();
     let active: Option<u64> = state::meta(db, key::ACTIVE)?;
     let newest = generations::all(db)?
@@ -108,12 +118,13 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     let number = left.number;
     let Some(why) = generations::remembered(db, &left.index)? else {
         let approved = generations::approval(db, &left.index)?;
-        return Ok(approved.map(|who| Attention {
+        let again = approved.map(|who| Attention {
             assignment: None,
             what: "approved",
             message: format!("bundle {number} was left, and {who} lets it be tried again; it is not here any more"),
             help: format!("import bundle {number} again, or a newer bundle"),
-        }));
+        });
+        return Ok(again.map(|again| (number, again)));
     };
     if BY_A_PERSON.iter().any(|by| why.starts_with(by)) {
         return Ok(None);
@@ -130,7 +141,7 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
         || "no bundle runs".to_owned(),
         |active| format!("bundle {active} is active again"),
     );
-    Ok(Some(Attention {
+    let left = Attention {
         assignment: None,
         what,
         message: format!("bundle {number} was left{when}: {why}; {runs}"),
@@ -138,7 +149,8 @@ fn left(agent: &Agent) -> Result<Option<Attention>, AgentError> {
             "{fix}, then `outhaul-agent approve {number}` and import it again; or import a newer \
              bundle"
         ),
-    }))
+    };
+    Ok(Some((number, left)))
 }
 
 /// How the reason begins of a bundle that a person left.
@@ -216,8 +228,9 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     }))
 }
 
-/// What is on this host of bundles that do not run: of a first one that failed, and of what could not be removed.
-fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+/// What is on this host of bundles that do not run: of a first one that failed, and of what could not be removed. With the
+/// bundle's number.
+fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
     let db = agent.store.read();
     let site = runner::site_now(db)?;
     if site.work != Work::Idle {
@@ -249,7 +262,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             if more > 0 {
                 items.push(format!("{more} more"));
             }
-            Attention {
+            let left = Attention {
                 what: "leftovers",
                 message: format!(
                     "`{assignment}` of bundle {number} does not run, and this of it is on this host: {}",
@@ -260,86 +273,8 @@ fn leftovers(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                      again; or import a newer bundle: what it does not have is removed, the rest is replaced"
                 ),
                 assignment: Some(assignment),
-            }
-        })
-        .collect())
-}
-
-fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
-    let db = agent.store.read();
-    let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
-    let waiting = generations::all(db)?
-        .into_iter()
-        .filter(|generation| matches!(generation.state, State::Gated | State::Staged));
-    Ok(waiting
-        .map(|generation| {
-            let number = generation.number;
-            // What stands now, and not what stood at the last look; without the bundle's index that is not known.
-            let standing = runner::index_of(agent, number)
-                .and_then(|index| runner::approval::standing(agent, &index));
-            let known = standing.is_ok();
-            let standing = standing.unwrap_or_default();
-            let notes: Vec<&str> = standing.iter().map(|(_, note)| note.as_str()).collect();
-            let is_staged = generation.state == State::Staged;
-            let message = match (known, notes.is_empty()) {
-                (true, true) if is_staged => format!(
-                    "bundle {number} is here whole, and is not applied yet: its import was interrupted"
-                ),
-                (true, false) => format!("bundle {number} waits: {}", notes.join("; ")),
-                (true, true) => format!(
-                    "bundle {number} may be applied now; at the last look it waited: {}",
-                    generation.note
-                ),
-                (false, _) => format!("bundle {number} waits: {}", generation.note),
             };
-            let now = format!("`outhaul-agent approve {number}` applies it now");
-            let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
-                _ if held => (
-                    "hold",
-                    format!(
-                        "`outhaul-agent hold --release` ends the hold; where it then waits for something else, `status` says for what, and \
-                         `outhaul-agent approve {number}` applies it"
-                    ),
-                ),
-                Some(Obstacle::Delay) => (
-                    "delay",
-                    format!("no action needed: it goes on when that is over; {now}"),
-                ),
-                Some(Obstacle::Wave) => (
-                    "wave",
-                    format!("nothing is to be done: the service applies it then; {now}"),
-                ),
-                Some(Obstacle::Values) => (
-                    "values",
-                    format!("`outhaul-agent values` shows what may be set; {now}, with the centre's value"),
-                ),
-                Some(Obstacle::Window) => (
-                    "window",
-                    format!("no action needed: the service applies it then; {now}"),
-                ),
-                None if known => (
-                    "due",
-                    "no action needed: the service applies it within the minute, or `outhaul-agent apply` now"
-                        .to_owned(),
-                ),
-                _ if !generation.note.contains("outhaul-agent approve") => (
-                    "approval",
-                    "nobody needs to approve it: the service applies it, or `outhaul-agent apply`"
-                        .to_owned(),
-                ),
-                _ => (
-                    "approval",
-                    format!(
-                        "`outhaul-agent approve {number}` lets it through; what runs now goes on"
-                    ),
-                ),
-            };
-            Attention {
-                assignment: None,
-                what,
-                message,
-                help,
-            }
+            (number, left)
         })
         .collect())
 }

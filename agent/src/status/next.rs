@@ -48,7 +48,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         ));
     } else if let Some(cluster) = &status.cluster {
         next.extend(following::next(cluster));
-    } else if status.active.is_none() && status.unfinished.is_none() {
+    } else if status.active.is_none() && status.unfinished.is_none() && !status.names_import() {
         next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
     }
     if let Some(visit) = status.media.last().filter(|visit| visit.was_cut_off()) {

@@ -31,6 +31,7 @@ mod lost_memory;
 mod media;
 mod network;
 mod not_now;
+mod on_site;
 mod one_assignment;
 mod order_trust;
 mod orders;

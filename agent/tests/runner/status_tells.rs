@@ -10,7 +10,7 @@ use crate::hooks;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// Three assignments; the program that applies them can stop at the second for want of something on the host.
-fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
+pub fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     let obstacle = site.folder.path().join("no-power");
@@ -29,7 +29,7 @@ fn stuck_at_the_second() -> (Centre, Site, std::path::PathBuf) {
     (centre, site, obstacle)
 }
 
-fn three() -> Draft {
+pub fn three() -> Draft {
     let load = |name: &str| Load::new(name).file("thing.yaml", format!("name: {name}\n"));
     Draft::new(["alpha", "beta", "gamma"].map(load)).reconciler("presses")
 }

@@ -124,6 +124,20 @@ fn a_blob_larger_than_a_part_is_refused_with_the_size_that_works() {
 }
 
 #[test]
+fn parts_that_would_be_too_many_are_refused_with_the_size_that_works() {
+    let mut index = fake().index;
+    let blob = index.blobs[0].clone();
+    index.blobs = vec![Blob { size: 100, ..blob }; 3 * MAX_PARTS + 1];
+    let large = Volume::least_bytes(0, &index);
+    let error = Volume::plan(0, &index, large - 1).unwrap_err();
+    assert!(
+        matches!(error, VolumeError::TooMany { least, .. } if least == large),
+        "{error}"
+    );
+    assert!(Volume::plan(0, &index, large).unwrap().len() <= MAX_PARTS);
+}
+
+#[test]
 fn a_part_that_claims_another_cut_is_refused() {
     let fake = fake();
     let sound = plan(&fake, u64::MAX)[0].clone();

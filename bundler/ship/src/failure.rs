@@ -4,7 +4,6 @@
 
 use std::error::Error;
 
-use outhaul_bundle::volume::VolumeError;
 use outhaul_git::source::SourceError;
 use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
@@ -229,11 +228,10 @@ impl Classified for CopyError {
                     .to_owned(),
             ),
             Self::Deliver(error) => error.help(),
-            Self::Cut { error: VolumeError::TooSmall { least, .. }, .. } => Some(format!(
+            Self::Cut { least, .. } => Some(format!(
                 "`--volume-size {least}` is the smallest that works; a stick with exFAT or ext4 holds larger files than \
                  one with FAT"
             )),
-            Self::Cut { .. } => Some("choose a larger `--volume-size`".to_owned()),
             Self::NoPart { parts, .. } => Some(format!("its parts are 1 to {parts}")),
             Self::NoParityPart { .. } => {
                 Some("give the same `--parity` for all sticks of a bundle: what is in a parity part depends on it".to_owned())

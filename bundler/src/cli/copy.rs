@@ -116,6 +116,9 @@ impl Args {
             false => brought(bundles, &standings),
         };
         let bases = self.bases(&fleet, &bundles, &standings)?;
+        if let Some(cut) = self.cut() {
+            volumes::check(&bundles, cut).map_err(|error| Failure::of(&error))?;
+        }
         let mut done = Vec::new();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
@@ -240,6 +243,15 @@ impl Args {
         bundles.iter().map(of).collect()
     }
 
+    fn cut(&self) -> Option<volumes::Cut<'_>> {
+        self.volume_size.map(|max_bytes| volumes::Cut {
+            max_bytes,
+            only: &self.part,
+            parity: self.parity.unwrap_or(0),
+            only_parity: &self.parity_part,
+        })
+    }
+
     fn copy(
         &self,
         bundle: &KeptBundle,
@@ -249,17 +261,9 @@ impl Args {
             let copied = since::copy(bundle, &self.to, bases, !self.no_patches);
             return Ok(vec![copied.map_err(|error| Failure::of(&error))?]);
         }
-        let copied = match self.volume_size {
+        let copied = match self.cut() {
             None => bundle.copy(&self.to).map(|copied| vec![copied]),
-            Some(max_bytes) => {
-                let cut = volumes::Cut {
-                    max_bytes,
-                    only: &self.part,
-                    parity: self.parity.unwrap_or(0),
-                    only_parity: &self.parity_part,
-                };
-                volumes::copy(bundle, &self.to, cut)
-            }
+            Some(cut) => volumes::copy(bundle, &self.to, cut),
         };
         let copied = copied.map_err(|error| Failure::of(&error))?;
         Ok(copied.into_iter().map(|copied| (copied, None)).collect())

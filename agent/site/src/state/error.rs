@@ -115,8 +115,8 @@ impl StateError {
             }
             Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
             Self::NoSpace { folder, .. } => format!(
-                "free some space there (`df -h {}` shows it) and repeat the command; the service goes on by itself \
-                 then",
+                "free some space there (`df -h {}` shows it) and repeat the command; the service, where it runs, goes on by \
+                 itself then",
                 folder.display()
             ),
             Self::Damaged { path, .. } => format!(

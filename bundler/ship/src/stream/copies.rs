@@ -67,6 +67,8 @@ pub enum CopyError {
         number: u64,
         /// Why.
         error: VolumeError,
+        /// The smallest size that works for it and for all that is copied with it.
+        least: u64,
     },
     /// It has no part of that number.
     #[error(

@@ -84,6 +84,50 @@ impl Piece {
     }
 }
 
+/// That every one of `bundles` can be cut so, before anything is written. The smallest size that an error names works for
+/// all of them.
+///
+/// # Errors
+/// [`CopyError::Cut`] of the first that cannot be, or [`CopyError`] of one that cannot be read.
+pub fn check(bundles: &[KeptBundle], cut: Cut<'_>) -> Result<(), CopyError> {
+    let mut failed = None;
+    let mut needed = 0;
+    for bundle in bundles {
+        let opened = open(bundle)?;
+        let mut least = Volume::least_bytes(opened.fixed_bytes, &opened.index);
+        let size = std::fs::metadata(bundle.path()).map(|found| found.len());
+        // One that fits is copied whole.
+        if let (true, Ok(size)) = (may_be_whole(cut), size) {
+            least = least.min(size);
+        }
+        needed = needed.max(least);
+        if failed.is_none() && least > cut.max_bytes {
+            let planned = Volume::plan(opened.fixed_bytes, &opened.index, cut.max_bytes);
+            failed = planned.err().map(|error| (bundle, error));
+        }
+    }
+    failed.map_or(Ok(()), |(bundle, error)| {
+        Err(CopyError::Cut {
+            stream: bundle.stream(),
+            number: bundle.number,
+            error,
+            least: needed,
+        })
+    })
+}
+
+fn may_be_whole(cut: Cut<'_>) -> bool {
+    cut.parity == 0 && cut.only.iter().all(|part| *part == 1)
+}
+
+fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
+    Opened::open(bundle.path()).map_err(|source| CopyError::Read {
+        stream: bundle.stream(),
+        number: bundle.number,
+        source: Box::new(source),
+    })
+}
+
 /// Copies `bundle` into `folder` in parts of at most so many bytes: those that are wanted, then the parity parts.
 ///
 /// # Errors
@@ -91,22 +135,17 @@ impl Piece {
 pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copied>, CopyError> {
     bundle.check()?;
     let is_small = |found: std::fs::Metadata| found.len() <= cut.max_bytes;
-    let is_whole = cut.parity == 0 && std::fs::metadata(bundle.path()).is_ok_and(is_small);
-    if is_whole && cut.only.iter().all(|part| *part == 1) {
+    if may_be_whole(cut) && std::fs::metadata(bundle.path()).is_ok_and(is_small) {
         return Ok(vec![bundle.copy(folder)?]);
     }
-    let (stream, number) = (bundle.stream(), bundle.number);
-    let opened = Opened::open(bundle.path()).map_err(|source| CopyError::Read {
-        stream: stream.clone(),
-        number,
-        source: Box::new(source),
-    })?;
+    let opened = open(bundle)?;
     let parts =
         Volume::plan(opened.fixed_bytes, &opened.index, cut.max_bytes).map_err(|error| {
             CopyError::Cut {
-                stream: stream.clone(),
-                number,
+                stream: bundle.stream(),
+                number: bundle.number,
                 error,
+                least: Volume::least_bytes(opened.fixed_bytes, &opened.index),
             }
         })?;
     // Of nothing there is no parity.

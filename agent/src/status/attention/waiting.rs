@@ -1,0 +1,102 @@
+//! Bundles that wait: for what, and who goes on with them.
+//!
+//! What comes in: the memory, and whether the service runs. What goes out: one entry for each bundle that is here and not
+//! applied. That the service applies something is said only while it runs. It changes nothing.
+
+use super::Attention;
+use crate::advice::NO_SERVICE;
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::machine::State;
+use crate::machine::approval::Obstacle;
+use crate::runner;
+use crate::state::{self, Hold, generations, key};
+
+/// What waits now.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
+    let db = agent.store.read();
+    let held = state::meta::<Hold>(db, key::HOLD)?.is_some();
+    let service = agent.state_folder.service_runs();
+    let waiting = generations::all(db)?
+        .into_iter()
+        .filter(|generation| matches!(generation.state, State::Gated | State::Staged));
+    Ok(waiting
+        .map(|generation| {
+            let number = generation.number;
+            // What stands now, and not what stood at the last look; without the bundle's index that is not known.
+            let standing = runner::index_of(agent, number)
+                .and_then(|index| runner::approval::standing(agent, &index));
+            let known = standing.is_ok();
+            let standing = standing.unwrap_or_default();
+            let notes: Vec<&str> = standing.iter().map(|(_, note)| note.as_str()).collect();
+            let is_staged = generation.state == State::Staged;
+            let message = match (known, notes.is_empty()) {
+                (true, true) if is_staged => format!(
+                    "bundle {number} is here whole, and is not applied yet: its import was interrupted"
+                ),
+                (true, false) => format!("bundle {number} waits: {}", notes.join("; ")),
+                (true, true) => format!(
+                    "bundle {number} may be applied now; at the last look it waited: {}",
+                    generation.note
+                ),
+                (false, _) => format!("bundle {number} waits: {}", generation.note),
+            };
+            let now = format!("`outhaul-agent approve {number}` applies it now");
+            let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
+                _ if held => (
+                    "hold",
+                    format!(
+                        "`outhaul-agent hold --release` ends the hold; where it then waits for something else, `status` says for what, and \
+                         `outhaul-agent approve {number}` applies it"
+                    ),
+                ),
+                Some(Obstacle::Delay) => ("delay", later(number, service)),
+                Some(Obstacle::Wave) => ("wave", later(number, service)),
+                Some(Obstacle::Values) => (
+                    "values",
+                    format!("`outhaul-agent values` shows what may be set; {now}, with the centre's value"),
+                ),
+                Some(Obstacle::Window) => ("window", later(number, service)),
+                None if known => ("due", due(service)),
+                _ if !generation.note.contains("outhaul-agent approve") => (
+                    "approval",
+                    format!("nobody needs to approve it: {}", due(service)),
+                ),
+                _ => (
+                    "approval",
+                    format!(
+                        "`outhaul-agent approve {number}` lets it through; what runs now goes on"
+                    ),
+                ),
+            };
+            Attention {
+                assignment: None,
+                what,
+                message,
+                help,
+            }
+        })
+        .collect())
+}
+
+/// What is to be done about a bundle whose time has not come.
+fn later(number: u64, service: bool) -> String {
+    let now = format!("`outhaul-agent approve {number}` applies it now");
+    match service {
+        true => format!("no action needed: the service applies it then; {now}"),
+        false => {
+            format!("`outhaul-agent apply` applies it when that is over; {now}; {NO_SERVICE}")
+        }
+    }
+}
+
+/// What is to be done about a bundle for which nothing is waited any more.
+fn due(service: bool) -> String {
+    match service {
+        true => "no action needed: the service applies it within the minute, or `outhaul-agent apply` now".to_owned(),
+        false => format!("`outhaul-agent apply` applies it; {NO_SERVICE}"),
+    }
+}

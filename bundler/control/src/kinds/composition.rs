@@ -65,14 +65,14 @@ pub(super) fn described() -> KindSchema {
     let rules = json!([
         {
             "if": {"required": ["precedence"], "properties": {"precedence": {"const": "priority"}}},
-            "else": {"properties": {"priorities": {"type": "null"}}},
+            "else": {"properties": {"priorities": false}},
         },
         {
             "if": {
                 "required": ["precedence"],
                 "properties": {"precedence": {"enum": ["priority", "specificity"]}},
             },
-            "else": {"properties": {"conflicts": {"enum": ["later-wins", null]}}},
+            "else": {"properties": {"conflicts": {"const": "later-wins"}}},
         },
     ]);
     kind(

@@ -38,7 +38,7 @@ pub(super) fn container_described() -> KindSchema {
         api_version: "v1",
         name: "ConfigMap",
         about,
-        shape: shape.with("description", about.into()),
+        shape: shape.taking_null().with("description", about.into()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spanned;
-use super::super::yaml::{Node, Value};
+use super::super::yaml::{MapEntry, Node, Value};
 use super::shape::Shape;
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
@@ -30,8 +30,8 @@ pub(super) struct Fields<'n> {
     pub node: &'n Node,
     /// What is described of it.
     pub shape: &'static Shape,
-    /// Its keys that were reported as unknown.
-    unknown: Vec<&'n str>,
+    /// Its keys that were reported, as unknown or as written without a value.
+    reported: Vec<&'n str>,
 }
 
 impl<'a> Reader<'a> {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         hint: impl Fn(&str) -> Option<String>,
     ) -> Option<Fields<'n>> {
         let known = shape.names();
-        let mut unknown = Vec::new();
+        let mut reported = Vec::new();
         let Value::Mapping(entries) = &node.value else {
             self.wrong_type(node, what, "a map");
             return None;
@@ -90,14 +90,40 @@ impl<'a> Reader<'a> {
                     .label(format!("not a field of `{what}`"))
                     .help(hint(&entry.key).unwrap_or_else(|| did_you_mean(&entry.key, &known))),
             );
-            unknown.push(entry.key.as_str());
+            reported.push(entry.key.as_str());
+        }
+        let empty = |entry: &&MapEntry| {
+            entry.value.value == Value::Null
+                && known.contains(&entry.key.as_str())
+                && shape.refuses_null(&entry.key)
+        };
+        for entry in entries.iter().filter(empty) {
+            self.without_value(what, shape, entry);
+            reported.push(entry.key.as_str());
         }
         Some(Fields {
             what: what.into(),
             node,
             shape,
-            unknown,
+            reported,
         })
+    }
+
+    /// A field of ours without a value: it must not count as one that was left out.
+    fn without_value(&mut self, what: &str, shape: &Shape, entry: &MapEntry) {
+        let key = &entry.key;
+        let instead = shape.field(key).instead_of_null();
+        let help = match shape.requires(key) {
+            true => format!("write {instead} behind `{key}:`"),
+            false => format!("write {instead} behind `{key}:`, or remove the line"),
+        };
+        let location = Location::new(self.file, entry.key_span.clone());
+        self.report(
+            Diagnostic::error("null-field", format!("`{what}.{key}` has no value"))
+                .at(&location)
+                .label("nothing, or `null`, is written behind it")
+                .help(help),
+        );
     }
 
     /// As [`Self::section`], with a hint about some of the keys that are not known.
@@ -265,11 +291,11 @@ impl<'a> Reader<'a> {
         if let Some(node) = fields.field(key) {
             return Some(node);
         }
-        // It was misspelt, which is one mistake and reported already.
+        // It was misspelt or has no value, which is one mistake and reported already.
         if fields
-            .unknown
+            .reported
             .iter()
-            .any(|unknown| nearest(unknown, &[key]).is_some())
+            .any(|reported| *reported == key || nearest(reported, &[key]).is_some())
         {
             return None;
         }

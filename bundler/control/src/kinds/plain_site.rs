@@ -201,7 +201,9 @@ fn site_end<'t>(
         shapes.line(line, holds);
         at += line.len();
     }
-    (seen.fields & field::NEEDED == field::NEEDED).then(|| {
+    // Labels without one are a mistake to report.
+    let has_labels = seen.fields & field::LABELS == 0 || !seen.site.labels.is_empty();
+    (seen.fields & field::NEEDED == field::NEEDED && has_labels).then(|| {
         shapes.keep();
         at
     })

@@ -1,8 +1,8 @@
 //! The description of a kind: its fields, what they take, and what they are for, written once.
 //!
 //! What comes in: names, descriptions, limits. What goes out: a [`KindSchema`], from which readers take the names
-//! and bounds, editors the JSON Schema, and people the reference. What is optional may also be written
-//! without a value (`labels:`), as the readers and Kubernetes take it.
+//! and bounds, editors the JSON Schema, and people the reference. In Kalypso's kinds what is optional may
+//! also be written without a value (`labels:`), as Kubernetes takes it; in ours that is an error, decided here once for all kinds.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -57,6 +57,8 @@ pub(super) struct Shape {
     schema: Value,
     fields: Vec<(&'static str, Shape)>,
     item: Option<Box<Shape>>,
+    /// A field of it that is written without a value is an error.
+    refuses_null: bool,
 }
 
 /// The shape of what is not described.
@@ -87,6 +89,65 @@ impl Shape {
             number.and_then(|number| u32::try_from(number).ok())
         };
         bound("minimum").unwrap_or(0)..=bound("maximum").unwrap_or(u32::MAX)
+    }
+
+    /// Whether its field `key` may not be written without a value. What is ignored may: it switches nothing off.
+    pub fn refuses_null(&self, key: &str) -> bool {
+        let described = |shape: &Self| {
+            let rules = ["type", "enum", "const", "anyOf"];
+            rules.iter().any(|rule| shape.schema.get(rule).is_some())
+        };
+        self.refuses_null && described(self.field(key))
+    }
+
+    /// Whether its field `key` must be there.
+    pub fn requires(&self, key: &str) -> bool {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.is_some_and(|all| all.iter().any(|one| one == key))
+    }
+
+    /// What to write in the place of nothing.
+    pub fn instead_of_null(&self) -> String {
+        let words = self.schema.get("enum").and_then(Value::as_array);
+        let words: Vec<String> = words
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|word| format!("`{word}`"))
+            .collect();
+        let example = self.schema.get("examples").map(|all| &all[0]);
+        match (&words[..], example) {
+            ([], Some(Value::String(text))) if !text.contains('\n') => {
+                format!("a value, such as `{text}`")
+            }
+            ([], Some(Value::Number(number))) => format!("a value, such as `{number}`"),
+            ([], _) => match self.schema.get("type").and_then(Value::as_str) {
+                Some("array") => "its entries".to_owned(),
+                Some("object") if !self.fields.is_empty() => {
+                    format!("its fields (`{}`)", self.names().join("`, `"))
+                }
+                _ => "its value".to_owned(),
+            },
+            (words, _) => words.join(" or "),
+        }
+    }
+
+    /// The same, whose fields at any depth refuse to be written without a value.
+    fn refusing_null(mut self) -> Self {
+        self.refuses_null = true;
+        let fields = std::mem::take(&mut self.fields);
+        let fields = fields.into_iter();
+        self.fields = fields
+            .map(|(name, shape)| (name, shape.refusing_null()))
+            .collect();
+        self.item = self.item.map(|item| Box::new(item.refusing_null()));
+        self
+    }
+
+    /// The same, whose optional fields at any depth may be written without a value.
+    pub fn taking_null(mut self) -> Self {
+        take_null(&mut self.schema);
+        self
     }
 
     /// The same with one rule more.
@@ -149,8 +210,6 @@ pub(super) fn object(described: Vec<Field>) -> Shape {
         let mut shape = field.shape;
         if field.required {
             required.push(field.name);
-        } else {
-            nullable(&mut shape.schema);
         }
         shape = shape.with("description", field.about.into());
         properties.insert(field.name.into(), shape.schema.clone());
@@ -160,11 +219,34 @@ pub(super) fn object(described: Vec<Field>) -> Shape {
     let made = Shape {
         schema,
         fields,
-        item: None,
+        ..Shape::default()
     };
     match required.is_empty() {
         true => made,
         false => made.with("required", json!(required)),
+    }
+}
+
+/// Makes every optional field of a schema nullable.
+fn take_null(schema: &mut Value) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| {
+        let all = required.as_array();
+        all.is_some_and(|all| all.iter().any(|one| one == name))
+    };
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for (name, property) in properties {
+            take_null(property);
+            if !is_required(name) {
+                nullable(property);
+            }
+        }
+    }
+    if let Some(item) = schema.get_mut("items") {
+        take_null(item);
+    }
+    if let Some(Value::Array(all)) = schema.get_mut("anyOf") {
+        all.iter_mut().for_each(take_null);
     }
 }
 
@@ -197,6 +279,11 @@ pub(super) fn kind(
         must("spec", "What it says.", spec),
         may("status", "Ignored: Kubernetes' own.", json!({})),
     ]);
+    // A protection that is written without a value must not be switched off in silence.
+    let shape = match api_version == super::OUTHAUL {
+        true => shape.refusing_null(),
+        false => shape.taking_null(),
+    };
     KindSchema {
         api_version,
         name,
@@ -265,8 +352,8 @@ pub(super) fn list(item: impl Into<Shape>) -> Shape {
     let item = item.into();
     Shape {
         schema: json!({"type": "array", "items": item.schema}),
-        fields: Vec::new(),
         item: Some(Box::new(item)),
+        ..Shape::default()
     }
 }
 

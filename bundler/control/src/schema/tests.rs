@@ -220,6 +220,56 @@ fn both_refuse_values_of_another_type() {
     }
 }
 
+/// `encryption:` with nothing behind it would switch off what it is there for.
+#[test]
+fn no_field_of_ours_may_be_written_without_a_value() {
+    let mut probed = 0;
+    for kind in kinds() {
+        let ours = kind.api_version == OUTHAUL;
+        let validator = validator(&kind.document());
+        let (value, places) = all_places(&kind);
+        for (at, schema) in places {
+            let is_ignored = schema.get("type").is_none()
+                && ["enum", "anyOf"]
+                    .iter()
+                    .all(|rule| schema.get(rule).is_none());
+            if at.is_empty() || is_ignored || at == "/metadata" || at == "/metadata/name" {
+                continue;
+            }
+            let mut broken = value.clone();
+            *broken.pointer_mut(&at).unwrap() = Value::Null;
+            let findings = read(&broken);
+            let place = format!("{}{at}: {findings}", kind.id());
+            assert_eq!(
+                validator.is_valid(&broken),
+                !findings.has_errors(),
+                "{place}"
+            );
+            if !ours {
+                assert!(
+                    findings.iter().all(|finding| finding.code != "null-field"),
+                    "{place}"
+                );
+                continue;
+            }
+            let errors: Vec<_> = findings
+                .iter()
+                .filter(|f| f.severity == Severity::Error)
+                .collect();
+            assert!(!errors.is_empty(), "{place}");
+            // A null in a list, or among names that people give, is a value of a wrong type.
+            let is_field = !at.ends_with("/0") && !at.ends_with("/zone");
+            if is_field {
+                let found = errors.iter().find(|error| error.code == "null-field");
+                let found = found.unwrap_or_else(|| panic!("{place}"));
+                assert!(found.location.is_some() && found.help.is_some(), "{place}");
+            }
+            probed += 1;
+        }
+    }
+    assert!(probed > 90, "{probed}");
+}
+
 #[test]
 fn one_schema_judges_every_object_by_what_it_says_it_is() {
     let validator = validator(&combined(&kinds()));

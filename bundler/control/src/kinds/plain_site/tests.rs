@@ -27,6 +27,7 @@ const PIECES: &[&str] = &[
     "spec:\n  clusterType: \"a: b\"\nkind: Site\n# why\nmetadata:\n  namespace: n\n  name: 'ship-8'\n\napiVersion: outhaul.dev/v1alpha1\n",
     "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: Ship_9\nspec:\n  clusterType: vessel\n",
     "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: ship-9\n  labels:\n    floor: 7\nspec:\n  clusterTyp: vessel\n",
+    "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata:\n  name: ship-9\n  labels:\nspec:\n  clusterType: vessel\n",
     "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata: {name: ship-10}\nspec: {clusterType: vessel}\n",
     "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {name: flux}\nspec:\n  type: reconciler\n  manifests:\n  - |\n    ---\n    kind: Site\n  - |+\n    x\n\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {platform-config: 'true'}\ndata:\n  \u{e4}: &a |\n    \u{fc}\n  b: *a\n",

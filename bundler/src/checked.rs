@@ -11,7 +11,7 @@ use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
-use outhaul_ship::collect::trusted_roots;
+use outhaul_ship::collect::signers;
 
 pub mod offline;
 mod payloads;
@@ -67,7 +67,7 @@ pub fn environment(
             let looked_at = offline::looked_at(&platform, None);
             findings.append(looked_at.findings);
             findings.append(outhaul_promote::problems(request));
-            findings.append(trusted_roots(plane, now));
+            findings.append(signers(plane, now));
             findings.sort();
             CheckedEnvironment {
                 environment: request.environment.clone(),
@@ -85,7 +85,7 @@ pub fn environment(
             let (plane, _, _) = outhaul_load::load_partly(request);
             local(&plane, mode, &mut findings);
             findings.append(outhaul_promote::problems(request));
-            findings.append(trusted_roots(&plane, now));
+            findings.append(signers(&plane, now));
             findings.sort();
             CheckedEnvironment {
                 environment: request.environment.clone(),

@@ -28,6 +28,7 @@ mod plain_site;
 mod policy;
 mod promotion;
 mod repository;
+mod secrets;
 mod shape;
 mod site;
 mod site_values;
@@ -203,7 +204,7 @@ fn read_around_sites(
     findings: &mut Diagnostics,
     each: impl Fn(&Plain<'_>, &mut Vec<Object>),
 ) -> Vec<Object> {
-    if file.text.trim().is_empty() {
+    if file.text.trim().is_empty() || secrets::in_text(&file.text).is_some() {
         return read_whole(file, findings);
     }
     let (mut objects, mut found) = (Vec::new(), Diagnostics::new());
@@ -279,8 +280,12 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         "v1" if kind == Some("ConfigMap") => {
             let shape = described("v1", "ConfigMap").map(|kind| &kind.shape);
             let read = shape.and_then(|shape| config::container(reader, document, shape));
-            if read.is_none() {
-                foreign::unlabelled(reader, document);
+            match read.is_none() {
+                true => foreign::unlabelled(reader, document),
+                false if reader.may_hold_secrets() => {
+                    secrets::report(reader, document, "ConfigMap", false);
+                }
+                false => {}
             }
             return read.map(Object::Config);
         }
@@ -315,6 +320,9 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         unknown_kind(reader, document, group, kind, &known);
         return None;
     };
+    if reader.may_hold_secrets() {
+        secrets::report(reader, document, kind, group == OUTHAUL);
+    }
     let object = reader.map(document, kind, &described.shape)?;
     read(reader, &object)
 }

@@ -190,7 +190,7 @@ pub(crate) fn from_annotations(
     });
     // An earlier version has the promise of a log alone; the one after it takes what is in no log.
     let version = if logged.is_some() { "0.1" } else { "0.2" };
-    let digest = STANDARD.encode(hex_bytes(&Digest::of(bytes).hex()).unwrap_or_default());
+    let digest = STANDARD.encode(Digest::of(bytes).as_bytes());
     let bundle = json!({
         "mediaType": format!("application/vnd.dev.sigstore.bundle+json;version={version}"),
         "verificationMaterial": {
@@ -221,10 +221,10 @@ fn log_entry(text: &str) -> Result<Value, String> {
         .decode(&payload.body)
         .map_err(|error| unread(&error))?;
     let entry: Entry = serde_json::from_slice(&body).map_err(|error| unread(&error))?;
-    let log = hex_bytes(&payload.log_id).ok_or_else(|| unread(&"its log has no id"))?;
+    let log = Digest::from_hex(&payload.log_id).map_err(|_| unread(&"its log has no id"))?;
     Ok(json!({
         "logIndex": payload.log_index.to_string(),
-        "logId": { "keyId": STANDARD.encode(log) },
+        "logId": { "keyId": STANDARD.encode(log.as_bytes()) },
         "kindVersion": { "kind": entry.kind, "version": entry.api_version },
         "integratedTime": payload.integrated_time.to_string(),
         "inclusionPromise": { "signedEntryTimestamp": logged.signed_entry_timestamp },
@@ -239,16 +239,6 @@ fn in_pem(text: &str) -> impl Iterator<Item = String> {
         let (body, _) = rest.split_once("-----END CERTIFICATE-----")?;
         Some(body.split_whitespace().collect())
     })
-}
-
-fn hex_bytes(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair)
-            .ok()
-            .filter(|pair| pair.len() == 2)?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    pairs.collect()
 }
 
 /// What a library says, in one line of a bounded length: it may quote what nobody verified.

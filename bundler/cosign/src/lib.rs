@@ -23,7 +23,7 @@ pub use bundle::BUNDLE;
 pub use key::{KeyError, SignatureKey};
 pub use keyless::Identity;
 pub use simple::SIMPLE;
-pub use trusted_root::{ENDS_SOON_DAYS, MAX_ROOT_BYTES, OLD_AFTER_DAYS, RootError, TrustedRoot};
+pub use trusted_root::{RootError, TrustedRoot};
 
 /// Most bytes that one signature and its manifest may have together.
 pub const MAX_BYTES: u64 = 4 << 20;

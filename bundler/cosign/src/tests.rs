@@ -160,6 +160,6 @@ fn only_keys_of_the_one_kind_are_keys() {
         "",
         "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n",
     ] {
-        assert_eq!(SignatureKey::parse(text), Err(KeyError));
+        assert!(SignatureKey::parse(text).is_err(), "{text}");
     }
 }

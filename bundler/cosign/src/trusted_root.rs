@@ -12,14 +12,14 @@ use sigstore_verify::trust_root::TrustedRoot as Parts;
 use sigstore_verify::types::{DerCertificate, TimeRange};
 
 /// Most bytes that the text may have; Sigstore's own has about 7,000.
-pub const MAX_ROOT_BYTES: usize = 256 << 10;
+pub(crate) const MAX_ROOT_BYTES: usize = 256 << 10;
 /// Most entries of all kinds together.
 const MAX_ENTRIES: usize = 200;
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 /// For how many days before its end something is reported.
-pub const ENDS_SOON_DAYS: i64 = 30;
+pub(crate) const ENDS_SOON_DAYS: i64 = 30;
 /// After how many days without anything new a root is reported: Sigstore's logs get new keys about once a year.
-pub const OLD_AFTER_DAYS: i64 = 730;
+pub(crate) const OLD_AFTER_DAYS: i64 = 730;
 
 /// A root that verifies.
 pub struct TrustedRoot {
@@ -97,7 +97,7 @@ impl TrustedRoot {
     }
 
     /// What is old about it at `now`: a sentence for each kind of entry of which none is valid any more or for more than
-    /// [`ENDS_SOON_DAYS`], and one when nothing in it began within [`OLD_AFTER_DAYS`].
+    /// `ENDS_SOON_DAYS`, and one when nothing in it began within `OLD_AFTER_DAYS`.
     pub fn alarms(&self, now: Timestamp) -> Vec<String> {
         let kinds = self.kinds();
         let days = |days: i64| SignedDuration::from_hours(24 * days);

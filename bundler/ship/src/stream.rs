@@ -21,7 +21,7 @@ use outhaul_signer::publish::SignRequest;
 
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
-use crate::collect::{Collector, ImageSource, trusted_roots};
+use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
@@ -184,7 +184,7 @@ pub fn produce(
             true => recipients::orphans(platform, fleet)?,
             false => BTreeMap::new(),
         },
-        uncertain: trusted_roots(&platform.control_plane, request.issued),
+        uncertain: signers(&platform.control_plane, request.issued),
         ..Production::default()
     };
     let old_roots = production.uncertain.clone();

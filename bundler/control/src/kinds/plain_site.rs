@@ -14,6 +14,7 @@ use super::super::model::{Site, Spanned};
 use super::super::yaml::is_text;
 use super::OUTHAUL;
 use super::metadata::is_name;
+use super::site::is_public_key;
 
 mod shape;
 
@@ -274,7 +275,7 @@ impl<'t> Seen<'t> {
                 self.once(field::CLUSTER_TYPE).map(|_| Holds::ClusterType)
             }
             (Within::Spec, "ring", Some(_)) => self.once(field::RING).map(|_| Holds::Ring),
-            (Within::Spec, "publicKey", Some(_)) => {
+            (Within::Spec, "publicKey", Some(key)) if is_public_key(key) => {
                 self.once(field::PUBLIC_KEY).map(|_| Holds::PublicKey)
             }
             _ => None,

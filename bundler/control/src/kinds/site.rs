@@ -3,11 +3,15 @@
 //! What comes in: the object's fields. What goes out: a [`Site`]. Whether its cluster type exists is
 //! checked when everything is loaded.
 
-use super::super::model::Site;
+use super::super::diagnostic::Diagnostic;
+use super::super::model::{Site, Spanned};
 use super::OUTHAUL;
 use super::fields::{Fields, Reader, values};
 use super::metadata::Metadata;
-use super::shape::{KindSchema, any_text, kind, may, must, object, text};
+use super::shape::{KindSchema, any_text, kind, may, must, object, pattern, text};
+
+/// How a public key begins.
+const PEM: &str = "-----BEGIN PUBLIC KEY-----";
 
 pub(super) fn described() -> KindSchema {
     kind(
@@ -25,10 +29,15 @@ pub(super) fn described() -> KindSchema {
             may(
                 "publicKey",
                 "Its public key, as PEM text.",
-                any_text("-----BEGIN PUBLIC KEY-----"),
+                pattern("^\\s*-----BEGIN PUBLIC KEY-----", PEM),
             ),
         ]),
     )
+}
+
+/// Whether a text is like a public key in PEM.
+pub(super) fn is_public_key(text: &str) -> bool {
+    text.trim_start().starts_with(PEM)
 }
 
 pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Site> {
@@ -37,6 +46,14 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Site>
     let cluster_type = reader.text(&spec, "clusterType");
     let ring = reader.optional_text(&spec, "ring");
     let public_key = reader.optional_text(&spec, "publicKey");
+    let bad = |key: &&Spanned<String>| !is_public_key(&key.value);
+    if let Some(key) = public_key.as_ref().filter(bad) {
+        let message = format!("`{}.publicKey` is not a public key in PEM", spec.what);
+        let finding = Diagnostic::error("bad-value", message).at(&key.location);
+        reader.report(finding.help(format!(
+            "write the public key from `{PEM}` on, or leave it out"
+        )));
+    }
     let metadata = metadata?;
     Some(Site {
         name: metadata.name,

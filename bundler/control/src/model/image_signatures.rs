@@ -6,8 +6,11 @@
 use super::Spanned;
 
 mod identity;
+mod pattern;
 
 pub use identity::{SignerIdentity, bad_issuer, bad_subject, broad_subject};
+use pattern::Fit;
+pub use pattern::never_fits;
 
 /// Which images that travel must be signed: the first entry that fits an image's name counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,162 +69,79 @@ impl SignatureRule {
 }
 
 impl ImageSignatures {
-    /// The entry that is for the image with this whole name, however its registry is called: a default port and the other names of
-    /// Docker Hub are no way past an entry.
+    /// The entry that is for the image with this whole name, however its registry is called: the first one. A default port, the other
+    /// names of Docker Hub and a digest are no way past an entry.
     pub fn rule(&self, image: &str) -> Option<&SignatureRule> {
-        let image = plain(image);
-        self.0.iter().find(|rule| {
-            let pattern = plain(&rule.images);
-            fits(&pattern, &image) || is_any_version(&pattern, &image)
-        })
-    }
-}
-
-/// The registry of a name, or of a pattern, in the one form in which both are compared.
-fn plain(name: &str) -> String {
-    let Some((registry, rest)) = name.split_once('/') else {
-        return name.to_owned();
-    };
-    let registry = registry.to_ascii_lowercase();
-    let (host, port) = registry
-        .split_once(':')
-        .map_or((registry.as_str(), ""), |(host, port)| (host, port));
-    // This machine's registries are asked without encryption.
-    let is_own = host == "localhost" || host.starts_with("127.");
-    let default = if is_own { "80" } else { "443" };
-    let host = match host {
-        "index.docker.io" | "registry-1.docker.io" => "docker.io",
-        other => other,
-    };
-    match port {
-        "" => format!("{host}/{rest}"),
-        port if port == default => format!("{host}/{rest}"),
-        port => format!("{host}:{port}/{rest}"),
-    }
-}
-
-/// Whether a pattern that is for every tag of a repository is for what is asked by its digest, too.
-fn is_any_version(pattern: &str, name: &str) -> bool {
-    let repository = name.split_once('@').map(|(repository, _)| repository);
-    let every = pattern.strip_suffix(":*");
-    matches!((every, repository), (Some(every), Some(repository)) if fits(every, repository))
-}
-
-/// What is wrong with a pattern that fits no image's whole name; `None` when one may fit.
-pub fn never_fits(pattern: &str) -> Option<&'static str> {
-    let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    match () {
-        () if pattern.contains("://") => Some("it has a scheme, and names of images have none"),
-        () if pattern.chars().any(char::is_whitespace) => Some("it has a space"),
-        () if !last.contains(['*', ':', '@']) => {
-            Some("it names no tag, and whole names have one; end it with `:*` for every tag")
+        let first = self.0.iter().find(|rule| rule.is_for(image).is_some())?;
+        if first.is_for(image) == Some(Fit::Written) {
+            return Some(first);
         }
-        () if !pattern.contains(['/', '*']) => {
-            Some("it names no registry, and whole names have one")
-        }
-        () => None,
+        // Of several for one repository that want a signature, the one for the tag that is written.
+        let written = self.0.iter().find(|rule| {
+            !rule.may_be_unsigned()
+                && pattern::same_repository(&rule.images, &first.images)
+                && rule.is_for(image) == Some(Fit::Written)
+        });
+        written.or(Some(first))
     }
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(mut left) = name.strip_prefix(start) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        // The first place leaves the most for what follows.
-        let Some(at) = left.find(part) else {
-            return false;
-        };
-        left = &left[at + part.len()..];
+impl SignatureRule {
+    fn is_for(&self, image: &str) -> Option<Fit> {
+        match self.may_be_unsigned() {
+            true => pattern::exempts(&self.images, image).then_some(Fit::Written),
+            false => pattern::wants(&self.images, image),
+        }
     }
-    left.ends_with(end)
+
+    /// Whether every whole name that a later entry with this pattern fits is one of this entry.
+    pub fn hides(&self, later: &str) -> bool {
+        pattern::covers(&self.images, later)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_entry_is_for_an_image_however_its_registry_is_called() {
-        let rules = |pattern: &str| {
-            ImageSignatures(vec![SignatureRule {
-                images: pattern.to_owned(),
-                keys: Vec::new(),
-                identities: Vec::new(),
-                root: None,
-            }])
+    fn rules(all: &[(&str, bool)]) -> ImageSignatures {
+        let file = std::sync::Arc::new(crate::diagnostic::SourceFile {
+            name: "x.yaml".into(),
+            text: String::new(),
+        });
+        let key = Spanned {
+            value: "key".to_owned(),
+            location: crate::diagnostic::Location::new(&file, 0..0),
         };
-        for (pattern, image) in [
-            ("registry.example/press/*", "registry.example:443/press/a:1"),
-            ("registry.example:443/press/*", "registry.example/press/a:1"),
-            ("REGISTRY.example/press/*", "registry.example/press/a:1"),
-            ("localhost/press/*", "localhost:80/press/a:1"),
-            (
-                "docker.io/library/nginx:*",
-                "index.docker.io/library/nginx:1",
-            ),
-            (
-                "docker.io/library/nginx:*",
-                "registry-1.docker.io/library/nginx:1",
-            ),
-            ("registry.example/a:*", "registry.example/a@sha256:00"),
-        ] {
-            assert!(rules(pattern).rule(image).is_some(), "{pattern} {image}");
-        }
-        assert!(
-            rules("registry.example/a:1")
-                .rule("registry.example/a@sha256:00")
-                .is_none()
-        );
-        assert!(rules("localhost:5000/*").rule("localhost/a:1").is_none());
+        let rule = |(images, signed): &(&str, bool)| SignatureRule {
+            images: (*images).to_owned(),
+            keys: signed.then(|| key.clone()).into_iter().collect(),
+            identities: Vec::new(),
+            root: None,
+        };
+        ImageSignatures(all.iter().map(rule).collect())
     }
 
     #[test]
-    fn a_pattern_that_fits_no_whole_name_is_known() {
-        for pattern in [
-            "oci://a.example/*",
-            "a.example/app",
-            "a.example/app/",
-            "nginx:1",
-            "a b/*",
+    fn a_digest_leads_to_the_entry_that_wants_a_signature() {
+        let all = rules(&[
+            ("r.example/app:dev-*", false),
+            ("r.example/app:1.*", true),
+            ("r.example/app:2.*", true),
+            ("*", false),
+        ]);
+        for (image, expected) in [
+            ("r.example/app:dev-1", "r.example/app:dev-*"),
+            ("r.example/app:dev-1@sha256:00", "r.example/app:1.*"),
+            ("r.example/app@sha256:00", "r.example/app:1.*"),
+            ("r.example/app:1.1@sha256:00", "r.example/app:1.*"),
+            ("r.example/app:2.1@sha256:00", "r.example/app:2.*"),
+            ("r.example/app:3@sha256:00", "r.example/app:1.*"),
+            ("r.example/app:3", "*"),
+            ("r.example/other@sha256:00", "*"),
         ] {
-            assert!(never_fits(pattern).is_some(), "{pattern}");
-        }
-        for pattern in [
-            "*",
-            "a.example/*",
-            "a.example/app:1",
-            "a.example/app@sha256:0",
-            "*/app:*",
-        ] {
-            assert_eq!(never_fits(pattern), None, "{pattern}");
-        }
-    }
-
-    #[test]
-    fn a_star_is_any_run_of_characters_and_all_else_is_itself() {
-        for (pattern, name, expected) in [
-            ("*", "docker.io/library/nginx:1", true),
-            ("a.example/press/*", "a.example/press/app:1", true),
-            ("a.example/press/*", "a.example/pressure:1", false),
-            (
-                "a.example/press/*",
-                "evil.example/a.example/press/app:1",
-                false,
-            ),
-            ("*/press/*:1.*", "a.example/press/b/app:1.2", true),
-            ("*/press/*:1.*", "a.example/press/b/app:2.1", false),
-            ("a*a", "a", false),
-            ("a*b*b", "ab", false),
-            ("a.example/app:1", "a.example/app:1", true),
-            ("a.example/app:1", "a.example/app:12", false),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            let found = all.rule(image).map(|rule| rule.images.as_str());
+            assert_eq!(found, Some(expected), "{image}");
         }
     }
 }

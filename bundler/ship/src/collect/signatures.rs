@@ -4,9 +4,10 @@
 //! holds, to be carried beside the image and pinned in the lock, and who made it; or why the image may not travel. An image that no
 //! entry is for travels unverified, and is named. Keys and trusted roots are read in the policy, signatures out of the image's own registry.
 
-mod trusted_roots;
+mod signers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
@@ -21,7 +22,7 @@ use outhaul_plane::delivery::Sourced;
 use super::images::not_brought;
 use super::{Brought, CollectError, Collector, ImageError, ImageSource};
 
-pub use trusted_roots::trusted_roots;
+pub use signers::signers;
 
 /// An image whose signature by an identity travels with it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,11 +43,36 @@ pub(super) struct Signatures {
     unverified: BTreeSet<(String, String)>,
     /// Images that an identity signed.
     signed: BTreeSet<SignedImage>,
+    /// The trusted roots that were needed so far, by the digests of their texts: each is parsed once.
+    roots: BTreeMap<Digest, Rc<TrustedRoot>>,
 }
 
 impl Signatures {
     pub(super) fn follow(&mut self, rules: Option<&Sourced<ImageSignatures>>) {
         self.rules = rules.cloned();
+    }
+
+    /// The trusted root of an entry that names identities.
+    fn root(&mut self, rule: &SignatureRule) -> Result<Option<Rc<TrustedRoot>>, ImageError> {
+        let Some(carried) = &rule.root else {
+            return Ok(None);
+        };
+        let text = Digest::of(carried.json.value.as_bytes());
+        if let Some(known) = self.roots.get(&text) {
+            return Ok(Some(Rc::clone(known)));
+        }
+        let parsed = TrustedRoot::parse(&carried.json.value).map_err(|error| ImageError {
+            message: format!(
+                "the trusted root `{}` at {} cannot verify its signature: {error}",
+                carried.name,
+                carried.json.location.file_line()
+            ),
+            is_environment: false,
+            help: Some(signers::HELP.to_owned()),
+        })?;
+        let parsed = Rc::new(parsed);
+        self.roots.insert(text, Rc::clone(&parsed));
+        Ok(Some(parsed))
     }
 
     /// The images that travel unverified, though a policy says of others that they must be signed.
@@ -105,7 +131,7 @@ impl Collector<'_> {
             rules.by()
         );
         let keys = keys(rule).map_err(&refused)?;
-        let root = root(rule).map_err(&refused)?;
+        let root = self.signatures.root(rule).map_err(&refused)?;
         let image = brought.manifest.digest;
         let pin = format!("{}:{}", repository(whole), cosign::tag(&image));
         let mut problems = Vec::new();
@@ -125,7 +151,7 @@ impl Collector<'_> {
                         continue;
                     }
                 };
-                match verified(&image, &found, rule, (&keys, root.as_ref())) {
+                match verified(&image, &found, rule, (&keys, root.as_deref())) {
                     Ok(by) => {
                         if let SignedBy::Identity(by) = by {
                             self.signatures.signed.insert(SignedImage {
@@ -244,23 +270,6 @@ fn help(rule: &SignatureRule) -> String {
     format!("{signs}; an image that may be unsigned gets an entry with `keys: []` before this one")
 }
 
-/// The trusted root of an entry that names identities.
-fn root(rule: &SignatureRule) -> Result<Option<TrustedRoot>, ImageError> {
-    let Some(carried) = &rule.root else {
-        return Ok(None);
-    };
-    let parsed = TrustedRoot::parse(&carried.json.value);
-    parsed.map(Some).map_err(|error| ImageError {
-        message: format!(
-            "the trusted root `{}` at {} cannot verify its signature: {error}",
-            carried.name,
-            carried.json.location.file_line()
-        ),
-        is_environment: false,
-        help: Some(trusted_roots::HELP.to_owned()),
-    })
-}
-
 fn keys(rule: &SignatureRule) -> Result<Vec<SignatureKey>, ImageError> {
     let parsed = rule.keys.iter().map(|key| {
         SignatureKey::parse(&key.value).map_err(|error| ImageError {
@@ -269,7 +278,7 @@ fn keys(rule: &SignatureRule) -> Result<Vec<SignatureKey>, ImageError> {
                 key.location.file_line()
             ),
             is_environment: false,
-            help: Some("make a key pair with `cosign generate-key-pair`".to_owned()),
+            help: Some(signers::KEY_HELP.to_owned()),
         })
     });
     parsed.collect()

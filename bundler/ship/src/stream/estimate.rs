@@ -23,7 +23,7 @@ use super::earlier::EarlierBundles;
 use super::plan::{Sound, StreamContents};
 use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
-use crate::collect::{Collector, Payloads, trusted_roots};
+use crate::collect::{Collector, Payloads, signers};
 use crate::isolation::Isolation;
 use crate::lock::{Lock, MovedPin};
 use crate::plan;
@@ -146,7 +146,7 @@ pub fn estimate(
     }
     all.moved = collector.borrow().lock().moved();
     all.uncertain = collector.borrow().uncertain();
-    let roots = trusted_roots(&platform.control_plane, request.issued);
+    let roots = signers(&platform.control_plane, request.issued);
     all.uncertain.append(roots);
     Ok(all)
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Location};
 use crate::kinds::fields::{Fields, Reader};
+use crate::kinds::secrets;
 use crate::kinds::shape::{Shape, list, may, must, object, pattern, some};
 use crate::model::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, Spanned, bad_issuer, bad_subject,
@@ -136,15 +137,19 @@ fn entries(
             reader.report(finding.help("write whole names, such as `registry.example/press/*`"));
             return None;
         }
-        let before: Option<&SignatureRule> = rules
-            .iter()
-            .find(|rule: &&SignatureRule| rule.images == "*");
-        if before.is_some() {
-            let message = format!("`{what}` never counts: `*` before it is for every image");
-            let finding = Diagnostic::error("bad-value", message).at(&images.location);
-            reader.report(
-                finding.help("the first entry that fits counts: put the one with `*` last"),
+        let before = rules.iter();
+        let before = before
+            .rev()
+            .find(|rule: &&SignatureRule| rule.hides(&images.value));
+        if let Some(before) = before {
+            let message = format!(
+                "`{what}` never counts: `{}` before it is for every image that it is for",
+                before.images
             );
+            let finding = Diagnostic::error("bad-value", message).at(&images.location);
+            reader.report(finding.help(
+                "the first entry that fits counts: put the narrower one first, or remove this one",
+            ));
             return None;
         }
         // A list that is not there must not switch anything off without a word.
@@ -194,7 +199,7 @@ fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<Stri
     }
     let mut findings = Vec::new();
     for key in keys.iter().filter(|key| !key.value.trim().starts_with(PEM)) {
-        let message = format!("a key of `{}` is not a public key in PEM", fields.what);
+        let message = format!("a key of `{}` is {}", fields.what, other_key(&key.value));
         let help = format!("copy what `cosign public-key` prints, from `{PEM}` on");
         let finding = Diagnostic::error("bad-value", message);
         findings.push(finding.at(&key.location).help(help));
@@ -204,6 +209,26 @@ fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<Stri
         reader.report(finding);
     }
     is_sound.then_some(keys)
+}
+
+/// What is written in the place of a public key in PEM.
+fn other_key(text: &str) -> &'static str {
+    let text = text.trim();
+    let ssh = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "-----BEGIN SSH2"];
+    match () {
+        () if secrets::in_text(text).is_some() => "a private key",
+        () if ssh.iter().any(|start| text.starts_with(start)) => {
+            "a key of SSH, and no public key in PEM"
+        }
+        () if text.starts_with("-----BEGIN CERTIFICATE") => {
+            "a certificate, and no public key in PEM"
+        }
+        () if text.starts_with("-----BEGIN RSA PUBLIC") => {
+            "a key for RSA, and not for ECDSA on P-256"
+        }
+        () if text.starts_with("age1") => "a recipient of age, and no key of signatures",
+        () => "not a public key in PEM",
+    }
 }
 
 /// The identities of an entry; none when the field is not there.

@@ -10,9 +10,28 @@ use crate::kinds::fields::{Fields, Reader};
 use crate::kinds::shape::{Shape, pattern, some};
 use crate::model::Spanned;
 use crate::yaml::Value;
+use outhaul_kit::suggest::did_you_mean;
 
 const FIELD: &str = "platforms";
-/// Go's names, which the OCI image specification takes.
+/// Go's names of systems, which the OCI image specification takes.
+const SYSTEMS: [&str; 15] = [
+    "aix",
+    "android",
+    "darwin",
+    "dragonfly",
+    "freebsd",
+    "illumos",
+    "ios",
+    "js",
+    "linux",
+    "netbsd",
+    "openbsd",
+    "plan9",
+    "solaris",
+    "wasip1",
+    "windows",
+];
+/// Go's names of architectures, likewise.
 const ARCHITECTURES: [&str; 14] = [
     "386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64",
     "ppc64le", "riscv64", "s390x", "wasm",
@@ -28,7 +47,8 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 ];
 
 pub(super) fn shape() -> Shape {
-    let written = format!("^[a-z0-9]+/({})(/v[0-9])?$", ARCHITECTURES.join("|"));
+    let (systems, architectures) = (SYSTEMS.join("|"), ARCHITECTURES.join("|"));
+    let written = format!("^({systems})/({architectures})(/v[0-9])?$");
     some(pattern(&written, "linux/amd64"))
 }
 
@@ -39,11 +59,11 @@ pub(super) fn read(
 ) -> Option<Spanned<BTreeSet<String>>> {
     let node = spec.field(FIELD)?;
     let location = reader.location(node);
+    let texts = reader.texts(spec, FIELD);
     let written = match &node.value {
         Value::Sequence(items) => items.len(),
-        Value::Null => 0,
         // Reported as no list.
-        _ => reader.texts(spec, FIELD).len().max(1),
+        _ => return None,
     };
     if written == 0 {
         let message = format!("`{}.{FIELD}` names no platform", spec.what);
@@ -54,7 +74,6 @@ pub(super) fn read(
         );
         return None;
     }
-    let texts = reader.texts(spec, FIELD);
     let mut sound = texts.len() == written;
     let mut value = BTreeSet::new();
     for text in texts {
@@ -74,15 +93,17 @@ fn problem(text: &str) -> Option<String> {
     let mut parts = text.split('/');
     let (os, architecture) = (parts.next().unwrap_or_default(), parts.next());
     let variant = parts.next();
-    let is_os = !os.is_empty()
-        && os
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let is_variant =
         |text: &str| matches!(text.as_bytes(), [b'v', digit] if digit.is_ascii_digit());
     let known = architecture.is_some_and(|name| ARCHITECTURES.contains(&name));
-    if is_os && known && variant.is_none_or(is_variant) && parts.next().is_none() {
-        return None;
+    let rest_is_sound = known && variant.is_none_or(is_variant) && parts.next().is_none();
+    match (SYSTEMS.contains(&os), rest_is_sound) {
+        (true, true) => return None,
+        (false, true) => {
+            let system = did_you_mean(os, &SYSTEMS);
+            return Some(format!("`{os}` is no system; {system}"));
+        }
+        _ => {}
     }
     let named = architecture.unwrap_or(os);
     let meant = OTHER_NAMES.iter().find(|(other, _)| *other == named);
@@ -110,9 +131,12 @@ mod tests {
             ("aarch64", "did you mean `linux/arm64`?"),
             ("linux/arm/7", "`linux/arm/v7`"),
             ("linux/arm/v7/x", "`linux/arm/v7`"),
-            ("/amd64", "such as"),
+            ("/amd64", "is no system"),
             ("", "such as"),
-            ("Linux/amd64", "such as"),
+            ("Linux/amd64", "did you mean `linux`?"),
+            ("linus/amd64", "did you mean `linux`?"),
+            ("window/amd64", "did you mean `windows`?"),
+            ("macos/arm64", "known: `aix`"),
         ] {
             let found = problem(text).unwrap_or_default();
             assert!(found.contains(help), "{text}: {found}");

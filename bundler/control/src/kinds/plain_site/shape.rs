@@ -4,7 +4,7 @@
 //! goes out: where that ends, when line for line it has the keys and the indentation of one of them, and
 //! its values. Nothing is taken that reading it line by line would not take.
 
-use super::{Holds, Plain, is_harmless, is_name, text_of};
+use super::{Holds, Plain, is_harmless, is_name, is_public_key, text_of};
 
 /// Most shapes that are remembered: sites are written by one program, or by a few people.
 const MAX_SHAPES: usize = 8;
@@ -83,6 +83,9 @@ fn end_as<'t>(
         }
         let (value, length) = value(rest)?;
         if line.holds == Holds::Name && !is_name(value) {
+            return None;
+        }
+        if line.holds == Holds::PublicKey && !is_public_key(value) {
             return None;
         }
         site.take(line.holds, value, at..at + length);

@@ -3,13 +3,61 @@
 //! What comes in: an entry of a policy, and what a certificate says. What goes out: whether the one is the other, and what is wrong
 //! with an entry that strangers fit, too. What a certificate says is verified elsewhere.
 
-use super::fits;
+use super::pattern::fits;
 use crate::model::Spanned;
 
 /// Most characters of an issuer or a subject.
 const MAX_CHARS: usize = 1000;
 /// Whose subjects are workflows: `https://github.com/OWNER/REPOSITORY/.github/workflows/FILE@REF`.
 const WORKFLOWS: &str = "https://token.actions.githubusercontent.com";
+
+/// Domains of mail at which anybody gets an address.
+const PUBLIC_MAIL: [&str; 44] = [
+    "126.com",
+    "163.com",
+    "aol.com",
+    "duck.com",
+    "fastmail.com",
+    "free.fr",
+    "freenet.de",
+    "gmail.com",
+    "gmx.at",
+    "gmx.ch",
+    "gmx.com",
+    "gmx.de",
+    "gmx.net",
+    "googlemail.com",
+    "hey.com",
+    "hotmail.com",
+    "hotmail.co.uk",
+    "icloud.com",
+    "laposte.net",
+    "libero.it",
+    "live.com",
+    "mac.com",
+    "mail.com",
+    "mail.ru",
+    "me.com",
+    "msn.com",
+    "naver.com",
+    "orange.fr",
+    "outlook.com",
+    "outlook.de",
+    "pm.me",
+    "posteo.de",
+    "proton.me",
+    "protonmail.com",
+    "qq.com",
+    "t-online.de",
+    "tuta.com",
+    "tutanota.com",
+    "users.noreply.github.com",
+    "wanadoo.fr",
+    "web.de",
+    "yahoo.com",
+    "yandex.com",
+    "yandex.ru",
+];
 
 /// Who may sign.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +114,13 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
     let Some((scheme, _)) = url.filter(|(scheme, _)| !scheme.contains('*')) else {
         let domain = subject.rsplit_once('@').map(|(_, domain)| domain);
         let is_whole = domain.is_some_and(|domain| domain.contains('.') && !domain.contains('*'));
+        let domain = domain.unwrap_or_default().to_ascii_lowercase();
+        if PUBLIC_MAIL.contains(&domain.as_str()) {
+            return Some((
+                "whoever gets an address at that provider of mail could fit it",
+                "write the address in full: at a domain that everybody gets addresses of, `*` is everybody",
+            ));
+        }
         return (!is_whole).then_some((
             "whoever has an account at the issuer could fit it",
             "write the subject in full, or with `*` before the `@` of one domain, such as `*@press.example`",
@@ -86,19 +141,35 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
 
 /// Of a subject that is sound, what it is for besides what one may think.
 pub fn broad_subject(issuer: &str, subject: &str) -> Option<(&'static str, &'static str)> {
-    let (before, _) = subject.rsplit_once('*')?;
-    let is_workflow = issuer.trim_end_matches('/') == WORKFLOWS;
-    let names_ref = before.contains("@refs/heads/") || before.contains("@refs/tags/");
-    let names_file = before.contains("/.github/workflows/");
-    let pinned = names_file
-        && (names_ref
-            || subject
-                .rsplit_once('@')
-                .is_some_and(|(_, at)| !at.contains('*')));
-    (is_workflow && !pinned).then_some((
-        "fits workflows on every branch: whoever may push one there can sign",
-        "name the workflow and its ref, such as `https://github.com/press/app/.github/workflows/release.yml@refs/tags/*`",
-    ))
+    const BRANCHES: &str = "fits workflows on every branch: whoever may push one there can sign";
+    const HELP: &str = "name the workflow and its ref, such as `https://github.com/press/app/.github/workflows/release.yml@refs/tags/*`";
+    if !subject.contains('*') {
+        return None;
+    }
+    if subject.ends_with("@refs/heads/*") || subject.ends_with("@refs/*") {
+        return Some((BRANCHES, HELP));
+    }
+    let Some((repository, workflow)) = subject.split_once("/.github/workflows/") else {
+        let is_workflow = issuer.trim_end_matches('/') == WORKFLOWS;
+        return is_workflow.then_some((BRANCHES, HELP));
+    };
+    let Some((file, at)) = workflow
+        .rsplit_once('@')
+        .filter(|(_, at)| !at.starts_with('*'))
+    else {
+        return Some((BRANCHES, HELP));
+    };
+    let what = match () {
+        () if at.starts_with("refs/heads/*") => BRANCHES,
+        () if file.starts_with('*') => {
+            "fits every workflow of the repository: also one that others can start, or that anybody adds later"
+        }
+        () if repository.contains('*') => {
+            "fits workflows of every repository there: whoever may make one can sign"
+        }
+        () => return None,
+    };
+    Some((what, HELP))
 }
 
 #[cfg(test)]
@@ -123,6 +194,9 @@ mod tests {
             "build@*",
             "*@*.example",
             "*@example",
+            "*@gmail.com",
+            "release-*@GMail.com",
+            "*@users.noreply.github.com",
             "a b",
             "a\nb",
         ] {
@@ -132,6 +206,7 @@ mod tests {
             "build@press.example",
             "*@press.example",
             "build-*@press.example",
+            "release.press@gmail.com",
             "https://github.com/press/*",
             "https://github.com/press/app/.github/workflows/*@refs/tags/*",
             "spiffe://press.example/build/*",
@@ -181,6 +256,19 @@ mod tests {
             ),
             (
                 format!("{of}/app/.github/workflows/*@refs/heads/main"),
+                true,
+            ),
+            (format!("{of}/app/.github/workflows/*@refs/tags/*"), true),
+            (
+                format!("{of}/app/.github/workflows/release.yml@refs/heads/*"),
+                true,
+            ),
+            (
+                format!("{of}/*/.github/workflows/release.yml@refs/tags/*"),
+                true,
+            ),
+            (
+                format!("{of}/app/.github/workflows/release-*.yml@refs/tags/*"),
                 false,
             ),
             (format!("{of}/*@refs/heads/main"), true),
@@ -193,5 +281,13 @@ mod tests {
             assert_eq!(found.is_some(), expected, "{subject}");
         }
         assert!(broad_subject("https://accounts.example", &format!("{of}/*")).is_none());
+        let gitlab = "https://gitlab.example/press/app//.gitlab-ci.yml@refs/heads";
+        for (subject, expected) in [
+            (format!("{gitlab}/*"), true),
+            (format!("{gitlab}/main"), false),
+        ] {
+            let found = broad_subject("https://gitlab.example", &subject);
+            assert_eq!(found.is_some(), expected, "{subject}");
+        }
     }
 }

@@ -102,3 +102,59 @@ fn what_is_not_sound_is_named_with_its_line_and_what_to_do() {
         .collect();
     insta::assert_snapshot!(text.join("\n"));
 }
+
+#[test]
+fn an_entry_that_an_earlier_one_hides_is_refused() {
+    let two = |first: &str, second: &str| {
+        format!(
+            "  imageSignatures:\n    - {{images: '{first}', keys: []}}\n    - {{images: '{second}', keys: ['-----BEGIN PUBLIC KEY-----']}}\n"
+        )
+    };
+    for (first, second, hidden) in [
+        ("*", "registry.example/app:1", true),
+        ("registry.example/*", "registry.example/press/*", true),
+        ("registry.example/press/*", "registry.example/*", false),
+        (
+            "registry.example/app:dev-*",
+            "registry.example/app:*",
+            false,
+        ),
+    ] {
+        let (rules, findings) = read(&two(first, second));
+        assert_eq!(findings.has_errors(), hidden, "{first} {second} {findings}");
+        assert_eq!(rules.is_empty(), hidden);
+        if hidden {
+            let shown = findings.render(false);
+            assert!(
+                shown.contains(&format!("never counts: `{first}` before it")),
+                "{shown}"
+            );
+            assert!(shown.contains("x.yaml:8:"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn attack_what_is_no_key_of_signatures_is_named_in_the_place_of_one() {
+    for (key, expected) in [
+        ("ssh-ed25519 AAAA me", "a key of SSH"),
+        ("ecdsa-sha2-nistp256 AAAA me", "a key of SSH"),
+        (
+            "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----",
+            "a private key",
+        ),
+        ("-----BEGIN EC PRIVATE KEY-----", "a private key"),
+        ("-----BEGIN CERTIFICATE-----", "a certificate"),
+        ("-----BEGIN RSA PUBLIC KEY-----", "a key for RSA"),
+        ("age1qq", "a recipient of age"),
+        ("MFkw", "not a public key in PEM"),
+    ] {
+        let (rules, findings) = read(&entry(&format!("keys: ['{key}']")));
+        let shown = findings.render(false);
+        assert!(rules.is_empty() && findings.has_errors(), "{key}");
+        assert!(
+            shown.contains(expected) && shown.contains("x.yaml:8:"),
+            "{shown}"
+        );
+    }
+}

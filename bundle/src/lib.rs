@@ -34,6 +34,7 @@ pub mod seal;
 pub mod stream;
 pub mod volume;
 pub mod write;
+pub mod zarf;
 
 pub use digest::Digest;
 pub use index::Index;

@@ -58,6 +58,18 @@ pub fn check(
     findings
 }
 
+/// Policies and other rules that select nothing: each may be a protection that nobody has.
+pub fn selecting_nothing(plane: &ControlPlane) -> Diagnostics {
+    let mut findings = schedule::lints::lints(plane);
+    policies(plane, &mut findings);
+    let mut findings: Diagnostics = findings
+        .into_iter()
+        .filter(|finding| finding.code == "selects-nothing")
+        .collect();
+    findings.sort();
+    findings
+}
+
 /// What can be said of single objects, also when others could not be read.
 pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     templates::unparsable(plane, mode, findings);

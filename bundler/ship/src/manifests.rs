@@ -4,9 +4,10 @@
 //! their repository. What goes out: what is wrong with them, at file and line. Only reconcilers that apply Kubernetes
 //! objects are looked at; what a repository does not show, because it cannot be read now, is not its business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use outhaul_bundle::zarf;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, SourceFile};
 use outhaul_control::model::ReconcilerKind;
@@ -75,18 +76,12 @@ impl<'a> Manifests<'a> {
         if !objects.contains(&kind) {
             return broken;
         }
-        let text = |(name, bytes): (&String, &Vec<u8>)| {
-            let name = format!("rendered {cluster_type}/{target}/{name}");
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            Arc::new(SourceFile { name, text })
-        };
-        let files = rendered.files.iter().filter(|(name, _)| is_yaml(name));
-        let mut files: Vec<_> = files.map(text).collect();
+        let mut files = texts(cluster_type, target, rendered);
         if kind == ReconcilerKind::Zarf {
             broken.append(packages::problems(
                 target,
                 &files,
-                self.ready_made(rendered),
+                self.ready_made(rendered).map(|there| there.len()),
             ));
             return broken;
         }
@@ -168,24 +163,58 @@ impl<'a> Manifests<'a> {
         })
     }
 
-    /// How many packages the manifests have; `None` when they cannot be read now.
-    fn ready_made(&self, rendered: &RenderedAssignment) -> Option<usize> {
+    /// The packages among the manifests, by their paths; `None` when they cannot be read now.
+    fn ready_made(&self, rendered: &RenderedAssignment) -> Option<Vec<String>> {
         let key = |key: &str| rendered.manifests.get(key).map_or("", String::as_str);
         let (repo, path) = (key("repo"), key("path"));
         if repo.is_empty() {
-            return Some(0);
+            return Some(Vec::new());
         }
         if !matches!(key("storage"), "" | "git") {
             return None;
         }
         let (_, opened) = open(self.platform, repo, key("branch")).ok()?;
-        let there = opened.names(path, &TreeLimits::PAYLOAD).ok()?.files;
-        Some(
-            there
-                .iter()
-                .filter(|path| packages::is_ready_made(path))
-                .count(),
-        )
+        let mut there = opened.names(path, &TreeLimits::PAYLOAD).ok()?.files;
+        there.retain(|path| zarf::is_package_file(path));
+        Some(there)
+    }
+
+    /// Packages of one name that several assignments of one site have.
+    pub fn same_packages(&self) -> Diagnostics {
+        let mut findings = Diagnostics::new();
+        for (cluster_type, group) in &self.platform.rendering.cluster_types {
+            if self.platform.reconciler_kind(&group.reconciler) != ReconcilerKind::Zarf {
+                continue;
+            }
+            let mut all = Vec::new();
+            for (target, rendered) in &group.assignments {
+                let Some(declared) = self.platform.control_plane.targets.get(target) else {
+                    continue;
+                };
+                if rendered.bootstrap.is_some() {
+                    continue;
+                }
+                let files = texts(cluster_type, target, rendered);
+                let names = packages::names(&files).into_iter().map(|(name, _)| name);
+                let ready_made = self.ready_made(rendered).unwrap_or_default();
+                let ready_made = ready_made
+                    .iter()
+                    .filter_map(|path| zarf::name_in_file(path));
+                let mut seen = BTreeSet::new();
+                for name in names.chain(ready_made.map(str::to_owned)) {
+                    if seen.insert(name.clone()) {
+                        all.push(packages::Package {
+                            target,
+                            name,
+                            sites: rendered.sites.as_ref(),
+                            at: declared.location.clone(),
+                        });
+                    }
+                }
+            }
+            findings.append(packages::same_names(cluster_type, &all));
+        }
+        findings
     }
 
     fn payload(&mut self, rendered: &RenderedAssignment) -> &[Arc<SourceFile>] {
@@ -204,6 +233,17 @@ impl<'a> Manifests<'a> {
                 }
             })
     }
+}
+
+/// The rendered YAML of an assignment, each file under its name for messages.
+fn texts(cluster_type: &str, target: &str, rendered: &RenderedAssignment) -> Vec<Arc<SourceFile>> {
+    let text = |(name, bytes): (&String, &Vec<u8>)| {
+        let name = format!("rendered {cluster_type}/{target}/{name}");
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        Arc::new(SourceFile { name, text })
+    };
+    let files = rendered.files.iter().filter(|(name, _)| is_yaml(name));
+    files.map(text).collect()
 }
 
 fn is_yaml(path: &str) -> bool {

@@ -64,5 +64,6 @@ pub(super) fn uncollected(
             }
         }
     }
+    findings.append(manifests.same_packages());
     unseen.into_iter().collect()
 }

@@ -20,12 +20,14 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
+use outhaul_plane::check::selecting_nothing;
 use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_ship::collect::SignedImage;
 use outhaul_ship::guard::Removal;
+use outhaul_ship::manifests::Manifests;
 use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
@@ -166,6 +168,8 @@ impl Args {
         };
         let mut noted = offline::unreachable(&platform, Some(&self.cluster_type));
         noted.append(delivery::without_effect(&platform.control_plane));
+        noted.append(selecting_nothing(&platform.control_plane));
+        noted.append(Manifests::new(&platform).same_packages());
         if !noted.is_empty() {
             super::say_findings(&noted);
         }

@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::AssignmentResult;
+use outhaul_bundle::zarf::{DEFINITION, is_package_file, is_package_name};
 use outhaul_kit::durable::{self, at};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kubernetes::yaml;
@@ -23,8 +24,6 @@ use crate::kubernetes::ownership::{ANNOTATION, Owner, SITE_ANNOTATION};
 use crate::outcome::Stop;
 use crate::sealed::{OpenedFolder, copy_opened, struck_out};
 
-/// The kind of a package's definition.
-const DEFINITION: &str = "ZarfPackageConfig";
 /// Largest definition in bytes.
 const MAX_DEFINITION_BYTES: u64 = 1024 * 1024;
 
@@ -98,7 +97,7 @@ impl PackageSource {
             }
         }
         for file in &desired.assignment.payload {
-            if is_package(file.path.as_str()) {
+            if is_package_file(file.path.as_str()) {
                 let path = desired.payload.join(file.path.as_str());
                 let shown = format!("payload/{}", file.path);
                 let text = program.definition(&path, heartbeat)?;
@@ -201,7 +200,7 @@ impl PackageSource {
 /// Whether its package comes as a file of the payload.
 pub fn is_ready_made(desired: &Desired) -> bool {
     let mut payload = desired.assignment.payload.iter();
-    payload.any(|file| is_package(file.path.as_str()))
+    payload.any(|file| is_package_file(file.path.as_str()))
 }
 
 /// A copy in memory of the rendered files with their values; `None` when nothing in them is sealed.
@@ -255,10 +254,7 @@ fn definitions(text: &str, shown: &str) -> Result<Vec<Value>, String> {
 /// A package's name: a part of the API's paths, and an argument of the command.
 fn name_of(definition: &Value, shown: &str) -> Result<String, Stop> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let fits = name.bytes().all(|byte| letter(byte) || byte == b'-')
-        && name.bytes().next().is_some_and(letter);
-    match fits {
+    match is_package_name(name) {
         true => Ok(name.to_owned()),
         false => Err(Stop::failed(format!(
             "`{shown}`: `metadata.name` of a package is lower-case letters, digits and `-`"
@@ -269,12 +265,6 @@ fn name_of(definition: &Value, shown: &str) -> Result<String, Stop> {
 fn is_yaml(path: &str) -> bool {
     let extension = Path::new(path).extension();
     extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
-}
-
-fn is_package(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let has_end = [".tar.zst", ".tar"].iter().any(|end| name.ends_with(end));
-    name.starts_with("zarf-package-") && has_end
 }
 
 /// Copies one verified file; nothing of it has to outlive a power cut.

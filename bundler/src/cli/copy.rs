@@ -59,14 +59,15 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     volume_size: Option<u64>,
     /// Only this part (may be given more than once), when one stick does not hold all of them; no parity part then
-    #[arg(long, value_name = "N", requires = "volume_size")]
+    #[arg(long, value_name = "N", requires = "volume_size", conflicts_with_all = ["since", "since_file"])]
     part: Vec<usize>,
     /// Write so many parity parts beside the parts (64 at most): of so many parts that are lost or damaged, any, the site makes the
     /// bytes again. Each is as large as the largest part
-    #[arg(long, value_name = "N", requires = "volume_size", value_parser = parity)]
+    #[arg(long, value_name = "N", requires = "volume_size", value_parser = parity,
+        conflicts_with_all = ["since", "since_file", "sites"])]
     parity: Option<usize>,
     /// Only this parity part (may be given more than once); without `--part` no other file
-    #[arg(long, value_name = "N", requires = "parity")]
+    #[arg(long, value_name = "N", requires = "parity", conflicts_with_all = ["since", "since_file", "sites"])]
     parity_part: Vec<usize>,
     /// Leave out what the stream's bundle of this number (or digest) has; given more than once: what each of them has
     #[arg(long, value_name = "N", value_parser = earlier, conflicts_with = "volume_size")]
@@ -93,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "hub")]
     hub_ca: Option<PathBuf>,
     /// Make no patches: what changed travels whole, as agents need it that know no patches
-    #[arg(long)]
+    #[arg(long, conflicts_with = "volume_size")]
     no_patches: bool,
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
@@ -121,6 +122,14 @@ impl Args {
         }
         let mut done = Vec::new();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
+            let Some(bases) = not_newest(&bundle, bases) else {
+                say(&format!(
+                    "{}: number {} is the newest: a site that has it needs no copy, and none is written",
+                    bundle.stream(),
+                    bundle.number
+                ));
+                continue;
+            };
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Output::Text {
                     data(&line(&bundle, &copied, left_out.as_ref()));
@@ -136,7 +145,9 @@ impl Args {
             }
         }
         if done.is_empty() {
-            say("nothing was written: these sites have what there is");
+            say(
+                "nothing was written: these sites have what there is; without `--since` and `--for` whole bundles are copied",
+            );
         } else {
             media.sync().map_err(|error| Failure::file(&error))?;
             say(&removable(&self.to));
@@ -268,6 +279,20 @@ impl Args {
         let copied = copied.map_err(|error| Failure::of(&error))?;
         Ok(copied.into_iter().map(|copied| (copied, None)).collect())
     }
+}
+
+/// What is to be left out of a bundle, without the bundle itself; `None` when it is all that was named.
+#[expect(
+    clippy::option_option,
+    reason = "nothing to copy; nothing to leave out"
+)]
+fn not_newest(bundle: &KeptBundle, bases: Option<Vec<Has>>) -> Option<Option<Vec<Has>>> {
+    let Some(mut bases) = bases else {
+        return Some(None);
+    };
+    let named = bases.len();
+    bases.retain(|base| !base.is_of(bundle));
+    (bases.len() == named || !bases.is_empty()).then_some(Some(bases))
 }
 
 /// The bundles that a named site does not run yet.
@@ -427,4 +452,64 @@ pub(super) fn removable(to: &Path) -> String {
         "everything in `{}` was read back and is what was signed; a stick is safe to remove now",
         to.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::super::Cli;
+
+    #[test]
+    fn options_that_would_have_no_effect_together_are_refused() {
+        let parsed = |more: &str| {
+            let words = format!("outhaul copy --fleet f --to t {more}");
+            let parsed = Cli::try_parse_from(words.split_whitespace());
+            parsed.map(drop).map_err(|error| error.kind())
+        };
+        let conflict = Err(clap::error::ErrorKind::ArgumentConflict);
+        let earlier = ["--since 3", "--since-file b", "--for press-1"];
+        let parts = [
+            "--volume-size 1M",
+            "--parity 1",
+            "--parity-part 1",
+            "--part 1",
+            "--parity 1 --parity-part 1",
+            "--volume-size 1M --parity 1",
+            "--volume-size 1M --part 1",
+        ];
+        for since in earlier {
+            for part in parts {
+                assert_eq!(
+                    parsed(&format!("{since} {part}")),
+                    conflict,
+                    "{since} {part}"
+                );
+                assert_eq!(
+                    parsed(&format!("{part} {since}")),
+                    conflict,
+                    "{part} {since}"
+                );
+            }
+        }
+        assert_eq!(parsed("--since 3 --for press-1"), conflict);
+        assert_eq!(parsed("--volume-size 1M --no-patches"), conflict);
+        for fine in [
+            "",
+            "--since 3 --since-file b --no-patches",
+            "--for press-1 --reports r --no-patches",
+            "--volume-size 1M --part 1 --parity 2 --parity-part 1",
+        ] {
+            assert_eq!(parsed(fine), Ok(()), "{fine}");
+        }
+        for lonely in [
+            "--parity 1",
+            "--part 1",
+            "--volume-size 1M --parity-part 1",
+            "--reports r",
+        ] {
+            let missing = Err(clap::error::ErrorKind::MissingRequiredArgument);
+            assert_eq!(parsed(lonely), missing, "{lonely}");
+        }
+    }
 }

@@ -127,7 +127,7 @@ impl ReaderArgs {
         let mut readers = Vec::new();
         for text in &self.recipient {
             let (name, key) = text.split_once('=').unwrap_or(("", text));
-            readers.push(reader(name, key, "--recipient")?);
+            readers.push(reader(name, key, "--recipient", "`NAME=age1…`")?);
         }
         for path in &self.recipients {
             readers.extend(from_file(path)?);
@@ -148,7 +148,8 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
         }
         let (name, key) = line.split_once(char::is_whitespace).unwrap_or(("", line));
         let place = format!("{}:{}", path.display(), at + 1);
-        readers.push(reader(name, key.trim(), &place)?);
+        let form = "`NAME age1…` with a space between them";
+        readers.push(reader(name, key.trim(), &place, form)?);
     }
     if readers.is_empty() {
         let message = format!(
@@ -163,10 +164,12 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
     Ok(readers)
 }
 
-fn reader(name: &str, key: &str, place: &str) -> Result<Reader, Failure> {
+/// One reader; `form` is how one is written at `place`.
+fn reader(name: &str, key: &str, place: &str, form: &str) -> Result<Reader, Failure> {
     let failed = |error: &dyn std::error::Error| {
-        Failure::say(failure::USAGE, format!("{place}: {error}"))
-            .help("write `NAME=age1…`; `outhaul-agent` prints a site's key when it is enrolled")
+        Failure::say(failure::USAGE, format!("{place}: {error}")).help(&format!(
+            "write {form}; `outhaul site list --recipients` prints the lines of approved sites"
+        ))
     };
     let key: Recipient = key.parse().map_err(|error| failed(&error))?;
     let name: Name = match name {
@@ -259,4 +262,37 @@ fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Output) -> Result<Exit,
         names.join(", ")
     ));
     Ok(Exit::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_signer::seal::Identity;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_written_otherwise_is_refused_with_the_form_of_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("readers");
+        let key = Identity::generate().recipient();
+        let in_file = |text: String| {
+            std::fs::write(&path, text).unwrap();
+            let readers = ReaderArgs::of_files(vec![path.clone()]).readers();
+            readers.map_err(|failure| format!("{failure:?}"))
+        };
+        let found = in_file(format!("press-1 {key} # one\n")).unwrap().unwrap();
+        assert_eq!(found[0].name.as_str(), "press-1");
+        let refused = in_file(format!("press-1={key}\n")).unwrap_err();
+        assert!(refused.contains("readers:1"), "{refused}");
+        assert!(
+            refused.contains("write `NAME age1…` with a space"),
+            "{refused}"
+        );
+        let typed = ReaderArgs {
+            recipient: vec!["press-1 age1qq".to_owned()],
+            recipients: Vec::new(),
+        };
+        let refused = format!("{:?}", typed.readers().unwrap_err());
+        assert!(refused.contains("write `NAME=age1…`"), "{refused}");
+    }
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
-use outhaul_control::diagnostic::{Diagnostic, Location};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ImageSignatures, SignatureRule};
 use outhaul_cosign::{
     self as cosign, Identities, MAX_BYTES, SIMPLE, SignatureKey, SignedBy, Trusted, TrustedRoot,
@@ -41,6 +41,8 @@ pub(super) struct Signatures {
     rules: Option<Sourced<ImageSignatures>>,
     /// Images that no entry is for, each with the policy that has none.
     unverified: BTreeSet<(String, String)>,
+    /// What is kept from an earlier bundle and was not verified.
+    kept: Diagnostics,
     /// Images that an identity signed.
     signed: BTreeSet<SignedImage>,
     /// The trusted roots that were needed so far, by the digests of their texts: each is parsed once.
@@ -82,7 +84,7 @@ impl Signatures {
             Diagnostic::warning("image-not-verified", message).help(
                 "add an entry for it; one with `images: \"*\"` at the end is for all others (`keys: []` where they may be unsigned)",
             )
-        })
+        }).chain(self.kept.iter().cloned())
     }
 }
 
@@ -96,6 +98,11 @@ fn repository(whole: &str) -> &str {
 }
 
 impl Collector<'_> {
+    /// Notes that something is kept from an earlier bundle and was not verified.
+    pub(crate) fn note_unverified(&mut self, finding: Diagnostic) {
+        self.signatures.kept.push(finding);
+    }
+
     /// The images that identities signed, with who it was.
     pub fn signed(&self) -> Vec<SignedImage> {
         self.signatures.signed.iter().cloned().collect()

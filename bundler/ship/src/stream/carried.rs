@@ -17,7 +17,9 @@ use outhaul_bundle::index::{Blob, Content, Index, Source};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::{Digest, index};
+use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::normal_url;
+use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
@@ -30,6 +32,7 @@ use crate::{deliver, inspect};
 /// The payloads of the bundle that a stream shipped last.
 pub(super) struct LastPayloads {
     path: PathBuf,
+    number: u64,
     index: Index,
     /// Those that are to be taken from it.
     taken: BTreeMap<String, Option<Source>>,
@@ -47,6 +50,7 @@ impl LastPayloads {
         let found = inspect::inspect(File::open(&path).ok()?, None, Timestamp::UNIX_EPOCH).ok()?;
         Some(Self {
             path,
+            number: kept.number(),
             index: found.index,
             taken: BTreeMap::new(),
         })
@@ -55,6 +59,16 @@ impl LastPayloads {
     /// What it holds.
     pub(super) fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The bundle's number.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether images were served with it.
+    pub(super) fn has_images(&self) -> bool {
+        !self.index.served.images.is_empty()
     }
 
     /// Takes the payload of an assignment as it was; whether it is there.
@@ -185,6 +199,24 @@ impl LastPayloads {
             .map_err(io::Error::other)?;
         Ok(sink.found.take())
     }
+}
+
+/// What is kept goes to sites once more, whatever a policy has come to say of its images since.
+pub(super) fn unverified(
+    (environment, id): (&str, &AssignmentId),
+    number: u64,
+    policy: &str,
+    why: &str,
+) -> Diagnostic {
+    let message = format!(
+        "`{environment}/{}/{}` stays as bundle {number} had it, and what was served with it is not checked against \
+         `imageSignatures` in {policy}: {why}",
+        id.cluster_type, id.target
+    );
+    Diagnostic::warning("kept-unverified", message).help(
+        "sites that have it keep it, and a site that takes this stream for the first time gets it, too; have the images signed, \
+         or remove the deployment target: then it is removed on site",
+    )
 }
 
 /// Decodes the blobs that hold something wanted.

@@ -15,22 +15,22 @@ use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError, RelativePath};
 use outhaul_signer::fleet::Fleet;
 
-use super::carried::LastPayloads;
+use super::carried::{self, LastPayloads};
+use super::kept_payload::{PayloadState, still_there};
 use super::share::{self, Share};
 use super::shipped::{ShippedAssignment, ShippedStream};
 use super::{ProduceError, Produced, delivery_rules, sealed};
 use crate::assemble::Spool;
-use crate::collect::{self, CollectError, Collector, Payloads};
+use crate::collect::{self, Collector, Payloads};
 use crate::guard;
 use crate::isolation::{Isolation, Last};
 use crate::manifests::Manifests;
 use crate::plan::{DesiredContent, Plan, Shipped};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
-use outhaul_git::source::SourceError;
 use outhaul_kit::format_count::format_count;
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::delivery::{self, Delivery};
+use outhaul_plane::delivery::{self, Delivery, Sourced};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_plane::schedule::AssignmentId;
 
@@ -243,9 +243,11 @@ impl<'a> Sound<'a> {
         Ok(LastBundle {
             taken: taken.collect(),
             fleet: self.fleet,
+            environment: &self.platform.rendering.environment,
             cluster_type: self.cluster_type,
             role: self.role.clone(),
             collector: self.collector,
+            signed_by: self.delivery.image_signatures.as_ref().map(Sourced::by),
             last,
             carried: OnceCell::new(),
             stalled: false,
@@ -271,9 +273,12 @@ impl<'a> Sound<'a> {
 /// What a stream last shipped, and whether it can be shipped once more.
 pub(super) struct LastBundle<'a> {
     fleet: &'a Fleet,
+    environment: &'a str,
     cluster_type: &'a str,
     role: String,
     collector: &'a RefCell<Collector<'a>>,
+    /// Which policy says that images must be signed.
+    signed_by: Option<String>,
     last: Option<ShippedStream>,
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
@@ -323,15 +328,23 @@ impl Shipped for LastBundle<'_> {
             from: before.from,
             content: (),
         };
-        match still_there(&mut self.collector.borrow_mut(), &id.target, before) {
+        let looked = still_there(&mut self.collector.borrow_mut(), &id.target, before);
+        match looked {
             Ok(PayloadState::Yes) => good,
             Ok(PayloadState::No(why)) => Last::None(why),
             Ok(PayloadState::Unreached(why) | PayloadState::Lacking(why)) => {
                 let (fleet, role) = (self.fleet, &self.role);
                 self.carried.get_or_init(|| LastPayloads::open(fleet, role));
                 let bundle = self.carried.get_mut().and_then(Option::as_mut);
-                let found = bundle.is_some_and(|bundle| bundle.take(&id.target, before));
-                if found {
+                if let Some(bundle) = bundle
+                    && bundle.take(&id.target, before)
+                {
+                    if let Some(policy) = self.signed_by.as_ref().filter(|_| bundle.has_images()) {
+                        let environment = self.environment;
+                        let unverified =
+                            carried::unverified((environment, id), bundle.number(), policy, &why);
+                        self.collector.borrow_mut().note_unverified(unverified);
+                    }
                     return good;
                 }
                 self.stalled = true;
@@ -439,52 +452,6 @@ fn untravelled(name: &str, rendered: &RenderedAssignment) -> Option<NameError> {
     let mut files = rendered.files.keys().chain(overlays);
     let named = name.parse::<Name>().err();
     named.or_else(|| files.find_map(|path| path.parse::<RelativePath>().err()))
-}
-
-/// Whether the payload of a kept assignment can be had.
-enum PayloadState {
-    Yes,
-    /// It is gone: why.
-    No(String),
-    /// A server does not answer now, which takes nothing from a site.
-    Unreached(String),
-    /// It can be had, and an image or repository that it needs cannot.
-    Lacking(String),
-}
-
-fn still_there(
-    collector: &mut Collector<'_>,
-    name: &str,
-    before: &ShippedAssignment,
-) -> Result<PayloadState, ProduceError> {
-    let commit = before.payload_commit.as_ref();
-    let rendered = before.rendered();
-    let looked = match commit {
-        None => Ok(()),
-        Some(_) => collector.look(name, &rendered, commit).map(drop),
-    };
-    match looked {
-        Ok(()) => match collector.look_served(name, &rendered, commit) {
-            Ok(()) => Ok(PayloadState::Yes),
-            Err(error) => Ok(PayloadState::Lacking(collect::finding(&error).message)),
-        },
-        // A damaged copy here takes nothing from a site either.
-        Err(CollectError::Source { source, .. })
-            if matches!(*source, SourceError::Damaged { .. }) =>
-        {
-            Ok(PayloadState::Unreached(source.to_string()))
-        }
-        Err(CollectError::Source { source, .. }) if source.is_input() => Ok(PayloadState::No(
-            format!("the payload of its last good output is not available any more: {source}"),
-        )),
-        Err(CollectError::Source { source, .. }) => Ok(PayloadState::Unreached(source.to_string())),
-        Err(CollectError::Gone { .. }) => Ok(PayloadState::No(
-            "the folder with the payload of its last good output was changed".to_owned(),
-        )),
-        Err(error @ CollectError::Spool(_)) => Err(error.into()),
-        // A check that an earlier version of this program had not, of one assignment alone.
-        Err(error) => Ok(PayloadState::No(collect::finding(&error).message)),
-    }
 }
 
 /// The render's snapshot, with the commits of the payloads among the workloads' sources.

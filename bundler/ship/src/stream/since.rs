@@ -52,6 +52,11 @@ pub struct Has {
 }
 
 impl Has {
+    /// Whether it is this very bundle.
+    pub fn is_of(&self, bundle: &KeptBundle) -> bool {
+        self.base.number == bundle.number
+    }
+
     /// Opens its file, when that is here and has all of its blobs.
     fn open(&self) -> Option<Opened> {
         let opened = Opened::open(self.file.as_ref()?).ok()?;

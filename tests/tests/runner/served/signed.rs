@@ -150,6 +150,20 @@ fn an_image_travels_only_when_a_key_of_the_policy_signed_it_and_its_signature_tr
     wanted(&fixture, &team, "other");
     let refused = fixture.plane(1, "bundle", "dev", &again).everything();
     assert!(refused.contains(&address), "{refused}");
+    // What sites run is not taken from them: it is signed once more, and that it was not verified is said.
+    let kept = refused
+        .find("warning[kept-unverified]")
+        .unwrap_or_else(|| panic!("{refused}"));
+    let kept = &refused[kept..];
+    assert!(kept.contains("stays as bundle 2 had it"), "{kept}");
+    assert!(
+        kept.contains("is not checked against `imageSignatures` in delivery policy"),
+        "{kept}"
+    );
+    assert!(
+        fixture.path("stick/dev-store-3.outhaul").exists(),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -30,7 +30,8 @@ use outhaul_git::source::{
 mod files;
 mod listed;
 
-use files::{is_nearly_yaml, is_yaml, source_of, sourceignore, text_file};
+pub(super) use files::is_yaml;
+use files::{is_nearly_yaml, may_be_meant, source_of, sourceignore, text_file};
 
 /// As whose commit a pin without a URL says what to promote instead.
 pub const PROMOTED: &str = ".promoted";
@@ -333,6 +334,7 @@ impl<'a> Loader<'a> {
 
     /// Reads every object below `path`.
     fn read(&mut self, opened: &Opened, path: &str, by: &ObjectOrigin, at: Option<&Location>) {
+        let of_a_team = matches!(by, ObjectOrigin::Registration { .. });
         let files = normal_path(path).and_then(|path| {
             let (ignore, bad_lines) = sourceignore(opened)?;
             let full = |below: &str| {
@@ -343,7 +345,11 @@ impl<'a> Loader<'a> {
                 }
             };
             let nearly = RefCell::new(Vec::new());
+            let others = RefCell::new(BTreeSet::new());
             let wanted = |below: &str| {
+                if !of_a_team && may_be_meant(below) && !ignore.ignores(&full(below)) {
+                    others.borrow_mut().insert(below.to_owned());
+                }
                 if is_nearly_yaml(below) && !ignore.ignores(&full(below)) {
                     nearly.borrow_mut().push(full(below));
                 }
@@ -354,14 +360,18 @@ impl<'a> Loader<'a> {
             let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
             let named = |file: TreeFile| (full(&file.path), file);
             let files: Vec<_> = tree.files.into_iter().map(named).collect();
-            Ok((files, links, nearly.into_inner(), bad_lines))
+            let mut unread = unread::of_our_kinds(opened, &path, &others.into_inner(), &full)?;
+            if *by == ObjectOrigin::Environment {
+                unread.extend(unread::beside_the_list(opened, &path, &full)?);
+            }
+            Ok((files, links, nearly.into_inner(), (bad_lines, unread)))
         });
-        let (mut files, links, nearly, bad_lines) = match files {
+        let (mut files, links, nearly, (bad_lines, unread)) = match files {
             Ok(read) => read,
             Err(error) => return self.unreadable(&error, at),
         };
         self.findings.extend(bad_lines);
-        let of_a_team = matches!(by, ObjectOrigin::Registration { .. });
+        self.findings.extend(unread);
         let nearly = nearly.iter().map(|path| opened.file_name(path));
         self.findings
             .extend(nearly.map(|name| files::other_ending(&name)));

@@ -113,6 +113,61 @@ fn findings_of_all_sources_are_reported_at_once() {
 }
 
 #[test]
+fn objects_in_files_and_folders_that_are_not_read_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let policy = "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {name: all}\nspec: \
+                  {clusterTypeSelector: {labelSelector: {}}, encryption: required}\n";
+    let json = "{\"apiVersion\": \"outhaul.dev/v1alpha1\", \"kind\": \"DeliveryPolicy\"}";
+    for (path, text) in [
+        ("env/policy.json", json),
+        ("env/policy.yaml.bak", policy),
+        ("env/policy.yml~", policy),
+        ("env/.environments/policy.yaml", policy),
+        ("base/template.yaml.off", GROUP),
+        ("env/package.json", "{\"name\": \"x\"}"),
+        ("env/lab/policy.json", json),
+        ("env/policy.txt", policy),
+        ("app/workload/x.json", json),
+    ] {
+        write(&root.path().join(path), text);
+    }
+    let (plane, _) = load(&request(root.path())).unwrap();
+    assert!(plane.deliveries.is_empty());
+    let shown: Vec<String> = plane
+        .findings
+        .iter()
+        .map(|one| one.message.clone())
+        .collect();
+    for (named, reason) in [
+        ("env/policy.json", "its ending is not `.yaml` or `.yml`"),
+        ("env/policy.yaml.bak", "its ending is not"),
+        ("env/policy.yml~", "its ending is not"),
+        ("base/template.yaml.off", "its ending is not"),
+    ] {
+        let is_it = |message: &&String| message.contains(named) && message.contains(reason);
+        assert_eq!(shown.iter().filter(is_it).count(), 1, "{named}: {shown:#?}");
+    }
+    let misplaced = plane
+        .findings
+        .iter()
+        .filter(|one| one.code == "misplaced-object");
+    let misplaced: Vec<String> = misplaced
+        .map(|one| format!("{:?} {}", one.location, one.message))
+        .collect();
+    assert_eq!(misplaced.len(), 1, "{misplaced:?}");
+    assert!(
+        misplaced[0].contains("env/.environments/policy.yaml:3:"),
+        "{misplaced:?}"
+    );
+    assert!(
+        misplaced[0].contains("DeliveryPolicy `all` is not read"),
+        "{misplaced:?}"
+    );
+    assert_eq!(shown.len(), 5, "{shown:#?}");
+}
+
+#[test]
 fn a_repository_that_cannot_be_reached_is_the_environments_fault() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());

@@ -1,16 +1,21 @@
-//! What is not read, and what is read that nobody fixed: symbolic links, edits that are not committed, a
-//! base that is missing or follows a branch.
+//! What is not read, and what is read that nobody fixed: symbolic links, objects in files and folders that are not read, edits that are
+//! not committed, a base that is missing or follows a branch.
 //!
 //! What comes in: opened sources, and what was read of them. What goes out: a finding for each, with the
 //! cause and not what follows from it. It changes nothing about what is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::{LoadRequest, MAIN, Origin};
+use super::{ENVIRONMENTS, LoadRequest, MAIN, Origin};
+use crate::loader::is_yaml;
 use outhaul_control::ControlPlane;
-use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
+use outhaul_control::kinds::{self, KALYPSO, OUTHAUL, Object};
 use outhaul_control::model::BaseRepo;
-use outhaul_git::source::{GitReference, Opened};
+use outhaul_git::source::{GitReference, Opened, SourceError, TreeLimits};
 use outhaul_kit::format_count::format_count;
 
 /// Files that are named before the rest is counted.
@@ -21,7 +26,7 @@ const MAX_NAMED: usize = 5;
 pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<Diagnostic> {
     let matters = |path: &&String| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+        let yaml = is_yaml(name);
         // A link to a folder mostly has no ending.
         yaml || (!of_a_team && !name.trim_start_matches('.').contains('.'))
     };
@@ -35,6 +40,82 @@ pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<D
                    `.sourceignore`")
     });
     found.collect()
+}
+
+/// Most bytes of a file that are looked at.
+const LOOKED_AT_BYTES: u64 = 64 << 10;
+
+/// Of the files `below` that are not read because of their endings, those that hold objects of a control plane. `full` gives a path from
+/// the root.
+pub(super) fn of_our_kinds(
+    opened: &Opened,
+    path: &str,
+    below: &BTreeSet<String>,
+    full: &dyn Fn(&str) -> String,
+) -> Result<Vec<Diagnostic>, SourceError> {
+    let mut found = Vec::new();
+    if below.is_empty() {
+        return Ok(found);
+    }
+    let wanted = |path: &str| below.contains(path);
+    opened.each_streamed::<SourceError>(path, &wanted, &TreeLimits::PAYLOAD, &mut |file| {
+        let mut start = Vec::new();
+        let read = file.content.take(LOOKED_AT_BYTES).read_to_end(&mut start);
+        read.map_err(|error| SourceError::Unreadable {
+            path: PathBuf::from(&file.path),
+            error,
+        })?;
+        let text = String::from_utf8_lossy(&start);
+        if let Some(group) = [OUTHAUL, KALYPSO].into_iter().find(|group| text.contains(group)) {
+            let name = opened.file_name(&full(&file.path));
+            let message = format!(
+                "`{name}` has an object of `{group}` and is not read: its ending is not `.yaml` or `.yml`"
+            );
+            found.push(Diagnostic::warning("file-ending", message).help(
+                "rename it if it is meant (JSON is YAML, too), or list it in `.sourceignore`",
+            ));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Objects in the folder of the list of environments, in a place that is read without it: they have no effect.
+pub(super) fn beside_the_list(
+    opened: &Opened,
+    path: &str,
+    full: &dyn Fn(&str) -> String,
+) -> Result<Vec<Diagnostic>, SourceError> {
+    let is_listed = |below: &str| {
+        let mut folders = below.rsplit('/').skip(1);
+        folders.any(|folder| folder == ENVIRONMENTS) && is_yaml(below)
+    };
+    let tree = opened.tree(path, &is_listed, &TreeLimits::YAML)?;
+    let mut found = Vec::new();
+    for file in tree.files {
+        let name = opened.file_name(&full(&file.path));
+        let text = String::from_utf8_lossy(&file.bytes).into_owned();
+        let file = Arc::new(SourceFile { name, text });
+        let objects = kinds::read_file(&file, &mut Diagnostics::new());
+        found.extend(objects.iter().filter_map(in_the_list));
+    }
+    Ok(found)
+}
+
+/// The finding about an object in the folder of the list of environments that is nothing of the list.
+pub(super) fn in_the_list(object: &Object) -> Option<Diagnostic> {
+    if matches!(object, Object::Environment(_) | Object::Promotion(_)) {
+        return None;
+    }
+    let message = format!(
+        "{} `{}` is not read: `{ENVIRONMENTS}/` lists environments and promotion policies, and nothing else in it has an effect",
+        object.kind(),
+        object.name()
+    );
+    let finding = Diagnostic::warning("misplaced-object", message).at(object.location());
+    Some(finding.help(
+        "move it out of that folder, to the branch of the environment that it is for, or to the base where it is for all",
+    ))
 }
 
 /// Working copies with edits that are not in what was read of them.

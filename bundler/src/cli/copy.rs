@@ -124,7 +124,7 @@ impl Args {
         for (bundle, bases) in bundles.into_iter().zip(bases) {
             let Some(bases) = not_newest(&bundle, bases) else {
                 say(&format!(
-                    "{}: number {} is the newest: a site that has it needs no copy, and none is written",
+                    "{}: number {} is the newest: a site that has it needs no copy; without `--since` it is copied whole",
                     bundle.stream(),
                     bundle.number
                 ));
@@ -145,9 +145,7 @@ impl Args {
             }
         }
         if done.is_empty() {
-            say(
-                "nothing was written: these sites have what there is; without `--since` and `--for` whole bundles are copied",
-            );
+            say("nothing was written: these sites have what there is");
         } else {
             media.sync().map_err(|error| Failure::file(&error))?;
             say(&removable(&self.to));

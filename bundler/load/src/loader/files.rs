@@ -56,13 +56,24 @@ pub(super) fn sourceignore(opened: &Opened) -> Result<(Ignore, Vec<Diagnostic>),
     Ok((ignore, bad.into_iter().map(finding).collect()))
 }
 
-pub(super) fn is_yaml(path: &str) -> bool {
+pub(crate) fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
 /// Whether it would be YAML with its ending in small letters: to Flux and Kustomize, too, another ending is none.
 pub(super) fn is_nearly_yaml(path: &str) -> bool {
     !is_yaml(path) && is_yaml(&path.to_ascii_lowercase())
+}
+
+/// Whether a file that is not read may have been meant as one: JSON, and copies and drafts of YAML such as `x.yaml.bak`.
+pub(super) fn may_be_meant(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let inside = name.contains(".yaml") || name.contains(".yml");
+    !is_yaml(&name)
+        && (inside
+            || [".json", ".json5", ".jsonc"]
+                .iter()
+                .any(|end| name.ends_with(end)))
 }
 
 /// The finding about a file whose ending keeps it from being read.

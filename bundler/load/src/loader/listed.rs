@@ -4,6 +4,7 @@
 //! A mistake in the file of one environment does not hide the others. It opens nothing that an environment names.
 
 use super::{ENVIRONMENTS, Loader, files, is_yaml, text_file};
+use crate::unread;
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::Environment;
@@ -80,6 +81,7 @@ impl Loader<'_> {
                 }
             };
             for object in kinds::read_file(&file, &mut self.findings) {
+                self.findings.extend(unread::in_the_list(&object));
                 if let Object::Environment(environment) = object
                     && !known.iter().any(|known| known.name == environment.name)
                 {

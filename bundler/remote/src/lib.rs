@@ -5,3 +5,6 @@
 
 pub mod forge;
 pub mod http;
+mod hub_url;
+
+pub use hub_url::hub_url;

@@ -47,7 +47,7 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// The hub that has the site's reports
-    #[arg(long, value_name = "URL", required_unless_present = "faults")]
+    #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url, required_unless_present = "faults")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
     #[arg(long, value_name = "FILE")]

@@ -30,7 +30,7 @@ enum KeyCommand {
         #[command(flatten)]
         fleet: FleetArgs,
         /// Where sites send their reports, for the kits of new sites
-        #[arg(long, value_name = "URL", default_value = "")]
+        #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url, default_value = "")]
         hub_url: String,
         /// The hub's public key (`outhaul-hub key`), for the kits of new sites
         #[arg(long, value_name = "FILE")]
@@ -54,7 +54,7 @@ enum KeyCommand {
         #[arg(long, value_name = "DIR")]
         fleet: PathBuf,
         /// Where sites send their reports
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url)]
         hub_url: String,
         /// The hub's public key (`outhaul-hub key`)
         #[arg(long, value_name = "FILE")]

@@ -57,7 +57,7 @@ pub struct Args {
     #[command(flatten)]
     past_gate: OverrideArgs,
     /// The hub that is asked; every environment but the first needs it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = outhaul_remote::hub_url)]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
     #[arg(long, value_name = "FILE")]

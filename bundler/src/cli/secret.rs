@@ -167,7 +167,7 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
 /// One reader; `form` is how one is written at `place`.
 fn reader(name: &str, key: &str, place: &str, form: &str) -> Result<Reader, Failure> {
     let failed = |error: &dyn std::error::Error| {
-        Failure::say(failure::USAGE, format!("{place}: {error}")).help(&format!(
+        Failure::say(failure::USAGE, format!("{place}: {error}")).help(format!(
             "write {form}; `outhaul site list --recipients` prints the lines of approved sites"
         ))
     };

@@ -61,6 +61,7 @@ pub struct ServeConfig {
 #[serde(deny_unknown_fields)]
 pub struct PromoteConfig {
     /// The hub whose gates decide.
+    #[serde(default, deserialize_with = "hub")]
     pub hub: Option<String>,
     /// The certificate of its authority, when it is a private one.
     pub hub_ca: Option<PathBuf>,
@@ -133,6 +134,13 @@ pub struct GitConfig {
 
 fn five_minutes() -> Duration {
     Duration::from_secs(300)
+}
+
+fn hub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    outhaul_remote::hub_url(&text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
 }
 
 fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Programs, D::Error> {
@@ -284,6 +292,11 @@ mod tests {
                 "needs `listen`",
             ),
             ("to = \"g\"", "forge = \"cvs\"", "cvs"),
+            (
+                "state =",
+                "promote = { hub = \"https://h.example/login/oidc\" }\nstate =",
+                "write `https://h.example`",
+            ),
         ] {
             let said = refused(&SOUND.replace(from, to));
             assert!(said.contains(expected), "{to}: {said}");

@@ -91,6 +91,14 @@ pub fn bad_issuer(issuer: &str) -> Option<(&'static str, &'static str)> {
             && !rest.chars().any(|c| c.is_whitespace() || c.is_control())
     };
     match rest.or(own) {
+        Some(rest) if rest.contains("/.well-known") => Some((
+            "it is the address of what an issuer says of itself",
+            "write the issuer alone, as certificates have it: what is before `/.well-known`",
+        )),
+        Some(rest) if rest.contains(['?', '#']) => Some((
+            "it is the address of a page, and not of an issuer",
+            "write the issuer alone, as certificates have it, without `?` and `#`",
+        )),
         Some(rest) if is_plain(rest) && issuer.chars().count() <= MAX_CHARS => None,
         _ => Some((
             "it is not the URL of an issuer",
@@ -228,6 +236,9 @@ mod tests {
             "http://localhost.example",
             "https://*.example",
             "https://a b",
+            "https://accounts.example/.well-known/openid-configuration",
+            "https://accounts.example/login?client=x",
+            "https://accounts.example/#x",
         ] {
             assert!(bad_issuer(issuer).is_some(), "{issuer}");
         }

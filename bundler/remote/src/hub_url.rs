@@ -1,0 +1,65 @@
+//! The address of a hub, as people write it down.
+//!
+//! What comes in: a text. What goes out: the same, or what to write in its place when it is the address of one of the hub's pages or of its
+//! login: what programs ask for is added to it. Whether something answers there is not asked.
+
+/// Parts of paths that are the hub's own, or an identity provider's.
+const OF_PAGES: [&str; 4] = [".well-known", "login", "logout", "oauth2"];
+
+/// The address `text` of a hub.
+///
+/// # Errors
+/// What is wrong, with what to write.
+pub fn hub_url(text: &str) -> Result<String, String> {
+    let (address, rest) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    let (scheme, behind) = address.split_once("://").unwrap_or(("", address));
+    let mut parts: Vec<&str> = behind.split('/').collect();
+    let is_page =
+        |at: &usize| OF_PAGES.contains(&parts[*at]) || parts[*at..].starts_with(&["api", "v1"]);
+    let page = (1..parts.len()).find(is_page);
+    if page.is_none() && rest.is_empty() {
+        return Ok(text.to_owned());
+    }
+    parts.truncate(page.unwrap_or(parts.len()));
+    let right = format!("{scheme}://{}", parts.join("/").trim_end_matches('/'));
+    // What is behind may hold a token.
+    Err(format!(
+        "`{address}` is the address of a page, and not of a hub: write `{right}`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hub_url;
+
+    #[test]
+    fn the_address_of_a_page_is_refused_with_that_of_the_hub() {
+        for (text, right) in [
+            ("https://hub.example/login/oidc", "https://hub.example"),
+            (
+                "https://hub.example/login/oidc/callback?code=s3cret",
+                "https://hub.example",
+            ),
+            ("https://x.example/hub/api/v1/gate", "https://x.example/hub"),
+            (
+                "https://id.example/.well-known/openid-configuration",
+                "https://id.example",
+            ),
+            ("https://hub.example/?next=/", "https://hub.example"),
+            ("https://hub.example/#top", "https://hub.example"),
+        ] {
+            let refused = hub_url(text).unwrap_err();
+            assert!(refused.ends_with(&format!("write `{right}`")), "{refused}");
+            assert!(!refused.contains("s3cret"), "{refused}");
+        }
+        for text in [
+            "https://hub.example",
+            "https://hub.example/",
+            "https://x.example/api/hub",
+            "http://127.0.0.1:8080",
+            "",
+        ] {
+            assert_eq!(hub_url(text), Ok(text.to_owned()));
+        }
+    }
+}

@@ -68,20 +68,43 @@ impl Piece {
             Self::Parity(parity) => opened.parity_bytes(parity),
         }
     }
+}
 
-    fn is_there(&self, opened: &Opened, path: &Path) -> Option<u64> {
-        match self {
-            Self::Part(volume) => opened.is_there(path, volume, &NoPatches),
-            Self::Parity(parity) => opened.parity_is_there(path, parity),
+/// A file of a cut, where it goes, and which of all files it is.
+type Placed = (usize, Piece, PathBuf);
+
+/// The parity parts among `pieces`.
+fn parities(pieces: &[Placed]) -> Vec<(&Parity, &Path)> {
+    let parity = pieces.iter().filter_map(|(_, piece, file)| match piece {
+        Piece::Parity(parity) => Some((parity, file.as_path())),
+        Piece::Part(_) => None,
+    });
+    parity.collect()
+}
+
+/// The bytes of each of `pieces` that lies in its place already.
+fn there(opened: &Opened, pieces: &[Placed]) -> Vec<Option<u64>> {
+    let mut parities = opened.parities_there(&parities(pieces)).into_iter();
+    let found = pieces.iter().map(|(_, piece, file)| match piece {
+        Piece::Part(volume) => opened.is_there(file, volume, &NoPatches),
+        Piece::Parity(_) => parities.next().flatten(),
+    });
+    found.collect()
+}
+
+/// Writes `pieces`, first the parts; the bytes of each.
+fn write_all(opened: &Opened, pieces: &[Placed]) -> Result<Vec<u64>, DeliverError> {
+    let mut written = Vec::new();
+    for (_, piece, file) in pieces {
+        if let Piece::Part(volume) = piece {
+            written.push(opened.write(file, volume, &NoPatches)?);
         }
     }
-
-    fn write(&self, opened: &Opened, path: &Path) -> Result<u64, DeliverError> {
-        match self {
-            Self::Part(volume) => opened.write(path, volume, &NoPatches),
-            Self::Parity(parity) => opened.write_parity(path, parity),
-        }
+    // Those that are whole stay when one fails.
+    for parity in opened.write_parities(&parities(pieces)) {
+        written.push(parity?);
     }
+    Ok(written)
 }
 
 /// That every one of `bundles` can be cut so, before anything is written. The smallest size that an error names works for
@@ -157,33 +180,35 @@ pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copi
         return Ok(vec![bundle.copy(folder)?]);
     }
     let pieces = wanted(bundle, parts, of, cut)?;
+    let placed = pieces.into_iter().enumerate();
+    let placed: Vec<Placed> = placed
+        .map(|(at, piece)| {
+            let file = folder.join(piece.name(&bundle.file_name()));
+            (at, piece, file)
+        })
+        .collect();
+    let found = there(&opened, &placed);
     let mut waiting = Vec::new();
     let mut done = BTreeMap::new();
-    for (at, piece) in pieces.into_iter().enumerate() {
-        let file = folder.join(piece.name(&bundle.file_name()));
-        match piece.is_there(&opened, &file) {
-            Some(bytes) => drop(done.insert(
-                at,
-                Copied {
-                    file,
-                    bytes,
-                    written: false,
-                },
-            )),
+    let mut finished = |at, file, bytes, written| {
+        let copied = Copied {
+            file,
+            bytes,
+            written,
+        };
+        done.insert(at, copied);
+    };
+    for ((at, piece, file), found) in placed.into_iter().zip(found) {
+        match found {
+            Some(bytes) => finished(at, file, bytes, false),
             None => waiting.push((at, piece, file)),
         }
     }
     opened.fits(bundle, folder, &waiting)?;
-    for (at, piece, file) in waiting {
-        let bytes = piece.write(&opened, &file)?;
-        done.insert(
-            at,
-            Copied {
-                file,
-                bytes,
-                written: true,
-            },
-        );
+    // Parts come before parity parts in all lists.
+    let written = write_all(&opened, &waiting)?;
+    for ((at, _, file), bytes) in waiting.into_iter().zip(written) {
+        finished(at, file, bytes, true);
     }
     Ok(done.into_values().collect())
 }
@@ -334,7 +359,7 @@ impl Opened {
         &self,
         bundle: &KeptBundle,
         folder: &Path,
-        waiting: &[(usize, Piece, PathBuf)],
+        waiting: &[Placed],
     ) -> Result<(), CopyError> {
         let room = Media::open(folder).and_then(|media| media.room());
         let free = room.map_err(DeliverError::from)?.free_bytes;

@@ -2,12 +2,13 @@
 //!
 //! What comes in: a kept bundle that is being copied in parts, and how many parity parts. What goes out: the parity parts
 //! that are wanted, the same bytes for the same bundle, size and number, each read back. They are made of the fleet's own
-//! copy, not of what the medium gives back. Nothing is signed here, and no key is needed.
+//! copy, not of what the medium gives back, all of a set at once. Nothing is signed here, and no key is needed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use outhaul_bundle::{Parity, write_parity};
 use outhaul_kit::media::Media;
@@ -38,47 +39,126 @@ impl BlobBytes for Blobs<'_> {
 }
 
 impl Opened {
-    /// Writes the parity part `parity` to `out`.
-    fn parity(&self, out: &mut dyn Write, parity: &Parity) -> io::Result<()> {
+    /// Makes the parity of one set once, for all of its parts in `parts`: `each` is called for every part, in a thread of its own, with what
+    /// writes the part to where it goes. A part that fails does not stop the others. In memory are the pieces of one stripe.
+    fn parities<T: Send>(
+        &self,
+        parts: &[(&Parity, &Path)],
+        each: &(dyn Fn(&Parity, &Path, &mut WritePart<'_>) -> T + Sync),
+    ) -> Vec<Option<T>> {
+        let Some((set, _)) = parts.first() else {
+            return Vec::new();
+        };
+        std::thread::scope(|scope| {
+            let mut pieces = Vec::new();
+            let mut working = Vec::new();
+            for (parity, path) in parts {
+                let (send, receive) = sync_channel::<Vec<u8>>(0);
+                pieces.push((parity.part(), Some(send)));
+                working.push(scope.spawn(move || {
+                    each(parity, path, &mut |out| self.parity(out, parity, &receive))
+                }));
+            }
+            let mut hand = |part: usize, bytes: &[u8]| {
+                for (of, to) in &mut pieces {
+                    // Whoever takes no more has failed, and says why.
+                    if *of == part
+                        && to
+                            .as_ref()
+                            .is_some_and(|to| to.send(bytes.to_vec()).is_err())
+                    {
+                        *to = None;
+                    }
+                }
+                match pieces.iter().any(|(_, to)| to.is_some()) {
+                    true => Ok(()),
+                    false => Err(io::Error::other("no part is written any more")),
+                }
+            };
+            // What is missing is known where a part is written: by its size.
+            if let Err(error) = encode(&self.index, set, &mut Blobs(self), &mut hand) {
+                tracing::debug!("parity was not made whole: {error}");
+            }
+            drop(pieces);
+            let working = working.into_iter();
+            working.map(|one| one.join().ok()).collect()
+        })
+    }
+
+    /// Writes the parity part `parity` to `out`, of the pieces that come.
+    fn parity(
+        &self,
+        out: &mut dyn Write,
+        parity: &Parity,
+        pieces: &Receiver<Vec<u8>>,
+    ) -> io::Result<()> {
         let (metadata, index, bytes) = (&self.metadata, &self.index, &self.index_bytes);
         let mut fill = |out: &mut dyn Write| {
-            let mut only = |part: usize, bytes: &[u8]| match part == parity.part() {
-                true => out.write_all(bytes),
-                false => Ok(()),
-            };
-            encode(index, parity, &mut Blobs(self), &mut only).map_err(io::Error::other)
+            let mut pieces = pieces.iter();
+            pieces.try_for_each(|piece| out.write_all(&piece))
         };
         write_parity(out, metadata, bytes, index, parity, &mut fill)
             .map(drop)
             .map_err(io::Error::other)
     }
 
-    /// The size of the parity part when it lies at `path`, byte for byte, as the medium gives it back.
-    pub(super) fn parity_is_there(&self, path: &Path, parity: &Parity) -> Option<u64> {
+    /// The sizes of the parity parts that lie at their paths, byte for byte, as the medium gives them back.
+    pub(super) fn parities_there(&self, parts: &[(&Parity, &Path)]) -> Vec<Option<u64>> {
+        let is_same_size =
+            |(parity, path): &&(&Parity, &Path)| self.same_size(path, parity).is_some();
+        let there: Vec<_> = parts.iter().filter(is_same_size).copied().collect();
+        let same = self.parities(&there, &|parity, path, write| {
+            let mut same = Same {
+                there: BufReader::with_capacity(256 * 1024, self.same_size(path, parity)?),
+                buffer: Vec::new(),
+            };
+            write(&mut same).ok()?;
+            Some(self.parity_bytes(parity))
+        });
+        let found = |(parity, _): &(&Parity, &Path)| {
+            let at = there
+                .iter()
+                .position(|(one, _)| one.part() == parity.part())?;
+            same.get(at).copied().flatten().flatten()
+        };
+        parts.iter().map(found).collect()
+    }
+
+    /// The file at `path`, when it is as large as the parity part.
+    fn same_size(&self, path: &Path, parity: &Parity) -> Option<File> {
         let media = Media::open(path.parent()?).ok()?;
         let file = media.open_uncached(Path::new(path.file_name()?)).ok()??;
         let size = file.metadata().ok()?.len();
-        if size != self.parity_bytes(parity) {
-            return None;
-        }
-        let mut same = Same {
-            there: BufReader::with_capacity(256 * 1024, file),
-            buffer: Vec::new(),
-        };
-        self.parity(&mut same, parity).ok()?;
-        Some(size)
+        (size == self.parity_bytes(parity)).then_some(file)
     }
 
-    /// Puts the parity part at `path`.
-    pub(super) fn write_parity(&self, path: &Path, parity: &Parity) -> Result<u64, DeliverError> {
-        let (_, written) = medium::put(path, self.parity_bytes(parity), |out| {
-            self.parity(out, parity).map_err(|source| DeliverError::Io {
-                doing: "write",
-                path: path.to_owned(),
-                source,
-            })
-        })?;
-        Ok(written)
+    /// Puts the parity parts at their paths; of each its size.
+    pub(super) fn write_parities(
+        &self,
+        parts: &[(&Parity, &Path)],
+    ) -> Vec<Result<u64, DeliverError>> {
+        let made = self.parities(parts, &|parity, path, write| {
+            let (_, written) = medium::put(path, self.parity_bytes(parity), |out| {
+                write(out).map_err(|source| unwritten(path, source))
+            })?;
+            Ok(written)
+        });
+        let made = made.into_iter().zip(parts);
+        made.map(|(made, (_, path))| {
+            made.unwrap_or_else(|| Err(unwritten(path, io::Error::other("a thread ended early"))))
+        })
+        .collect()
+    }
+}
+
+/// Writes a part to where it goes.
+type WritePart<'w> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'w;
+
+fn unwritten(path: &Path, source: io::Error) -> DeliverError {
+    DeliverError::Io {
+        doing: "write",
+        path: path.to_owned(),
+        source,
     }
 }
 

@@ -19,6 +19,7 @@ mod completions;
 mod copy;
 mod demo;
 mod diff;
+mod doubtful_readers;
 mod estimate;
 mod explain;
 pub mod failure;

@@ -250,6 +250,7 @@ fn read_documents(
     findings: &mut Diagnostics,
 ) -> Vec<Object> {
     let mut reader = Reader::new(file, findings);
+    let has_secrets = secrets::in_text(&file.text).is_some();
     let mut objects = Vec::new();
     for document in documents {
         // `kubectl get -o yaml` wraps objects in a list; a list of objects is those objects.
@@ -260,16 +261,17 @@ fn read_documents(
                 objects.extend(
                     items
                         .iter()
-                        .filter_map(|item| read_object(&mut reader, item)),
+                        .filter_map(|item| read_object(&mut reader, item, has_secrets)),
                 );
             }
-            _ => objects.extend(read_object(&mut reader, document)),
+            _ => objects.extend(read_object(&mut reader, document, has_secrets)),
         }
     }
     objects
 }
 
-fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
+/// The object of a document, of a file in which there is a private key somewhere or not.
+fn read_object(reader: &mut Reader<'_>, document: &Node, has_secrets: bool) -> Option<Object> {
     let Some(version) = document.field("apiVersion").and_then(Node::as_str) else {
         foreign::without_version(reader, document);
         return None;
@@ -282,7 +284,7 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
             let read = shape.and_then(|shape| config::container(reader, document, shape));
             match read.is_none() {
                 true => foreign::unlabelled(reader, document),
-                false if reader.may_hold_secrets() => {
+                false if has_secrets => {
                     secrets::report(reader, document, "ConfigMap", false);
                 }
                 false => {}
@@ -320,7 +322,7 @@ fn read_object(reader: &mut Reader<'_>, document: &Node) -> Option<Object> {
         unknown_kind(reader, document, group, kind, &known);
         return None;
     };
-    if reader.may_hold_secrets() {
+    if has_secrets {
         secrets::report(reader, document, kind, group == OUTHAUL);
     }
     let object = reader.map(document, kind, &described.shape)?;

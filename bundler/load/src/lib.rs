@@ -37,8 +37,10 @@ pub use output::{
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.
-pub use loader::{ENVIRONMENTS, PROMOTED};
+pub use loader::PROMOTED;
 
+/// Where a control plane lists its environments; as a pin without a URL, at which commit.
+pub const ENVIRONMENTS: &str = ".environments";
 /// The base repository whose commit is promoted.
 const MAIN: &str = "main";
 

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use outhaul_bundle::index::{Snapshot, Source};
 use rayon::prelude::*;
 
-use super::{LoadRequest, MAIN, Origin, unread};
+use super::unread::is_yaml;
+use super::{ENVIRONMENTS, LoadRequest, MAIN, Origin, unread};
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use outhaul_control::kinds::foreign::OF_CONTROL_PLANES;
 use outhaul_control::kinds::{self, Object};
@@ -30,13 +31,10 @@ use outhaul_git::source::{
 mod files;
 mod listed;
 
-pub(super) use files::is_yaml;
 use files::{is_nearly_yaml, may_be_meant, source_of, sourceignore, text_file};
 
 /// As whose commit a pin without a URL says what to promote instead.
 pub const PROMOTED: &str = ".promoted";
-/// Where a control plane lists its environments; as a pin without a URL, at which commit.
-pub const ENVIRONMENTS: &str = ".environments";
 
 /// Fewest files that are worth another processor.
 const FILES_PER_JOB: usize = 256;

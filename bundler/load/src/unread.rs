@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{ENVIRONMENTS, LoadRequest, MAIN, Origin};
-use crate::loader::is_yaml;
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, KALYPSO, OUTHAUL, Object};
@@ -20,6 +19,11 @@ use outhaul_kit::format_count::format_count;
 
 /// Files that are named before the rest is counted.
 const MAX_NAMED: usize = 5;
+
+/// Whether a file is read, by its ending.
+pub(super) fn is_yaml(path: &str) -> bool {
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}
 
 /// Links among the files of a control plane; in the repository of a team only those that would be read,
 /// since links are common in source code.

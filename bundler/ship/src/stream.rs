@@ -31,7 +31,7 @@ use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
-use outhaul_sites::{SiteRecord, Sites};
+use outhaul_sites::Sites;
 
 pub mod agent;
 mod built;
@@ -130,11 +130,9 @@ pub fn produce(
     shelf::sweep(fleet.folder());
     let rendering = &platform.rendering;
     known(platform, request)?;
-    let sites = match request.readers {
-        Some(_) => Sites::of(fleet).all()?,
-        None => Vec::new(),
-    };
-    readers::checked(request.readers.unwrap_or_default(), &sites)?;
+    if let Some(given) = request.readers {
+        readers::checked(given, &Sites::of(fleet).all()?)?;
+    }
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
@@ -190,10 +188,6 @@ pub fn produce(
         uncertain: signers(&platform.control_plane, request.issued),
         ..Production::default()
     };
-    let streams = ready.iter().map(|(stream, ..)| &stream.sound);
-    production
-        .uncertain
-        .append(doubtful_readers(request, &sites, streams));
     let known_before = production.uncertain.clone();
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);
@@ -225,27 +219,6 @@ pub fn produce(
         production.signed = collector.signed();
     }
     Ok(production)
-}
-
-/// What may be a mistake in whom the bundles of `streams` are sealed for.
-fn doubtful_readers<'s, 'p: 's>(
-    request: &BundleRequest<'_>,
-    sites: &[SiteRecord],
-    streams: impl Iterator<Item = &'s Sound<'p>>,
-) -> Diagnostics {
-    let Some(given) = request.readers else {
-        return Diagnostics::new();
-    };
-    let made = streams.filter(|sound| delivery_rules::suppressed(&sound.delivery).is_none());
-    let made = made.filter_map(|sound| {
-        let environment = &sound.platform.rendering.environment;
-        let role = sound.role.parse().ok()?;
-        Some((role, format!("{environment}/{}", sound.cluster_type)))
-    });
-    let is_meant = |site: &SiteRecord| {
-        request.recipients.is_empty() || request.recipients.contains(&site.site)
-    };
-    readers::doubtful(given, sites, &made.collect::<Vec<_>>(), &is_meant)
 }
 
 /// The right to make this fleet's bundles, or to read what must not change meanwhile; it ends with the returned file.

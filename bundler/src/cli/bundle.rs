@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
+use outhaul_sites::{SiteRecord, Sites};
 use serde_json::json;
 
+use super::doubtful_readers::doubtful;
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
@@ -16,6 +18,7 @@ use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
+use outhaul_control::Diagnostics;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
@@ -25,6 +28,7 @@ use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
+use outhaul_ship::assemble::attest_and_seal::Reader;
 use outhaul_ship::collect::SignedImage;
 use outhaul_ship::guard::Removal;
 use outhaul_ship::manifests::Manifests;
@@ -170,6 +174,11 @@ impl Args {
         noted.append(delivery::without_effect(&platform.control_plane));
         noted.append(selecting_nothing(&platform.control_plane));
         noted.append(Manifests::new(&platform).same_packages());
+        noted.append(self.doubtful_readers(
+            &platform,
+            &fleet,
+            (&production, readers.as_deref()),
+        )?);
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
@@ -187,6 +196,31 @@ impl Args {
         } else {
             Exit::from(failure::REFUSED)
         })
+    }
+
+    /// What may be a mistake in whom what was made is sealed for.
+    fn doubtful_readers(
+        &self,
+        platform: &Platform,
+        fleet: &Fleet,
+        (production, readers): (&Production, Option<&[Reader]>),
+    ) -> Result<Diagnostics, Failure> {
+        let Some(readers) = readers else {
+            return Ok(Diagnostics::new());
+        };
+        let sites = Sites::of(fleet).all();
+        let sites = sites.map_err(super::site::site_failure)?;
+        let environment = &platform.rendering.environment;
+        let made = production.streams.iter();
+        let made = made.filter(|one| one.suppressed.is_none());
+        let streams = made.filter_map(|one| {
+            let role = fleet.role(environment, &one.cluster_type).parse().ok()?;
+            Some((role, format!("{environment}/{}", one.cluster_type)))
+        });
+        let streams: Vec<_> = streams.collect();
+        let is_meant =
+            |site: &SiteRecord| self.recipients.is_empty() || self.recipients.contains(&site.site);
+        Ok(doubtful(readers, &sites, &streams, &is_meant))
     }
 
     fn estimate(&self) -> Result<Exit, Failure> {

@@ -122,14 +122,14 @@ impl Args {
         }
         let mut done = Vec::new();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
-            let Some(bases) = not_newest(&bundle, bases) else {
+            if is_newest(&bundle, bases.as_deref()) {
                 say(&format!(
                     "{}: number {} is the newest: a site that has it needs no copy; without `--since` it is copied whole",
                     bundle.stream(),
                     bundle.number
                 ));
                 continue;
-            };
+            }
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Output::Text {
                     data(&line(&bundle, &copied, left_out.as_ref()));
@@ -279,18 +279,9 @@ impl Args {
     }
 }
 
-/// What is to be left out of a bundle, without the bundle itself; `None` when it is all that was named.
-#[expect(
-    clippy::option_option,
-    reason = "nothing to copy; nothing to leave out"
-)]
-fn not_newest(bundle: &KeptBundle, bases: Option<Vec<Has>>) -> Option<Option<Vec<Has>>> {
-    let Some(mut bases) = bases else {
-        return Some(None);
-    };
-    let named = bases.len();
-    bases.retain(|base| !base.is_of(bundle));
-    (bases.len() == named || !bases.is_empty()).then_some(Some(bases))
+/// Whether what is to be left out is the bundle itself, and nothing but that.
+fn is_newest(bundle: &KeptBundle, bases: Option<&[Has]>) -> bool {
+    bases.is_some_and(|bases| !bases.is_empty() && bases.iter().all(|base| base.is_of(bundle)))
 }
 
 /// The bundles that a named site does not run yet.

@@ -299,6 +299,16 @@ fn an_earlier_bundle_that_is_not_known_is_named_and_its_file_takes_its_place() {
         &[&earlier[..], &["--since", "2"]].concat(),
     );
     assert!(fixture.path("two/dev-bench-2.since1and2.outhaul").is_file());
+
+    // Since itself there is nothing to bring.
+    let seen = copy(&fixture, "none", 0, &["--since", "2"]);
+    for words in [
+        "dev/bench: number 2 is the newest: a site that has it needs no copy",
+        "nothing was written",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    assert_eq!(fs::read_dir(fixture.path("none")).unwrap().count(), 0);
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::super::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
 use super::super::model::Spanned;
 use super::super::yaml::{MapEntry, Node, Value};
-use super::secrets;
 use super::shape::Shape;
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
@@ -19,7 +18,6 @@ use outhaul_kit::suggest::{did_you_mean, nearest};
 #[derive(Debug)]
 pub struct Reader<'a> {
     file: &'a Arc<SourceFile>,
-    may_hold_secrets: bool,
     findings: &'a mut Diagnostics,
 }
 
@@ -39,16 +37,7 @@ pub(super) struct Fields<'n> {
 impl<'a> Reader<'a> {
     /// A reader of `file`.
     pub fn new(file: &'a Arc<SourceFile>, findings: &'a mut Diagnostics) -> Self {
-        Self {
-            file,
-            may_hold_secrets: secrets::in_text(&file.text).is_some(),
-            findings,
-        }
-    }
-
-    /// Whether there is a private key somewhere in the file.
-    pub(super) fn may_hold_secrets(&self) -> bool {
-        self.may_hold_secrets
+        Self { file, findings }
     }
 
     /// The place of a value.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Source;
 
 use super::{ENVIRONMENTS, MAIN};
+use crate::unread::is_yaml;
 use outhaul_control::diagnostic::{Cause, Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use outhaul_control::model::Environment;
 use outhaul_git::source::ignore::{BadLine, Ignore};
@@ -54,10 +55,6 @@ pub(super) fn sourceignore(opened: &Opened) -> Result<(Ignore, Vec<Diagnostic>),
             .help("it leaves nothing out; write it as in `.gitignore`")
     };
     Ok((ignore, bad.into_iter().map(finding).collect()))
-}
-
-pub(crate) fn is_yaml(path: &str) -> bool {
-    path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
 /// Whether it would be YAML with its ending in small letters: to Flux and Kustomize, too, another ending is none.

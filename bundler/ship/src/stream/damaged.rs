@@ -4,12 +4,8 @@
 //! damaged; their files are removed, so that the next run brings them anew. Another error stays as it is. Contents are compared only
 //! after something failed: a sound run reads each once.
 
-use std::fs::File;
 use std::io;
-use std::path::Path;
 
-use outhaul_bundle::Digest;
-use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::encode::EncodeError;
 use outhaul_bundle::write::WriteError;
 
@@ -17,7 +13,7 @@ use super::ProduceError;
 use crate::assemble::AssembleError;
 use crate::assemble::attest_and_seal::AttestSealError;
 use crate::collect::Collector;
-use crate::deliver::DeliverError;
+use crate::deliver::{self, DeliverError};
 
 /// The damaged contents in the place of `error`, where there are any and it may come from them.
 pub(super) fn instead(error: ProduceError, collector: &Collector<'_>) -> ProduceError {
@@ -26,7 +22,7 @@ pub(super) fn instead(error: ProduceError, collector: &Collector<'_>) -> Produce
     }
     let mut copies = Vec::new();
     for (digest, path, image) in collector.read_where_they_lie() {
-        if holds(&path, &digest) {
+        if deliver::digest_of(&path).is_ok_and(|found| found == digest) {
             continue;
         }
         let became = match std::fs::remove_file(&path) {
@@ -60,10 +56,4 @@ fn may_come_of_it(error: &ProduceError) -> bool {
         }
         _ => false,
     }
-}
-
-fn holds(path: &Path, digest: &Digest) -> bool {
-    let mut hasher = Hasher::new();
-    let copied = File::open(path).and_then(|mut file| io::copy(&mut file, &mut hasher));
-    copied.is_ok() && hasher.finish().0 == *digest
 }

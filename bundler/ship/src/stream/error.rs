@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use outhaul_bundle::name::NameError;
+use outhaul_kit::format_count::format_count;
 use outhaul_signer::fleet::FleetError;
 
 use super::{PolicyViolation, Production, ShippedError};
@@ -58,7 +59,7 @@ pub enum ProduceError {
         problems: Vec<String>,
     },
     /// Contents that are kept on this machine are not what they were. What is damaged was removed there.
-    #[error("{} kept on this machine {} damaged", counted(copies.len()), if copies.len() == 1 { "is" } else { "are" })]
+    #[error("{} kept on this machine {} damaged", format_count(copies.len(), "content", "contents"), if copies.len() == 1 { "is" } else { "are" })]
     Damaged {
         /// One sentence for each.
         copies: Vec<String>,
@@ -145,12 +146,5 @@ impl ProduceError {
                 error: Box::new(self),
             },
         }
-    }
-}
-
-fn counted(count: usize) -> String {
-    match count {
-        1 => "a content".to_owned(),
-        count => format!("{count} contents"),
     }
 }

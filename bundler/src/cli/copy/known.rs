@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::name::Name;
 use outhaul_bundle::report::Report;
 use outhaul_kit::durable::FileError;
+use outhaul_kit::format_count::format_count;
 use outhaul_kit::media::{self, Bounds, Media};
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream::copies::KeptBundle;
@@ -312,17 +313,11 @@ fn note(sites: &Sites<'_>, path: &Path, bytes: &[u8], seen: &mut Seen) -> Result
     }
     if damaged > 0 {
         say(&format!(
-            "`{}`: {} no report; the file was cut or changed, and what a site reported last may be missing",
+            "`{}`: {} {} no report; the file was cut or changed, and what a site reported last may be missing",
             path.display(),
-            format_count_are(damaged)
+            format_count(damaged, "line", "lines"),
+            if damaged == 1 { "is" } else { "are" }
         ));
     }
     Ok(())
-}
-
-fn format_count_are(lines: usize) -> String {
-    match lines {
-        1 => "1 line is".to_owned(),
-        many => format!("{many} lines are"),
-    }
 }

@@ -195,7 +195,7 @@ fn wanted_request(agent: &Agent, wanted: bool) -> Result<Option<Vec<u8>>, AgentE
 /// Sends the enrolment request while it is not answered, and all waiting reports, to the hub.
 ///
 /// # Errors
-/// [`AgentError::Network`]; what was not acknowledged stays in the outbox.
+/// [`AgentError::NoAnswer`] and [`AgentError::Network`]; what was not acknowledged stays in the outbox.
 pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
     let url = hub_url(agent).ok_or_else(|| AgentError::Usage {
         message: "this site knows no hub".into(),
@@ -214,6 +214,8 @@ pub fn send(agent: &mut Agent) -> Result<Sent, AgentError> {
                 sent.request =
                     Some(answer.map_or_else(unclear, |answer| answer.result.to_string()));
             }
+            // Nobody is there for the reports either: another minute is not waited.
+            Err(error @ AgentError::NoAnswer { .. }) => return Err(error),
             Err(error) => sent.refused.push(error.to_string()),
         }
     }

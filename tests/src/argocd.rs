@@ -148,7 +148,15 @@ impl ArgoCd {
             )?;
             let until = Instant::now() + PATIENCE;
             let path = format!("/apis/argoproj.io/v1alpha1/{plural}");
-            while server.ask("GET", &path, None)?.0 != 200 {
+            // It answers for a kind some time before it lists it, which is how an agent knows of it.
+            let is_listed = || -> Result<bool> {
+                let kinds = server
+                    .get("/apis/argoproj.io/v1alpha1")?
+                    .unwrap_or_default();
+                let mut kinds = kinds["resources"].as_array().into_iter().flatten();
+                Ok(kinds.any(|kind| kind["name"] == plural))
+            };
+            while server.ask("GET", &path, None)?.0 != 200 || !is_listed()? {
                 ensure!(Instant::now() < until, "the API does not know {plural}");
                 std::thread::sleep(Duration::from_millis(50));
             }

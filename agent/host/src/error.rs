@@ -115,6 +115,14 @@ pub enum AgentError {
         /// What happened.
         problem: String,
     },
+    /// The hub gave no answer to what was sent: nobody is there, or it takes too long.
+    #[error("the hub does not answer: {url}: {problem}")]
+    NoAnswer {
+        /// The URL.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
     /// The server has metadata of a bundle, and not all that the bundle consists of.
     #[error("the bundle of {url} cannot be completed: `{missing}` is not there")]
     Incomplete {
@@ -284,6 +292,11 @@ impl AgentError {
             Self::Nothing { help, .. } | Self::Failed { help, .. } | Self::Usage { help, .. } => {
                 help.clone()
             }
+            Self::NoAnswer { .. } => {
+                "nothing is lost: what was to be sent waits here, and goes with the next `outhaul-agent run --once`, or by the \
+                 service where it runs; `outhaul-agent export FOLDER` puts it on a stick"
+                    .into()
+            }
             Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
             Self::Incomplete { .. } => {
                 "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it is tried again by itself"
@@ -350,6 +363,10 @@ fn refusal_help(rule: &str) -> &'static str {
         "published-twice" => {
             "what runs goes on; tell the centre: it was restored from a backup, or signs in two places. Where it \
              was restored, `outhaul-signer restored FLEET` lets its next bundle count on above this one"
+        }
+        "not-a-bundle" => {
+            "bundles are written by `outhaul bundle` or `outhaul copy` at the centre; if this one was, copy it again: its \
+             beginning is damaged"
         }
         "truncated" => {
             "copy it again from the centre, and unmount the stick (`umount`) before it is pulled out"

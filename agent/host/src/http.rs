@@ -138,7 +138,10 @@ impl Server for ServerClient {
         let answer = request
             .header("Content-Type", "application/jsonl")
             .send_bytes(body)
-            .map_err(|error| self.failed(path, error.problem()))?;
+            .map_err(|error| AgentError::NoAnswer {
+                url: self.url(path),
+                problem: error.problem(),
+            })?;
         if answer.status() == 200 {
             return self.body(path, answer, max_bytes);
         }

@@ -264,7 +264,15 @@ impl Round {
                 *first = Some(error);
                 Ok(())
             }
-            _ => Ok(()),
+            // The first one is the result; each is said.
+            Err(error) => {
+                error
+                    .lines()
+                    .iter()
+                    .for_each(|line| tracing::warn!("{line}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         };
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;

@@ -1,7 +1,9 @@
 //! A bundle in a file: an `.outhaul` bundle, read once from its first byte to its last.
 //!
-//! What comes in: an open file of a stick or a disk. What goes out: the three steps of the bundle reader, with
-//! the reader's words for what is wrong. The file is never opened for writing and never sought in.
+//! What comes in: an open file of a stick or a disk: a bundle, one of its parts, or a part's parity. What goes out: the steps of
+//! the bundle reader (metadata, index, which part it is, blobs or parity into the store), with the reader's words for what
+//! is wrong, and for whom the bundle claims to be. It verifies no signature; the file is never opened for writing and never
+//! sought in.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +15,7 @@ use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Vol
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
-use super::BundleSource;
+use super::{BundleSource, other_files};
 use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
@@ -26,6 +28,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct BundleFile {
     name: String,
+    /// What it is, when it does not begin as a bundle.
+    instead: Option<String>,
     heartbeat: Heartbeat,
     reader: BundleReader<Beating>,
     metadata: Option<BTreeMap<String, Vec<u8>>>,
@@ -63,6 +67,7 @@ impl BundleFile {
         let bytes = file.metadata().map(|found| found.len()).ok();
         let meter = Meter::new(&format!("reading {name}"), Unit::Bytes, bytes);
         Self {
+            instead: other_files::not_a_bundle(&name, &file),
             name,
             heartbeat: heartbeat.clone(),
             reader: BundleReader::new(
@@ -167,6 +172,10 @@ impl BundleSource for BundleFile {
     }
 
     fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError> {
+        if let Some(instead) = &self.instead {
+            let message = format!("it is no bundle: {instead}");
+            return Err(AgentError::refused(&self.name, "not-a-bundle", message));
+        }
         let metadata = match self.metadata.take() {
             Some(metadata) => metadata,
             None => self

@@ -65,32 +65,50 @@ pub(super) fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentErro
     }
 }
 
-/// The error for a file that does not begin as a bundle does, whole or cut off: as a tar archive whose first member is below
-/// `metadata/`.
+/// The error for a file that is not called a bundle and is none. One that is called so is refused and reported by its reader.
 fn refuse_no_bundle(name: &str, first: &[u8]) -> Result<(), AgentError> {
+    match instead(name, first) {
+        Some(what) if !is_called_bundle(name) => Err(AgentError::Usage {
+            message: format!("`{name}` is no bundle: {what}"),
+            help: "bundles are files named `*.outhaul`, written by `outhaul bundle` or `outhaul copy` at the centre".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn is_called_bundle(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|end| end == "outhaul")
+}
+
+/// What a file is that begins with `first`, when that is not how a bundle begins, whole or cut off: as a tar archive whose first
+/// member is below `metadata/`.
+fn instead(name: &str, first: &[u8]) -> Option<String> {
     let compared = first.len().min(FIRST_MEMBER.len());
     let begins_as_one = first.get(..compared) == FIRST_MEMBER.get(..compared);
     let is_archive = first
         .get(TAR_MAGIC_AT..)
         .is_some_and(|rest| rest.starts_with(b"ustar"));
-    let is_called_one = Path::new(name)
-        .extension()
-        .is_some_and(|end| end == "outhaul");
-    let what = match (begins_as_one, is_archive, is_called_one) {
+    match (begins_as_one, is_archive) {
+        (true, _) => None,
         // An archive that is called a bundle may be one of an attack: the reader refuses it by the rule that it breaks.
-        (true, ..) | (_, true, true) => return Ok(()),
-        (false, true, false) => "it is an archive of something else".to_owned(),
-        (false, false, _) => match kind_of(first) {
+        (false, true) => {
+            (!is_called_bundle(name)).then(|| "it is an archive of something else".to_owned())
+        }
+        (false, false) => Some(match kind_of(first) {
             Some(kind) => format!("it is {kind}"),
             None => "it does not begin as one".to_owned(),
-        },
-    };
-    Err(AgentError::Usage {
-        message: format!("`{name}` is no bundle: {what}"),
-        help: "bundles are files named `*.outhaul`, written by `outhaul bundle` or `outhaul copy` at the centre; if this \
-               one was, copy it again: its beginning is damaged"
-            .to_owned(),
-    })
+        }),
+    }
+}
+
+/// What `file` is, when it does not begin as a bundle. It is read where it stands, and not moved on.
+pub(super) fn not_a_bundle(name: &str, file: &File) -> Option<String> {
+    let mut first = [0u8; LOOKED_AT];
+    // An unreadable file is reported by the next reader.
+    let count = file.read_at(&mut first, 0).ok()?;
+    instead(name, first.get(..count).unwrap_or_default())
 }
 
 /// What people also have on sticks, by its first bytes.

@@ -50,6 +50,9 @@ pub struct Visit {
     /// The bundle that was copied from it, and the state that it was left in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<(u64, String)>,
+    /// Whether its reader was stopped before anything was copied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// What the service wrote to it, where it has a folder for reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports: Option<Reports>,
@@ -72,8 +75,6 @@ pub struct Reports {
     pub problem: Option<String>,
 }
 
-/// Begins what is said of a place of which nothing was copied, because its reader was stopped.
-const CUT_OFF: &str = "reading it was cut off";
 /// Ends what is said of a place that nobody reads or writes.
 const REMOVABLE: &str = "; it is safe to remove now";
 
@@ -109,17 +110,13 @@ impl Reports {
 }
 
 impl Visit {
-    /// Whether its reader was stopped before anything was copied.
-    pub(crate) fn was_cut_off(&self) -> bool {
-        self.text.starts_with(CUT_OFF)
-    }
-
     /// Whoever was reading it is gone: says so, of one that was still being read; `unfinished` is a bundle
     /// that was already copied whole, and on which work had begun.
     fn cut_off(&mut self, unfinished: Option<u64>) {
         if self.busy {
             self.busy = false;
             self.blocked = unfinished;
+            self.cut_off = unfinished.is_none();
             self.text = match unfinished {
                 None => "reading it was cut off; nothing of it is half done; import it again; it is safe to \
                          remove now"
@@ -276,6 +273,7 @@ fn note_reports(agent: &mut Agent, place: &Path, change: impl FnOnce(&mut Report
                 is_file: false,
                 blocked: None,
                 left: None,
+                cut_off: false,
                 reports: None,
             },
         };
@@ -383,6 +381,7 @@ fn note_visit(
         is_file,
         blocked,
         left,
+        cut_off: false,
         reports,
     };
     let line = {

@@ -1,4 +1,4 @@
-//! `ApplicationSet`s on site, with a real ApplicationSet controller: what it makes, what it says, and what is in its way.
+//! `ApplicationSet`s on site, with a real `ApplicationSet` controller: what it makes, what it says, and what is in its way.
 //!
 //! What comes in: bundles that a real fleet signed, the real `outhaul-mirror`, and a real Argo CD, which clones from it.
 //! Kubernetes' garbage collector does not run here: a thread does for applications what it does. What goes out: what Argo CD
@@ -248,11 +248,7 @@ fn a_list_that_changes_and_gives_the_address_is_followed_without_a_conflict() {
     assert_eq!(offline.content("two").as_deref(), Some("1"));
     assert_eq!(code(&site.run(&["run", "--once"])), 0);
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
-    let one: String = LIST
-        .lines()
-        .take(3)
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let one: String = LIST.split_inclusive('\n').take(3).collect();
     let less = set(&one, "{{.url}}", PATH);
     site.take(&centre.publish(&offline.version(&less, "2", &["one", "two"])));
     assert_eq!(offline.content("one").as_deref(), Some("2"));

@@ -1,6 +1,7 @@
-//! `docs/hooks.md` shows what is really said between the agent and a hook program.
+//! `docs/hooks.md` shows what is really said between the agent and a hook program, and a program that works.
 //!
-//! What comes in: the example for static pods, with its messages kept. What goes out: a verdict on the page.
+//! What comes in: the example for static pods, with its messages kept, and the program of the page. What goes out: a verdict on
+//! the page.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -85,4 +86,42 @@ fn the_page_for_authors_shows_real_messages() {
         verbs,
         ["apply", "health", "observe", "plan", "ready", "remove"]
     );
+}
+
+#[test]
+fn the_smallest_program_of_the_page_works_as_it_stands() {
+    if !available_or_skip("python3") {
+        return;
+    }
+    let page = fs::read_to_string(workspace_root().join("docs/hooks.md")).unwrap();
+    let (_, program) = page.split_once("```python\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let centre = Centre::new();
+    let site = Site::new(&centre, "press-7");
+    fs::write(path(&site), program).unwrap();
+    fs::set_permissions(path(&site), fs::Permissions::from_mode(0o755)).unwrap();
+    configure(&site, "");
+    let draft = |names: &[&str], text: &str| {
+        let load = |name: &&str| Load::new(name).file("press.yaml", text);
+        Draft::new(names.iter().map(load)).reconciler("press")
+    };
+    let kept = |name: &str| {
+        let file = site
+            .state()
+            .join("hook/press/kept")
+            .join(name)
+            .join("press.yaml");
+        fs::read_to_string(file).ok()
+    };
+    site.take(&centre.publish(&draft(&["a", "b", "c", "d"], "speed: 1\n")));
+    assert_eq!(kept("d").as_deref(), Some("speed: 1\n"));
+    let file = site.state().join("hook/press/kept/a/press.yaml");
+    fs::write(file, "speed: 9\n").unwrap();
+    site.ok(&["run", "--once"]);
+    assert_eq!(site.status()["assignments"][0]["status"], "drifted");
+    site.take(&centre.publish(&draft(&["a", "b", "c"], "speed: 2\n")));
+    assert_eq!(kept("a").as_deref(), Some("speed: 2\n"));
+    assert_eq!(kept("d"), None);
+    site.ok(&["rollback", "--who", "ann"]);
+    assert_eq!(kept("d").as_deref(), Some("speed: 1\n"));
 }

@@ -144,12 +144,16 @@ fn a_server_that_is_not_there_changes_nothing() {
     assert_reports(
         &site.run(&["run", "--once"]),
         3,
-        &["Connection refused", "what runs was not touched"],
+        &[
+            "Connection refused",
+            "what runs was not touched",
+            "the hub does not answer: http://127.0.0.1:1/api/v1/",
+        ],
     );
     assert_reports(
         &site.run(&["send"]),
         3,
-        &["http://127.0.0.1:1/api/v1/reports", "nothing is lost"],
+        &["http://127.0.0.1:1/api/v1/requests", "nothing is lost"],
     );
     assert_eq!(site.active(), Some(1));
 }

@@ -3,6 +3,7 @@
 //! What comes in: bundles of a real fleet, and files that are none. What goes out: what the program prints.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -113,32 +114,36 @@ fn a_file_of_anything_else_is_no_bundle_and_a_part_of_one_is_incomplete() {
         folder.join(name)
     };
     let photo = [&b"\xff\xd8\xff\xe0"[..], &[7; 4_000]].concat();
-    for (name, bytes, words) in [
+    for (name, bytes, expected, words) in [
         (
             "photo.jpg",
             &photo[..],
-            "`photo.jpg` is no bundle: it is a JPEG image",
-        ),
-        (
-            "photo.outhaul",
-            &photo[..100],
-            "`photo.outhaul` is no bundle: it is a JPEG image",
+            2,
+            "is no bundle: it is a JPEG image",
         ),
         (
             "note.txt",
             b"milk, eggs",
-            "`note.txt` is no bundle: it does not begin as one",
+            2,
+            "is no bundle: it does not begin as one",
+        ),
+        (
+            "photo.outhaul",
+            &photo[..100],
+            4,
+            "it is no bundle: it is a JPEG image",
         ),
         (
             "zeros.outhaul",
             &[0; 4_096],
-            "`zeros.outhaul` is no bundle: it does not begin as one",
+            4,
+            "it is no bundle: it does not begin as one",
         ),
     ] {
         let file = write(name, bytes);
         for command in ["import", "plan"] {
             let printed = site.run(&[command, file.to_str().unwrap()]);
-            assert_reports(&printed, 2, &[words, "nothing was changed"]);
+            assert_reports(&printed, expected, &[words, name, "nothing was changed"]);
             assert!(
                 !stderr(&printed).contains("incomplete"),
                 "{}",
@@ -225,4 +230,69 @@ fn what_to_do_about_a_first_bundle_that_failed_is_said_once() {
         what.contains(&"left") && what.contains(&"leftovers"),
         "{what:?}"
     );
+}
+
+#[test]
+fn a_round_with_a_hub_that_is_gone_or_hangs_ends_says_so_and_loses_nothing() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let stick = site.folder.path().join("stick");
+    fs::create_dir(&stick).unwrap();
+    fs::copy(
+        centre.publish(&Draft::hello("one")),
+        stick.join("one.outhaul"),
+    )
+    .unwrap();
+    // One that nobody listens at, and one that takes connections and says nothing: that takes a minute.
+    let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hanging = format!("http://{}", hangs.local_addr().unwrap());
+    for (url, problem) in [("http://127.0.0.1:1", "refused"), (&*hanging, "timeout")] {
+        site.configure(&format!("watch = [{stick:?}]\n[hub]\nurl = \"{url}\"\n"));
+        let waiting = site.status()["reports_waiting"].as_u64().unwrap();
+        let said = format!("error: the hub does not answer: {url}/api/v1/");
+        let words = [
+            &*said,
+            problem,
+            "nothing is lost",
+            "`outhaul-agent export FOLDER`",
+        ];
+        assert_reports(&site.run(&["run", "--once"]), 3, &words);
+        // All else of the round was done, and is reported when somebody carries it.
+        assert_eq!(site.active(), Some(1));
+        let status = site.status();
+        assert!(
+            status["reports_waiting"].as_u64() > Some(waiting),
+            "{status}"
+        );
+        let reports = site.reports();
+        assert_eq!(
+            Some(reports.len() as u64),
+            status["reports_waiting"].as_u64()
+        );
+        assert!(site.event_log().contains(&"1 active".to_owned()));
+    }
+}
+
+#[test]
+fn reports_are_not_written_where_a_stick_is_to_be_mounted_and_none_is() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    // Only root may make a folder there, and it is a place of this machine: it is gone again at once.
+    let Ok(place) = tempfile::Builder::new()
+        .prefix("outhaul-")
+        .tempdir_in("/media")
+    else {
+        outhaul_tests::skipped("no folder can be made in /media");
+        return;
+    };
+    let printed = site.run(&["export", place.path().to_str().unwrap()]);
+    let words = [
+        "no stick is mounted at",
+        "nothing was written",
+        "help: plug the stick in",
+    ];
+    assert_reports(&printed, 2, &words);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    assert_eq!(site.status()["reports_acknowledged"], 0);
 }

@@ -104,7 +104,7 @@ fn a_full_stick_is_tried_again_when_there_is_room() {
     assert!(printed.contains("reports were not written"), "{printed}");
     assert!(printed.contains("No space left"), "{printed}");
     assert!(
-        printed.contains("tries again while it stays plugged in"),
+        printed.contains("the service tries again where it runs, while it stays plugged in"),
         "{printed}"
     );
     // Somebody makes room; nobody pulls the stick.

@@ -43,6 +43,8 @@ pub enum ReportLine {
 #[derive(Debug, Default)]
 pub struct Seen {
     sites: BTreeMap<String, SeenSite>,
+    /// The keys of each site that a line named, from its record, which is read once; `None`: it has no record.
+    keys: BTreeMap<String, Option<Vec<PublicKey>>>,
 }
 
 /// What the reports of one site said.
@@ -81,15 +83,21 @@ impl Sites<'_> {
         if report.fleet.as_str() != self.fleet.id() {
             return Ok(ReportLine::Foreign);
         }
-        let Some(site) = self.find(report.site.as_str())? else {
+        let name = report.site.to_string();
+        if !seen.keys.contains_key(&name) {
+            let record = self.find(&name)?;
+            let keys = record.map(|record| {
+                let keys = record.public_keys.iter();
+                keys.filter_map(|pem| PublicKey::from_pem(pem).ok())
+                    .collect()
+            });
+            seen.keys.insert(name.clone(), keys);
+        }
+        let Some(Some(keys)) = seen.keys.get(&name) else {
             return Ok(ReportLine::Foreign);
         };
-        let keys = site.public_keys.iter();
-        let keys: Vec<PublicKey> = keys
-            .filter_map(|pem| PublicKey::from_pem(pem).ok())
-            .collect();
-        let seen = seen.sites.entry(site.site.to_string()).or_default();
-        if envelope.verify(PAYLOAD_TYPE, &keys).is_err() {
+        let seen = seen.sites.entry(name).or_default();
+        if envelope.verify(PAYLOAD_TYPE, keys).is_err() {
             seen.unsigned += 1;
             return Ok(ReportLine::Unsigned);
         }

@@ -298,3 +298,30 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
     let site = fixture.sites().one("drone-7").unwrap();
     assert_eq!(site.stream, fixture.stream("drone"));
 }
+
+#[test]
+fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.key, "token", None);
+    fixture.approve(&request).unwrap();
+    let stranger = SigningKey::generate().unwrap();
+    let mut seen = Seen::default();
+    let mut line = |key: &SigningKey| {
+        let line = fixture.done(1, key);
+        fixture.sites().note_running(&line, &mut seen).unwrap()
+    };
+    assert_eq!(line(&fixture.key), ReportLine::Known);
+    let name: Name = "drone-7".parse().unwrap();
+    std::fs::remove_file(fixture.sites().path(&name)).unwrap();
+    assert_eq!(line(&fixture.key), ReportLine::Known, "it was read before");
+    assert_eq!(
+        line(&stranger),
+        ReportLine::Unsigned,
+        "and verifies all the same"
+    );
+    // Who looks anew finds none.
+    let again = fixture
+        .sites()
+        .note_running(&fixture.done(1, &fixture.key), &mut Seen::default());
+    assert_eq!(again.unwrap(), ReportLine::Foreign);
+}

@@ -297,3 +297,41 @@ fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they
         .run_only(&["verify", "--fleet", "fleet", path]);
     assert!(seen.starts_with("exit code 4"), "{seen}");
 }
+
+#[test]
+fn the_smallest_size_that_is_named_works_when_it_is_typed_and_no_smaller_one_does() {
+    let small = Fleet::new();
+    assert!(small.bundle(&[]).starts_with("exit code 0"));
+    let large = with_large_files();
+    let cases: [(&Fleet, &[&str]); 3] =
+        [(&small, &[]), (&large, &[]), (&large, &["--parity", "1"])];
+    for (at, (fleet, more)) in cases.into_iter().enumerate() {
+        let to = format!("stick-{at}");
+        fs::create_dir(fleet.path(&to)).unwrap();
+        let sized = |size: &str| {
+            let command = [
+                "copy",
+                "--fleet",
+                "fleet",
+                "--to",
+                &to,
+                "--volume-size",
+                size,
+            ];
+            fleet.fixture.run_only(&[&command[..], more].concat())
+        };
+        let seen = sized("1K");
+        assert!(seen.starts_with("exit code 2"), "{seen}");
+        let (_, named) = seen.split_once("help: `--volume-size ").unwrap();
+        let (named, _) = named.split_once('`').unwrap();
+        let less = named.parse::<u64>().unwrap() - 1;
+        let seen = sized(&less.to_string());
+        assert!(
+            seen.starts_with("exit code 2") && seen.contains(named),
+            "{seen}"
+        );
+        assert_eq!(fs::read_dir(fleet.path(&to)).unwrap().count(), 0);
+        let seen = sized(named);
+        assert!(seen.starts_with("exit code 0"), "{seen}");
+    }
+}

@@ -104,7 +104,7 @@ pub(super) const TABLE: &[Case] = &[
         "press-7 --in on-dev --cluster-type edge",
         "press-7 --in nowhere --cluster-type edge",
     ),
-    case("outhaul new template", "t --in copy", "t --in nowhere"),
+    case("outhaul new template", "json --in copy", "json --in x"),
     case(
         "outhaul new workload",
         "printer --in app --environments dev",

@@ -17,10 +17,9 @@ pub mod cli;
 mod daemon;
 mod enrol;
 mod following;
-mod incomplete;
 mod intact;
 mod intake;
-mod offer;
+mod kept;
 mod orders;
 mod reconcilers;
 mod report;
@@ -35,5 +34,6 @@ use outhaul_host::{error, facilities, host};
 use outhaul_kit::durable;
 use outhaul_settings::{apply, config};
 use outhaul_site::{
-    advice, cut, interrupted, keys, machine, rehearsal, request, secrets, state, state_folder,
+    advice, cut, incomplete, interrupted, keys, machine, offer, rehearsal, request, secrets, state,
+    state_folder,
 };

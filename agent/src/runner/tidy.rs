@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::generation;
-use crate::incomplete;
+use crate::kept;
 use crate::machine::{Event, Work};
 use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
@@ -83,7 +83,7 @@ fn retain_blobs(agent: &Agent) -> Result<(), AgentError> {
         let blobs = index.iter().flat_map(|index| index.blobs.iter());
         wanted.extend(blobs.map(|blob| blob.digest.hex()));
     }
-    let parts = incomplete::kept(agent)?;
+    let parts = kept::kept(agent)?;
     wanted.extend(parts.iter().map(Digest::hex));
     Ok(Blobs::new(&agent.state_folder).retain(&wanted)?)
 }

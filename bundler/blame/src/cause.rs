@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_plane::diff::{Reason, TemplateChange, ValueChange};
+use outhaul_diff::{Reason, TemplateChange, ValueChange};
 use serde::Serialize;
 
 /// What kind of cause.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use outhaul_git::source::{self, CommitSummary, GitReference, Opened};
 use outhaul_load::pipeline::Platform;
 use outhaul_load::sides::side;
-use outhaul_plane::diff;
 
 use crate::cause::CommitCause;
 use crate::moved::{MANIFESTS, Moved};
@@ -100,7 +99,7 @@ fn add_rendered(
     meant: &BTreeSet<String>,
     (old, new): (&Platform, &Platform),
 ) {
-    let mut difference = diff::compare(side("before", old), side("after", new));
+    let mut difference = outhaul_diff::compare(side("before", old), side("after", new));
     let Some(change) = difference.cluster_types.remove(request.cluster_type) else {
         return;
     };

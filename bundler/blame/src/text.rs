@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
 
 use crate::{Blame, Cause, CommitCause};
+use outhaul_diff::ValueChange;
 use outhaul_kit::format_count::format_count;
 use outhaul_kit::text::is_hidden;
-use outhaul_plane::diff::ValueChange;
 
 /// Values shown of one commit.
 const VALUES_SHOWN: usize = 8;
@@ -292,7 +292,7 @@ fn place(at: &str) -> &str {
 
 fn value(change: &ValueChange) -> String {
     let nothing = "nothing".to_owned();
-    let side = |at: &Option<outhaul_plane::diff::ValueAt>| {
+    let side = |at: &Option<outhaul_diff::ValueAt>| {
         at.as_ref()
             .map_or_else(|| nothing.clone(), |at| at.value.clone())
     };

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::index::Snapshot;
+use outhaul_diff::Difference;
 use outhaul_git::import::Change;
 use outhaul_git::program::{Credential, ProgramError};
 use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
@@ -15,7 +16,6 @@ use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::sides::side;
 use outhaul_plane::compose::Mode;
-use outhaul_plane::diff::{self, Difference};
 use outhaul_plane::render::RenderCache;
 use serde::Serialize;
 
@@ -275,7 +275,7 @@ pub fn changes(
         })
     };
     let (before, after) = (at(&undo.tip)?, at(&undo.commit)?);
-    Ok(diff::compare(
+    Ok(outhaul_diff::compare(
         side(&undo.onto, &before),
         side(&undo.branch, &after),
     ))

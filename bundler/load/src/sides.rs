@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use outhaul_plane::diff::Side;
+use outhaul_diff::Side;
 
 use crate::pipeline::{self, Platform};
 use crate::scheduler::Schedulers;

@@ -10,9 +10,9 @@ use crate::LoadRequest;
 use crate::pipeline::{self, Platform};
 use crate::sides::side;
 use outhaul_control::model::Transport;
+use outhaul_diff::Difference;
 use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery;
-use outhaul_plane::diff::{self, Difference};
 
 /// What `platform` changes of what was rendered from `before`, in cluster types that travel by git.
 ///
@@ -35,7 +35,7 @@ pub fn since(
     }
     let names = [before, now].map(|snapshot| format!("snapshot {}", snapshot.digest.short()));
     let [before, after] = [&names[0], &names[1]];
-    let mut difference = diff::compare(side(before, &old), side(after, platform));
+    let mut difference = outhaul_diff::compare(side(before, &old), side(after, platform));
     // What travels by bundle alone is not in the branch.
     let plane = &platform.control_plane;
     difference.cluster_types.retain(|name, _| {

@@ -11,10 +11,10 @@ use outhaul_control::kinds::{self, Object};
 use outhaul_control::{ControlPlane, Diagnostics, FoundObject, ObjectOrigin, RawObjects, assemble};
 
 /// A file of an environment or its base: its name, and what is in it.
-pub(crate) type Text = (&'static str, String);
+pub type Text = (&'static str, String);
 
 /// The environment of these files, in which `team` brings the workloads of the only registration.
-pub(crate) fn load(
+pub fn load(
     environment: &str,
     own: &[Text],
     base: &[Text],
@@ -70,7 +70,7 @@ pub(crate) fn load(
 }
 
 /// A snapshot of nothing.
-pub(crate) fn snapshot(environment: &str) -> Snapshot {
+pub fn snapshot(environment: &str) -> Snapshot {
     let source = |name: &str| Source {
         name: name.to_owned(),
         repo: String::new(),

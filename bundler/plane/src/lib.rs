@@ -14,7 +14,6 @@ pub mod builtin;
 pub mod check;
 pub mod compose;
 pub mod delivery;
-pub mod diff;
 pub mod explain;
 mod inputs;
 pub mod manifests;
@@ -25,8 +24,8 @@ pub mod schedule;
 mod site_values;
 pub mod templates;
 
-#[cfg(test)]
-mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 
 pub use compose::Composition;
 pub use inputs::Inputs;

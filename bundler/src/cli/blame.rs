@@ -11,6 +11,7 @@ use super::render::InputArgs;
 use super::{Exit, Output, data, print_json, say};
 use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
 use outhaul_blame::{Blame, BlameRequest, CommitCause, text};
+use outhaul_diff::Difference;
 use outhaul_git::store::StoreError;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::durable;
@@ -18,7 +19,6 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::format_count;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
-use outhaul_plane::diff::{self, Difference};
 use outhaul_plane::render::RenderCache;
 use outhaul_promote::HubConnection;
 use outhaul_remote::forge::access::credential;
@@ -355,7 +355,7 @@ fn say_undone(undone: &Undone) {
         }
         Ok(changes) => {
             say("what is rendered otherwise when it is merged:");
-            data(diff::text::text(changes).trim_end());
+            data(outhaul_diff::text::text(changes).trim_end());
         }
         Err(why) => say(&format!("what it changes cannot be said here: {why}")),
     }

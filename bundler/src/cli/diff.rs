@@ -10,11 +10,11 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, data, print_json, say};
+use outhaul_diff::Difference;
 use outhaul_git::terminal;
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::sides::{self, DiffError, DiffRequest, side};
 use outhaul_plane::compose::Mode;
-use outhaul_plane::diff::{self, Difference};
 use outhaul_ship::folder::RenderedBefore;
 
 /// Show what a change does: assignments, values, files and sites
@@ -97,7 +97,7 @@ impl Args {
             .map(|pair| {
                 let [before, after] = words;
                 let mut difference =
-                    diff::compare(side(before, &pair.before), side(after, &pair.after));
+                    outhaul_diff::compare(side(before, &pair.before), side(after, &pair.after));
                 if difference.environment.is_empty() {
                     difference.environment.clone_from(&pair.environment);
                 }
@@ -109,10 +109,10 @@ impl Args {
                 let differs = differences.iter().any(|d| !d.is_empty());
                 print_json(&json!({"differs": differs, "environments": differences}))?;
             }
-            DiffFormat::Markdown => data(diff::markdown::markdown(&differences).trim_end()),
+            DiffFormat::Markdown => data(outhaul_diff::markdown::markdown(&differences).trim_end()),
             DiffFormat::Text => {
                 for difference in &differences {
-                    let text = diff::text::text(difference);
+                    let text = outhaul_diff::text::text(difference);
                     let text = terminal::plain(text.trim_end());
                     console::data(&paint::difference(&text, is_coloured_out()));
                 }

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use outhaul_bundle::index::Snapshot;
 
 use super::{Desired, plan::CommitChanges};
-use outhaul_plane::diff::Difference;
-use outhaul_plane::diff::markdown::markdown_within;
+use outhaul_diff::Difference;
+use outhaul_diff::markdown::markdown_within;
 
 /// The trailer that says a commit is Outhaul's, and for which environment.
 pub const ENVIRONMENT_TRAILER: &str = "Outhaul-Environment";

@@ -4,7 +4,7 @@ use outhaul_bundle::index::Source;
 
 use super::*;
 use outhaul_control::ControlPlane;
-use outhaul_plane::diff::{ClusterTypeChange, Counts, Presence, SitesTouched, Version};
+use outhaul_diff::{ClusterTypeChange, Counts, Presence, SitesTouched, Version};
 
 fn source(name: &str, commit: char) -> Source {
     Source {

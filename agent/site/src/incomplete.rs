@@ -1,18 +1,14 @@
 //! A bundle of which some parts are here, and what is kept of it.
 //!
-//! What comes in: the memory and the store of blobs. What goes out: which bundle this site waits to get the rest of, which of
-//! its parts are missing, and which blobs must not be tidied away. It takes nothing in: `intake/parts.rs` does.
+//! What comes in: the memory. What goes out: which bundle this site waits to get the rest of, which of its parts are missing, and what
+//! would complete it. It takes nothing in and keeps no blob: the agent's `intake` does.
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::{Digest, Index, Parity};
+use outhaul_bundle::{Digest, Parity};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::Agent;
-use crate::blobs::Blobs;
-use crate::durable;
-use crate::error::AgentError;
 use crate::state::{self, SiteIdentity, StateError, key};
 
 /// A bundle of which some parts are here.
@@ -23,7 +19,7 @@ pub struct IncompleteBundle {
     /// Digest of its index, under which the index lies among the blobs.
     pub index: Digest,
     /// The role of its stream.
-    pub(crate) role: String,
+    pub role: String,
     /// How many parts it has, as the part that came last was cut.
     pub parts: usize,
     /// Those that are missing, from 1.
@@ -33,7 +29,7 @@ pub struct IncompleteBundle {
     pub replaced: Option<u64>,
     /// Whether no part of it came yet: how it is cut says parity alone, which nobody signs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) cut_by_parity: bool,
+    pub cut_by_parity: bool,
     /// Parity that is here, for as long as parts are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<KeptParity>,
@@ -43,7 +39,7 @@ pub struct IncompleteBundle {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptParity {
     /// One of the set.
-    pub(crate) set: Parity,
+    pub set: Parity,
     /// The parity parts that are here, from 1, and the digest under which each lies among the blobs.
     pub kept: BTreeMap<usize, Digest>,
     /// How many parts or parity parts more are enough, whichever they are.
@@ -52,7 +48,7 @@ pub struct KeptParity {
 
 impl KeptParity {
     /// Nothing of a set yet.
-    pub(crate) fn of(set: &Parity) -> Self {
+    pub fn of(set: &Parity) -> Self {
         Self {
             set: set.sibling(1),
             kept: BTreeMap::new(),
@@ -61,12 +57,12 @@ impl KeptParity {
     }
 
     /// Whether a parity part belongs to it.
-    pub(crate) fn is_set_of(&self, parity: &Parity) -> bool {
+    pub fn is_set_of(&self, parity: &Parity) -> bool {
         self.set == parity.sibling(1)
     }
 
     /// Counts what is needed when so many parts are missing.
-    pub(crate) fn count(&mut self, missing: usize) {
+    pub fn count(&mut self, missing: usize) {
         self.more = missing.saturating_sub(self.kept.len()).max(1);
     }
 
@@ -97,7 +93,7 @@ impl KeptParity {
 
 impl IncompleteBundle {
     /// The bundle whose parts are given up when those of the bundle with this index come.
-    pub(crate) fn replaced_by(before: Option<&Self>, index: &Digest) -> Option<u64> {
+    pub fn replaced_by(before: Option<&Self>, index: &Digest) -> Option<u64> {
         before.and_then(|before| match before.index == *index {
             true => before.replaced,
             false => Some(before.number),
@@ -153,28 +149,10 @@ pub fn incomplete(
 ///
 /// # Errors
 /// [`StateError`]
-pub(crate) fn supersede(db: &Connection, number: u64) -> Result<(), StateError> {
+pub fn supersede(db: &Connection, number: u64) -> Result<(), StateError> {
     let known: Option<IncompleteBundle> = state::meta(db, key::INCOMPLETE)?;
     if known.is_some_and(|known| known.number <= number) {
         state::set_meta::<IncompleteBundle>(db, key::INCOMPLETE, None)?;
     }
     Ok(())
-}
-
-/// The digests of what is kept of an incomplete bundle: its index and its blobs.
-pub(crate) fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
-    let Some(known) = incomplete(agent.store.read(), &agent.site)? else {
-        return Ok(Vec::new());
-    };
-    let path = Blobs::new(&agent.state_folder).path(&known.index);
-    let bytes = durable::read_if_present(&path, agent.limits.max_index_bytes)?.unwrap_or_default();
-    if Digest::of(&bytes) != known.index {
-        // Damaged or lost: the parts are imported again.
-        return Ok(Vec::new());
-    }
-    let index = Index::from_bytes(&bytes, &agent.limits);
-    let blobs = index.iter().flat_map(|index| &index.blobs);
-    let parity = known.parity.iter().flat_map(|parity| parity.kept.values());
-    let own = [known.index].into_iter().chain(parity.copied());
-    Ok(blobs.map(|blob| blob.digest).chain(own).collect())
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
-use crate::compose::{self, Composed, Composition, Mode};
-use crate::render::{RenderedAssignment, Rendering};
-use crate::schedule::{AssignmentId, Schedule};
 use outhaul_control::{ControlPlane, Diagnostics};
+use outhaul_plane::compose::{self, Composed, Composition, Mode};
+use outhaul_plane::render::{RenderedAssignment, Rendering};
+use outhaul_plane::schedule::{AssignmentId, Schedule};
 
 mod counted;
 pub mod files;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Side;
-use crate::schedule::AssignmentId;
+use outhaul_plane::schedule::AssignmentId;
 
 /// An assignment that is for other sites than before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::compose::Mode;
-use crate::{render, schedule};
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::model::{ReconcilerKind, Template};
+use outhaul_plane::compose::Mode;
+use outhaul_plane::{render, schedule};
 
 const KALYPSO: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 
@@ -124,11 +124,11 @@ impl DiffFixture {
                 target("two", "b")
             ),
         );
-        let plane = crate::fixture::load("dev", &own, &base, &team).unwrap();
+        let plane = outhaul_plane::fixture::load("dev", &own, &base, &team).unwrap();
         let mode = Mode::default();
         let schedule = schedule::schedule(&plane, &schedule::SchedulerAnswers::default());
         let composition = compose::compose(&plane, &schedule, mode);
-        let snapshot = crate::fixture::snapshot("dev");
+        let snapshot = outhaul_plane::fixture::snapshot("dev");
         let job = render::Job {
             plane: &plane,
             schedule: &schedule,

@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::phrases;
-use crate::compose::schema::to_json;
-use crate::compose::{Composed, Composition, Mode, Provenance, typing};
-use crate::schedule::AssignmentId;
+use outhaul_plane::compose::schema::to_json;
+use outhaul_plane::compose::{Composed, Composition, Mode, Provenance, typing};
+use outhaul_plane::schedule::AssignmentId;
 
 /// One value that differs, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -176,8 +176,11 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
 }
 
 /// The last container that says something at `path`: merged maps have several.
-fn deciding<'a>(provenance: &'a Provenance, path: &[String]) -> Option<&'a crate::compose::Layer> {
-    let says = |layer: &&crate::compose::Layer| {
+fn deciding<'a>(
+    provenance: &'a Provenance,
+    path: &[String],
+) -> Option<&'a outhaul_plane::compose::Layer> {
+    let says = |layer: &&outhaul_plane::compose::Layer| {
         let mut value = to_json(&typing::typed(&layer.text, Mode::default()));
         for key in path.get(1..).unwrap_or_default() {
             value = match value {

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::templates;
 use outhaul_control::ControlPlane;
 use outhaul_control::model::{Spanned, Template, TemplateType};
+use outhaul_plane::templates;
 
 /// A template that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -76,7 +76,7 @@ pub struct Offer {
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.
-pub(crate) fn accept_metadata(
+pub fn accept_metadata(
     db: &Connection,
     reading: &ClockReading,
     offer: &Offer,

@@ -24,7 +24,6 @@ pub mod schedule;
 mod site_values;
 pub mod templates;
 
-#[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 
 pub use compose::Composition;

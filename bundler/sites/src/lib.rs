@@ -27,6 +27,9 @@ pub const FORMAT: &str = "outhaul.dev/site/v1";
 /// Largest record, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
 
+/// Largest file of reports of a site, in bytes, as sites write them onto sticks.
+pub const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
+
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

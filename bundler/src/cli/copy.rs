@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::MAX_PARITY_PARTS;
-use outhaul_kit::format_count::format_count;
 use outhaul_promote::HubConnection;
 use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
-use outhaul_ship::stream::patches::{How, Travels};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 
@@ -25,11 +23,9 @@ use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
 
 mod known;
+mod words;
 
 use known::{ReportSource, StreamStanding};
-
-/// Blobs of which a line says how they travel.
-const MAX_NAMED: usize = 20;
 
 /// Copy the bundles that were signed last onto a stick: the same bytes, read back and compared
 #[derive(Debug, clap::Args)]
@@ -132,13 +128,13 @@ impl Args {
             }
             for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
                 if self.output == Output::Text {
-                    data(&line(&bundle, &copied, left_out.as_ref()));
+                    data(&words::line(&bundle, &copied, left_out.as_ref()));
                     let others = left_out.as_ref().map(|left_out| left_out.others.as_slice());
-                    for line in others_lines(others.unwrap_or_default()) {
+                    for line in words::others_lines(others.unwrap_or_default()) {
                         data(&line);
                     }
                     if left_out.is_none() && bases.is_some() {
-                        say(&nothing_left_out(&bundle));
+                        say(&words::nothing_left_out(&bundle));
                     }
                 }
                 done.push((bundle.clone(), copied, left_out));
@@ -155,7 +151,7 @@ impl Args {
                 let left_out = left_out.as_ref().map(|left_out| {
                     json!({
                         "since": left_out.numbers, "blobs": left_out.blobs, "bytes": left_out.bytes,
-                        "others": left_out.others.iter().map(other_json).collect::<Vec<_>>(),
+                        "others": left_out.others.iter().map(words::other_json).collect::<Vec<_>>(),
                     })
                 });
                 json!({
@@ -340,93 +336,6 @@ fn size(text: &str) -> Result<u64, String> {
              nothing between them: `3900M` fits on FAT, `650M` on a CD"
                 .to_owned()
         })
-}
-
-fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> String {
-    let only_for = left_out.map_or_else(String::new, |left_out| {
-        let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
-        format!(
-            "; only for sites that have bundle {} ({} of {} bytes left out{})",
-            numbers.join(" or "),
-            format_count(left_out.blobs, "blob", "blobs"),
-            left_out.bytes,
-            patched(&left_out.others)
-        )
-    });
-    format!(
-        "{}: number {}, {} bytes {}{only_for}: {}",
-        bundle.stream(),
-        bundle.number,
-        copied.bytes,
-        match copied.written {
-            true => "written and read back",
-            false => "there already, read back",
-        },
-        copied.file.display()
-    )
-}
-
-/// What is carried as patches, in words.
-fn patched(others: &[Travels]) -> String {
-    let patches = others.iter().filter_map(|other| match &other.how {
-        How::Patch { bytes, .. } => Some((other.bytes, *bytes)),
-        How::Whole { .. } => None,
-    });
-    let (mut count, mut whole, mut bytes) = (0usize, 0u64, 0u64);
-    for (of, patch) in patches {
-        count += 1;
-        whole += of;
-        bytes += patch;
-    }
-    match count {
-        0 => String::new(),
-        count => format!(
-            ", {} of {whole} bytes as patches of {bytes} bytes",
-            format_count(count, "blob", "blobs")
-        ),
-    }
-}
-
-/// A line for each blob that is not left out, the largest first.
-fn others_lines(others: &[Travels]) -> Vec<String> {
-    let mut others: Vec<&Travels> = others.iter().collect();
-    others.sort_by_key(|other| (std::cmp::Reverse(other.bytes), &other.name));
-    let line = |other: &&Travels| match &other.how {
-        How::Patch { bytes, method } => format!(
-            "  {}: a patch of {bytes} bytes in place of {}, made by {}",
-            other.name,
-            other.bytes,
-            method.word()
-        ),
-        How::Whole { why } => format!("  {}: whole, {} bytes: {why}", other.name, other.bytes),
-    };
-    let mut lines: Vec<String> = others.iter().take(MAX_NAMED).map(line).collect();
-    if let Some(more) = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
-        lines.push(format!(
-            "  and {more} smaller ones (`--output json` has all)"
-        ));
-    }
-    lines
-}
-
-fn other_json(other: &Travels) -> serde_json::Value {
-    let (how, bytes, method, why) = match &other.how {
-        How::Patch { bytes, method } => ("patch", *bytes, Some(method.word()), None),
-        How::Whole { why } => ("whole", other.bytes, None, Some(why)),
-    };
-    json!({
-        "name": other.name, "blob": other.blob.to_string(), "whole_bytes": other.bytes, "how": how,
-        "bytes": bytes, "method": method, "why": why,
-    })
-}
-
-/// Why a copy is whole though something was to be left out.
-fn nothing_left_out(bundle: &KeptBundle) -> String {
-    format!(
-        "{}: number {} has nothing that each of those bundles has: the whole bundle was copied",
-        bundle.stream(),
-        bundle.number
-    )
 }
 
 /// Whether a folder lies on another file system than the fleet's folder, as one on a stick does.

@@ -18,14 +18,12 @@ use outhaul_ship::stream::since::{self, Earlier};
 use outhaul_signer::Envelope;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::seal::Recipient;
-use outhaul_sites::{ReportLine, Seen, SiteRecord, Sites};
+use outhaul_sites::{MAX_REPORTS_BYTES, ReportLine, Seen, SiteRecord, Sites};
 
 use crate::cli::failure::{self, Failure};
 use crate::cli::say;
 use crate::cli::site::site_failure;
 
-/// Largest file of reports, in bytes: what an agent writes at most.
-const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
 /// How far a stick is looked through.
 const BOUNDS: Bounds = Bounds {
     depth: 3,

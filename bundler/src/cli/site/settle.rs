@@ -11,10 +11,7 @@ use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
-use outhaul_sites::{SettleLine, SettledRequest, Sites};
-
-/// Largest file of reports, in bytes: what an agent writes at most.
-const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
+use outhaul_sites::{MAX_REPORTS_BYTES, SettleLine, SettledRequest, Sites};
 
 /// Drop orders that sites report to have carried out
 #[derive(Debug, clap::Args)]

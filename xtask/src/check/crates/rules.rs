@@ -110,6 +110,15 @@ pub(super) const RULES: &[Rule] = &[
         why: "what people write is read from text alone",
     },
     Rule {
+        member: "outhaul-diff",
+        never: &[
+            &OUTSIDE,
+            &["outhaul-git", "outhaul-load", "outhaul-ship"],
+            PROGRAMS,
+        ],
+        why: "what a change does follows from what the stages made",
+    },
+    Rule {
         member: "outhaul-plane",
         never: &[
             &[

@@ -1,0 +1,99 @@
+//! What came of a copy, in words and as JSON.
+//!
+//! What comes in: a bundle, the file that was written of it, and how its blobs travel. What goes out: lines. It writes nothing.
+
+use outhaul_kit::format_count::format_count;
+use outhaul_ship::stream::copies::{Copied, KeptBundle};
+use outhaul_ship::stream::patches::{How, Travels};
+use outhaul_ship::stream::since::LeftOut;
+use serde_json::json;
+
+/// Blobs of which a line says how they travel.
+const MAX_NAMED: usize = 20;
+
+pub(super) fn line(bundle: &KeptBundle, copied: &Copied, left_out: Option<&LeftOut>) -> String {
+    let only_for = left_out.map_or_else(String::new, |left_out| {
+        let numbers: Vec<String> = left_out.numbers.iter().map(ToString::to_string).collect();
+        format!(
+            "; only for sites that have bundle {} ({} of {} bytes left out{})",
+            numbers.join(" or "),
+            format_count(left_out.blobs, "blob", "blobs"),
+            left_out.bytes,
+            patched(&left_out.others)
+        )
+    });
+    format!(
+        "{}: number {}, {} bytes {}{only_for}: {}",
+        bundle.stream(),
+        bundle.number,
+        copied.bytes,
+        match copied.written {
+            true => "written and read back",
+            false => "there already, read back",
+        },
+        copied.file.display()
+    )
+}
+
+/// What is carried as patches, in words.
+pub(super) fn patched(others: &[Travels]) -> String {
+    let patches = others.iter().filter_map(|other| match &other.how {
+        How::Patch { bytes, .. } => Some((other.bytes, *bytes)),
+        How::Whole { .. } => None,
+    });
+    let (mut count, mut whole, mut bytes) = (0usize, 0u64, 0u64);
+    for (of, patch) in patches {
+        count += 1;
+        whole += of;
+        bytes += patch;
+    }
+    match count {
+        0 => String::new(),
+        count => format!(
+            ", {} of {whole} bytes as patches of {bytes} bytes",
+            format_count(count, "blob", "blobs")
+        ),
+    }
+}
+
+/// A line for each blob that is not left out, the largest first.
+pub(super) fn others_lines(others: &[Travels]) -> Vec<String> {
+    let mut others: Vec<&Travels> = others.iter().collect();
+    others.sort_by_key(|other| (std::cmp::Reverse(other.bytes), &other.name));
+    let line = |other: &&Travels| match &other.how {
+        How::Patch { bytes, method } => format!(
+            "  {}: a patch of {bytes} bytes in place of {}, made by {}",
+            other.name,
+            other.bytes,
+            method.word()
+        ),
+        How::Whole { why } => format!("  {}: whole, {} bytes: {why}", other.name, other.bytes),
+    };
+    let mut lines: Vec<String> = others.iter().take(MAX_NAMED).map(line).collect();
+    if let Some(more) = others.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        lines.push(format!(
+            "  and {more} smaller ones (`--output json` has all)"
+        ));
+    }
+    lines
+}
+
+pub(super) fn other_json(other: &Travels) -> serde_json::Value {
+    let (how, bytes, method, why) = match &other.how {
+        How::Patch { bytes, method } => ("patch", *bytes, Some(method.word()), None),
+        How::Whole { why } => ("whole", other.bytes, None, Some(why)),
+    };
+    json!({
+        "name": other.name, "blob": other.blob.to_string(), "whole_bytes": other.bytes, "how": how,
+        "bytes": bytes, "method": method, "why": why,
+    })
+}
+
+/// Why a copy is whole though something was to be left out.
+pub(super) fn nothing_left_out(bundle: &KeptBundle) -> String {
+    format!(
+        "{}: number {} has nothing that each of those bundles has: the whole bundle was copied",
+        bundle.stream(),
+        bundle.number
+    )
+}

@@ -76,6 +76,9 @@ pub struct Offer {
 }
 
 /// Stores what was accepted: metadata, floors and the signed time.
+///
+/// # Errors
+/// [`StateError`]
 pub fn accept_metadata(
     db: &Connection,
     reading: &ClockReading,

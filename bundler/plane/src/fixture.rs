@@ -14,6 +14,9 @@ use outhaul_control::{ControlPlane, Diagnostics, FoundObject, ObjectOrigin, RawO
 pub type Text = (&'static str, String);
 
 /// The environment of these files, in which `team` brings the workloads of the only registration.
+///
+/// # Errors
+/// Every finding.
 pub fn load(
     environment: &str,
     own: &[Text],
@@ -57,7 +60,7 @@ pub fn load(
     for object in kinds::read_file(&file, &mut findings) {
         brought.push(FoundObject {
             object,
-            by: registration.clone().unwrap(),
+            by: registration.clone().unwrap_or(ObjectOrigin::Environment),
         });
     }
     everything.objects.extend(brought);

@@ -21,7 +21,7 @@ pub use delivery::{
 };
 pub use image_signatures::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, bad_issuer, bad_subject,
-    broad_subject, never_fits,
+    broad_subject, never_fits, unknown_to,
 };
 pub use policy::{Effect, Placement, Preference, SchedulingPolicy, Spread, Taint, Toleration};
 pub use site_values::OpenValues;

@@ -358,9 +358,9 @@ impl<'a> Loader<'a> {
             let links: Vec<_> = links.filter(|path| !ignore.ignores(path)).collect();
             let named = |file: TreeFile| (full(&file.path), file);
             let files: Vec<_> = tree.files.into_iter().map(named).collect();
-            let mut unread = unread::of_our_kinds(opened, &path, &others.into_inner(), &full)?;
+            let mut unread = unread::of_our_kinds(opened, &path, others.into_inner(), &full);
             if *by == ObjectOrigin::Environment {
-                unread.extend(unread::beside_the_list(opened, &path, &full)?);
+                unread.extend(unread::beside_the_list(opened, &path, &full));
             }
             Ok((files, links, nearly.into_inner(), (bad_lines, unread)))
         });

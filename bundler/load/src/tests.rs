@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use outhaul_git::source::{self, TreeLimits};
+
 use super::*;
 
 const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1\n";
@@ -165,6 +167,41 @@ fn objects_in_files_and_folders_that_are_not_read_are_named() {
         "{misplaced:?}"
     );
     assert_eq!(shown.len(), 5, "{shown:#?}");
+}
+
+#[test]
+fn a_schema_that_is_written_for_editors_is_no_object() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    for (name, schema) in outhaul_control::schema::files() {
+        let text = serde_json::to_string_pretty(&schema).unwrap();
+        write(&root.path().join("env/.schemas").join(name), &text);
+        let text = serde_json::to_string(&schema).unwrap();
+        write(&root.path().join("env/outhaul.schema.json"), &text);
+    }
+    // An object may name its schema.
+    let object = "{\"$schema\": \".schemas/x.json\", \"apiVersion\": \"outhaul.dev/v1alpha1\", \"kind\": \"X\"}";
+    write(&root.path().join("env/object.json"), object);
+    let (plane, _) = load(&request(root.path())).unwrap();
+    let shown = plane.findings.to_string();
+    assert_eq!(plane.findings.iter().count(), 1, "{shown}");
+    assert!(shown.contains("env/object.json"), "{shown}");
+}
+
+#[test]
+fn a_file_that_is_not_read_and_cannot_be_looked_at_keeps_nothing_else_from_being_looked_at() {
+    let root = tempfile::tempdir().unwrap();
+    // More than may be read, so that a user who may read everything is refused, too.
+    let large = fs::File::create(root.path().join("notes.json")).unwrap();
+    large
+        .set_len(TreeLimits::PAYLOAD.max_file_bytes + 1)
+        .unwrap();
+    write(&root.path().join("template.yaml.off"), GROUP);
+    let opened = source::open_plain(root.path(), "", Some("c")).unwrap();
+    let below = ["notes.json", "template.yaml.off"].map(str::to_owned);
+    let found = unread::of_our_kinds(&opened, "", below.into(), &str::to_owned);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].message.contains("template.yaml.off"), "{found:?}");
 }
 
 #[test]

@@ -5,9 +5,13 @@
 //! cause and not what follows from it. It changes nothing about what is read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 
 use super::{ENVIRONMENTS, LoadRequest, MAIN, Origin};
 use outhaul_control::ControlPlane;
@@ -49,61 +53,123 @@ pub(super) fn links(opened: &Opened, paths: &[String], of_a_team: bool) -> Vec<D
 /// Most bytes of a file that are looked at.
 const LOOKED_AT_BYTES: u64 = 64 << 10;
 
+/// Most files that are passed over because they cannot be looked at.
+const MAX_PASSED_OVER: usize = 8;
+
 /// Of the files `below` that are not read because of their endings, those that hold objects of a control plane. `full` gives a path from
-/// the root.
+/// the root. One that cannot be looked at is passed over: nothing depends on it.
 pub(super) fn of_our_kinds(
     opened: &Opened,
     path: &str,
-    below: &BTreeSet<String>,
+    mut below: BTreeSet<String>,
     full: &dyn Fn(&str) -> String,
-) -> Result<Vec<Diagnostic>, SourceError> {
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    if below.is_empty() {
-        return Ok(found);
-    }
-    let wanted = |path: &str| below.contains(path);
-    opened.each_streamed::<SourceError>(path, &wanted, &TreeLimits::PAYLOAD, &mut |file| {
-        let mut start = Vec::new();
-        let read = file.content.take(LOOKED_AT_BYTES).read_to_end(&mut start);
-        read.map_err(|error| SourceError::Unreadable {
-            path: PathBuf::from(&file.path),
-            error,
-        })?;
-        let text = String::from_utf8_lossy(&start);
-        if let Some(group) = [OUTHAUL, KALYPSO].into_iter().find(|group| text.contains(group)) {
-            let name = opened.file_name(&full(&file.path));
-            let message = format!(
-                "`{name}` has an object of `{group}` and is not read: its ending is not `.yaml` or `.yml`"
-            );
-            found.push(Diagnostic::warning("file-ending", message).help(
-                "rename it if it is meant (JSON is YAML, too), or list it in `.sourceignore`",
-            ));
+    for _ in 0..=MAX_PASSED_OVER {
+        if below.is_empty() {
+            break;
         }
-        Ok(())
-    })?;
-    Ok(found)
+        let wanted = |path: &str| below.contains(path);
+        let mut done = BTreeSet::new();
+        let looked =
+            opened.each_streamed::<SourceError>(path, &wanted, &TreeLimits::PAYLOAD, &mut |file| {
+                let mut start = Vec::new();
+                let read = file.content.take(LOOKED_AT_BYTES).read_to_end(&mut start);
+                read.map_err(|error| SourceError::Unreadable {
+                    path: PathBuf::from(&file.path),
+                    error,
+                })?;
+                if let Some(group) = group_of(&String::from_utf8_lossy(&start)) {
+                    found.push(unread_object(&opened.file_name(&full(&file.path)), group));
+                }
+                done.insert(file.path);
+                Ok(())
+            });
+        below.retain(|path| !done.contains(path));
+        // They come in order: the first that is left is the one that cannot be looked at.
+        if looked.is_ok() || below.pop_first().is_none() {
+            break;
+        }
+    }
+    found
 }
 
-/// Objects in the folder of the list of environments, in a place that is read without it: they have no effect.
+/// The group of the object that a text begins with. A JSON Schema names the groups of the kinds that it is for, and is no object.
+fn group_of(start: &str) -> Option<&'static str> {
+    let named = |text: &str| {
+        [OUTHAUL, KALYPSO]
+            .into_iter()
+            .find(|one| text.contains(one))
+    };
+    let mut version = None;
+    let mut json = serde_json::Deserializer::from_str(start);
+    let read = json.deserialize_map(TopLevel(&mut version));
+    match (version, read) {
+        (Some(version), _) => named(&version),
+        (None, Ok(())) => None,
+        // It is longer than what is looked at.
+        (None, Err(error)) if error.is_eof() => None,
+        (None, Err(_)) if start.contains("\"$schema\"") => None,
+        (None, Err(_)) => named(start),
+    }
+}
+
+/// Takes the `apiVersion` of a JSON object, also of one that is cut off behind it.
+struct TopLevel<'a>(&'a mut Option<String>);
+
+impl<'de> Visitor<'de> for TopLevel<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "apiVersion" {
+                *self.0 = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unread_object(name: &str, group: &str) -> Diagnostic {
+    let message = format!(
+        "`{name}` has an object of `{group}` and is not read: its ending is not `.yaml` or `.yml`"
+    );
+    Diagnostic::warning("file-ending", message)
+        .help("rename it if it is meant (JSON is YAML, too), or list it in `.sourceignore`")
+}
+
+/// Objects in the folder of the list of environments, in a place that is read without it: they have no effect. What comes behind a file
+/// that cannot be read is not looked at: nothing depends on it here, and whoever reads the list says why it cannot be read.
 pub(super) fn beside_the_list(
     opened: &Opened,
     path: &str,
     full: &dyn Fn(&str) -> String,
-) -> Result<Vec<Diagnostic>, SourceError> {
+) -> Vec<Diagnostic> {
     let is_listed = |below: &str| {
         let mut folders = below.rsplit('/').skip(1);
         folders.any(|folder| folder == ENVIRONMENTS) && is_yaml(below)
     };
-    let tree = opened.tree(path, &is_listed, &TreeLimits::YAML)?;
+    let mut files = Vec::new();
+    let looked = opened.each::<SourceError>(path, &is_listed, &TreeLimits::YAML, &mut |file| {
+        files.push(file);
+        Ok(())
+    });
+    drop(looked);
     let mut found = Vec::new();
-    for file in tree.files {
+    for file in files {
         let name = opened.file_name(&full(&file.path));
         let text = String::from_utf8_lossy(&file.bytes).into_owned();
         let file = Arc::new(SourceFile { name, text });
         let objects = kinds::read_file(&file, &mut Diagnostics::new());
         found.extend(objects.iter().filter_map(in_the_list));
     }
-    Ok(found)
+    found
 }
 
 /// The finding about an object in the folder of the list of environments that is nothing of the list.

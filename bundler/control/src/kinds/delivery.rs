@@ -166,7 +166,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let size_budget = size(reader, &spec, "sizeBudget");
     let max_removal = reader.integer(&spec, "maxRemovalPercent");
     let drift = reader.choice(&spec, "drift", Drift::ALL, Drift::as_str);
-    let scan = reader.optional_text(&spec, "scan");
+    let scan = scan(reader, &spec);
     let trusted_roots = trusted_roots::read(reader, &spec);
     let image_signatures = image_signatures::read(reader, &spec, trusted_roots.as_ref());
     let waves = waves(reader, &spec);
@@ -195,7 +195,8 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         return None;
     }
     let metadata = metadata?;
-    if places.is_empty() {
+    // One that is written without a value was reported as that.
+    if places.is_empty() && !spec.has_field_without_value() {
         reader.report(
             Diagnostic::warning(
                 "idle-policy",
@@ -225,6 +226,20 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         places,
         location: metadata.location,
     })
+}
+
+/// The name of a scanner; `None` when it is not there, or blank, which was reported then.
+fn scan(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
+    let name = reader.optional_text(spec, "scan")?;
+    if name.value.trim().is_empty() {
+        let message = format!("`{}.scan` is no scanner's name: it is blank", spec.what);
+        let finding = Diagnostic::error("bad-value", message).at(&name.location);
+        reader.report(finding.help(
+            "write the name that `--scanner NAME=PROGRAM` gives a program, such as `grype`; where nothing is to be scanned, remove the line",
+        ));
+        return None;
+    }
+    Some(name)
 }
 
 /// Shares and hours; `None` when they are not there, or unsound, which was reported then.

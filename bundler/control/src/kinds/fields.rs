@@ -333,6 +333,12 @@ impl<'n> Fields<'n> {
             .field(key)
             .filter(|node| node.value != Value::Null)
     }
+
+    /// Whether a field is written without a value, which was reported then.
+    pub(super) fn has_field_without_value(&self) -> bool {
+        let known = self.shape.names();
+        self.reported.iter().any(|key| known.contains(key))
+    }
 }
 
 /// Values without their places.

@@ -233,3 +233,28 @@ fn a_file_that_was_emptied_is_reported_and_remarks_alone_are_not() {
     }
     assert_eq!(self::findings("# nothing here yet\n"), Vec::<String>::new());
 }
+
+#[test]
+fn a_delivery_policy_with_a_mistake_is_told_of_that_alone() {
+    let found = |fields: &str| {
+        self::findings(&format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {{name: all}}\nspec:\n  \
+             clusterTypeSelector: {{labelSelector: {{}}}}\n{fields}"
+        ))
+    };
+    for (fields, expected) in [
+        ("", "sets no field"),
+        (
+            "  encryption:\n",
+            "`DeliveryPolicy.spec.encryption` has no value",
+        ),
+        ("  scan: ''\n", "is no scanner's name"),
+        ("  scan: ' '\n", "is no scanner's name"),
+    ] {
+        let shown = found(fields);
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        assert!(shown[0].contains(expected), "{shown:?}");
+    }
+    assert!(found("  scan: ''\n")[0].contains("--scanner NAME=PROGRAM"));
+    assert_eq!(found("  scan: grype\n"), Vec::<String>::new());
+}

@@ -7,10 +7,11 @@ use super::Spanned;
 
 mod identity;
 mod pattern;
+mod whole_name;
 
-pub use identity::{SignerIdentity, bad_issuer, bad_subject, broad_subject};
+pub use identity::{SignerIdentity, bad_issuer, bad_subject, broad_subject, unknown_to};
 use pattern::Fit;
-pub use pattern::never_fits;
+pub use whole_name::never_fits;
 
 /// Which images that travel must be signed: the first entry that fits an image's name counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,9 +95,12 @@ impl SignatureRule {
         }
     }
 
-    /// Whether every whole name that a later entry with this pattern fits is one of this entry.
-    pub fn hides(&self, later: &str) -> bool {
-        pattern::covers(&self.images, later)
+    /// Whether every whole name that a later entry is for is one of this entry.
+    pub fn hides(&self, later: &Self) -> bool {
+        match self.may_be_unsigned() {
+            true => pattern::exempts_all(&self.images, &later.images, !later.may_be_unsigned()),
+            false => pattern::covers(&self.images, &later.images),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::kinds::secrets;
 use crate::kinds::shape::{Shape, list, may, must, object, pattern, some};
 use crate::model::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, Spanned, bad_issuer, bad_subject,
-    broad_subject, never_fits,
+    broad_subject, never_fits, unknown_to,
 };
 use crate::yaml::{Node, Value};
 use serde_json::json;
@@ -137,21 +137,6 @@ fn entries(
             reader.report(finding.help("write whole names, such as `registry.example/press/*`"));
             return None;
         }
-        let before = rules.iter();
-        let before = before
-            .rev()
-            .find(|rule: &&SignatureRule| rule.hides(&images.value));
-        if let Some(before) = before {
-            let message = format!(
-                "`{what}` never counts: `{}` before it is for every image that it is for",
-                before.images
-            );
-            let finding = Diagnostic::error("bad-value", message).at(&images.location);
-            reader.report(finding.help(
-                "the first entry that fits counts: put the narrower one first, or remove this one",
-            ));
-            return None;
-        }
         // A list that is not there must not switch anything off without a word.
         if fields.field("keys").is_none() && fields.field("identities").is_none() {
             let message = format!("`{what}` names neither `keys` nor `identities`");
@@ -164,12 +149,25 @@ fn entries(
         let keys = keys(reader, &fields)?;
         let identities = identities(reader, &fields)?;
         let root = root(reader, &fields, (&identities, &images.location), roots)?;
-        rules.push(SignatureRule {
+        let rule = SignatureRule {
             images: images.value,
             keys,
             identities,
             root,
-        });
+        };
+        let mut before = rules.iter().rev();
+        if let Some(before) = before.find(|before: &&SignatureRule| before.hides(&rule)) {
+            let message = format!(
+                "`{what}` never counts: `{}` before it is for every image that it is for",
+                before.images
+            );
+            let finding = Diagnostic::error("bad-value", message).at(&images.location);
+            reader.report(finding.help(
+                "the first entry that fits counts: put the narrower one first, or remove this one",
+            ));
+            return None;
+        }
+        rules.push(rule);
     }
     if rules.is_empty() {
         let message = format!("`{}.{FIELD}` has no entry", spec.what);
@@ -266,9 +264,15 @@ fn identities(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Signer
             reader.report(finding.at(&written.location).help(help));
             return None;
         }
-        if let Some((what, help)) = broad_subject(&issuer.value, &subject.value) {
+        let doubt = match unknown_to(&issuer.value, &subject.value) {
+            Some(doubt) => Some(("no-effect", doubt)),
+            None => {
+                broad_subject(&issuer.value, &subject.value).map(|doubt| ("broad-identity", doubt))
+            }
+        };
+        if let Some((code, (what, help))) = doubt {
             let message = format!("`{}` {what}", subject.value);
-            let finding = Diagnostic::warning("broad-identity", message);
+            let finding = Diagnostic::warning(code, message);
             reader.report(finding.at(&subject.location).help(help));
         }
         all.push(SignerIdentity { issuer, subject });

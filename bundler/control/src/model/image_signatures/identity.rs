@@ -12,41 +12,24 @@ const MAX_CHARS: usize = 1000;
 const WORKFLOWS: &str = "https://token.actions.githubusercontent.com";
 
 /// Domains of mail at which anybody gets an address.
-const PUBLIC_MAIL: [&str; 44] = [
+const PUBLIC_MAIL: [&str; 24] = [
     "126.com",
     "163.com",
-    "aol.com",
     "duck.com",
     "fastmail.com",
     "free.fr",
     "freenet.de",
-    "gmail.com",
-    "gmx.at",
-    "gmx.ch",
-    "gmx.com",
-    "gmx.de",
-    "gmx.net",
-    "googlemail.com",
     "hey.com",
-    "hotmail.com",
-    "hotmail.co.uk",
-    "icloud.com",
     "laposte.net",
     "libero.it",
-    "live.com",
     "mac.com",
     "mail.com",
     "mail.ru",
     "me.com",
-    "msn.com",
     "naver.com",
     "orange.fr",
-    "outlook.com",
-    "outlook.de",
     "pm.me",
     "posteo.de",
-    "proton.me",
-    "protonmail.com",
     "qq.com",
     "t-online.de",
     "tuta.com",
@@ -54,9 +37,26 @@ const PUBLIC_MAIL: [&str; 44] = [
     "users.noreply.github.com",
     "wanadoo.fr",
     "web.de",
-    "yahoo.com",
-    "yandex.com",
-    "yandex.ru",
+];
+
+/// Providers of mail for anybody, each with a domain for many countries, such as `yahoo.co.uk`.
+const PUBLIC_PROVIDERS: [&str; 16] = [
+    "aol",
+    "gmail",
+    "gmx",
+    "googlemail",
+    "hotmail",
+    "icloud",
+    "live",
+    "msn",
+    "outlook",
+    "proton",
+    "protonmail",
+    "rocketmail",
+    "yahoo",
+    "yandex",
+    "ymail",
+    "zoho",
 ];
 
 /// Who may sign.
@@ -107,6 +107,25 @@ pub fn bad_issuer(issuer: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
+/// Whether anybody gets an address at a domain, which is in small letters.
+fn is_public_mail(domain: &str) -> bool {
+    /// Most characters of each part of an ending, such as `com` or `co.uk`.
+    const MAX_ENDING_CHARS: usize = 3;
+    // A dot at the end is the same domain.
+    let domain = domain.trim_end_matches('.');
+    let parts: Vec<&str> = domain.split('.').collect();
+    let is_ending = |part: &&str| part.len() <= MAX_ENDING_CHARS;
+    let is_provider = match parts.split_first() {
+        Some((name, ending)) => {
+            PUBLIC_PROVIDERS.contains(name)
+                && matches!(ending.len(), 1 | 2)
+                && ending.iter().all(is_ending)
+        }
+        None => false,
+    };
+    is_provider || PUBLIC_MAIL.contains(&domain)
+}
+
 /// What is wrong with a subject: who is a stranger must not fit it.
 pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
     if subject.chars().any(|c| c.is_whitespace() || c.is_control())
@@ -123,7 +142,7 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
         let domain = subject.rsplit_once('@').map(|(_, domain)| domain);
         let is_whole = domain.is_some_and(|domain| domain.contains('.') && !domain.contains('*'));
         let domain = domain.unwrap_or_default().to_ascii_lowercase();
-        if PUBLIC_MAIL.contains(&domain.as_str()) {
+        if is_public_mail(&domain) {
             return Some((
                 "whoever gets an address at that provider of mail could fit it",
                 "write the address in full: at a domain that everybody gets addresses of, `*` is everybody",
@@ -144,6 +163,16 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
     (!is_whole).then_some((
         "whoever has an account at the issuer could fit it",
         "write host and owner in full, with `/` after them, such as `https://github.com/press/*`",
+    ))
+}
+
+/// Why an issuer knows nobody by a subject, and what to write.
+pub fn unknown_to(issuer: &str, subject: &str) -> Option<(&'static str, &'static str)> {
+    let is_workflow = issuer.trim_end_matches('/') == WORKFLOWS;
+    (is_workflow && !subject.contains("://")).then_some((
+        "fits nobody whom this issuer knows: its subjects are URLs of workflows",
+        "write the workflow's URL, such as `https://github.com/press/app/.github/workflows/release.yml@refs/tags/*`, or the issuer that \
+         knows such addresses",
     ))
 }
 
@@ -205,6 +234,15 @@ mod tests {
             "*@gmail.com",
             "release-*@GMail.com",
             "*@users.noreply.github.com",
+            "*@yahoo.co.uk",
+            "*@Yahoo.com.br",
+            "*@hotmail.fr",
+            "*@outlook.es",
+            "*@live.nl",
+            "*@gmx.at",
+            "*@yahoo.co.uk.",
+            "*@proton.me",
+            "*@web.de",
             "a b",
             "a\nb",
         ] {
@@ -214,6 +252,9 @@ mod tests {
             "build@press.example",
             "*@press.example",
             "build-*@press.example",
+            "*@live.press.example",
+            "*@outlook.example",
+            "*@yahoo-press.com",
             "release.press@gmail.com",
             "https://github.com/press/*",
             "https://github.com/press/app/.github/workflows/*@refs/tags/*",
@@ -249,6 +290,20 @@ mod tests {
         ] {
             assert_eq!(bad_issuer(issuer), None, "{issuer}");
         }
+    }
+
+    #[test]
+    fn an_address_is_nobody_to_an_issuer_of_workflows() {
+        let accounts = "https://accounts.example";
+        for (issuer, subject, expected) in [
+            (WORKFLOWS, "*@press.example", true),
+            (WORKFLOWS, "release@press.example", true),
+            (WORKFLOWS, "https://github.com/press/*", false),
+            (accounts, "*@press.example", false),
+        ] {
+            assert_eq!(unknown_to(issuer, subject).is_some(), expected, "{subject}");
+        }
+        assert_eq!(broad_subject(accounts, "*@press.example"), None);
     }
 
     #[test]

@@ -51,20 +51,21 @@ pub(super) fn covers(earlier: &str, later: &str) -> bool {
     fits(&plain(earlier), &plain(later))
 }
 
-/// What is wrong with a pattern that fits no image's whole name; `None` when one may fit.
-pub fn never_fits(pattern: &str) -> Option<&'static str> {
-    let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    match () {
-        () if pattern.contains("://") => Some("it has a scheme, and names of images have none"),
-        () if pattern.chars().any(char::is_whitespace) => Some("it has a space"),
-        () if !last.contains(['*', ':', '@']) => {
-            Some("it names no tag, and whole names have one; end it with `:*` for every tag")
-        }
-        () if !pattern.contains(['/', '*']) => {
-            Some("it names no registry, and whole names have one")
-        }
-        () => None,
+/// Whether an entry `earlier` that wants no signature is for each name that `later` is for, one that wants a signature or one that does
+/// not.
+pub(super) fn exempts_all(earlier: &str, later: &str, wants_signature: bool) -> bool {
+    if !covers(earlier, later) || !exempts(earlier, later) {
+        return false;
     }
+    if !wants_signature {
+        return true;
+    }
+    // It is for every digest of its repository, too, with any tag and with none.
+    let later = plain(later);
+    let (tagged, digest) = split_digest(&later);
+    let (repository, digest) = (repository(tagged), digest.unwrap_or("*"));
+    exempts(earlier, &format!("{repository}@{digest}"))
+        && exempts(earlier, &format!("{repository}:*@{digest}"))
 }
 
 /// What is before `@`, and the digest behind it.

@@ -119,6 +119,18 @@ fn an_entry_that_an_earlier_one_hides_is_refused() {
             "registry.example/app:*",
             false,
         ),
+        // Those by digest are left to the second one.
+        (
+            "registry.example/app:dev-*",
+            "registry.example/app:dev-1",
+            false,
+        ),
+        (
+            "registry.example/app@*",
+            "registry.example/app@sha256:*",
+            false,
+        ),
+        ("registry.example/app:*", "registry.example/app:1", true),
     ] {
         let (rules, findings) = read(&two(first, second));
         assert_eq!(findings.has_errors(), hidden, "{first} {second} {findings}");

@@ -86,7 +86,7 @@ impl<T> Sourced<T> {
 /// What the policies say of `cluster_type`.
 ///
 /// # Errors
-/// A finding for every field that two policies set differently.
+/// A finding for every field that two policies set differently, and one where what must be encrypted is to travel by git.
 pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, Diagnostics> {
     let mut findings = Diagnostics::new();
     let applies = |policy: &&DeliveryPolicy| policy.cluster_types.matches(&cluster_type.labels);
@@ -112,11 +112,31 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
         bootstrap: merge.field("bootstrap", |policy| policy.bootstrap.clone()),
     };
+    findings.extend(clear_in_git(&delivery, &cluster_type.name));
     if findings.is_empty() {
         Ok(delivery)
     } else {
         Err(findings)
     }
+}
+
+/// What must be encrypted and is said to travel by git, where nothing encrypts it: neither a bundle nor a branch follows both.
+fn clear_in_git(delivery: &Delivery, cluster_type: &str) -> Option<Diagnostic> {
+    let required = delivery.encryption.as_ref();
+    let required = required.filter(|said| said.value == Encryption::Required)?;
+    let transport = delivery.transport.as_ref();
+    let by_git = transport.filter(|said| said.value != Transport::Bundle)?;
+    let message = format!(
+        "`encryption: required` and `delivery: {}` contradict each other for cluster type `{cluster_type}`: its files would go to git in the clear",
+        by_git.value.as_str()
+    );
+    let finding = Diagnostic::error("contradiction", message).at(&required.location);
+    let finding = finding
+        .label("bundles alone are encrypted")
+        .related(&by_git.location, "and this is git, too");
+    Some(finding.help(
+        "write `delivery: bundle`; where everybody who reads the repository may read the files, take `encryption: required` out",
+    ))
 }
 
 /// Every contradiction of a control plane, once for each pair of places.
@@ -137,7 +157,8 @@ pub fn contradictions(plane: &ControlPlane) -> Diagnostics {
     all
 }
 
-/// Policies that say something of images, for cluster types whose images do not travel: nothing comes of it there.
+/// Policies that say something of images, for cluster types whose images do not travel, or of a scanner, for those of which no bundle
+/// is made: nothing comes of it there.
 pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
     let mut all = Diagnostics::new();
     for cluster_type in plane.cluster_types.values() {
@@ -151,6 +172,16 @@ pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
         let is_git = delivery
             .transport
             .is_some_and(|one| one.value == Transport::Git);
+        if let Some(scan) = delivery.scan.as_ref().filter(|_| is_git) {
+            let message = format!(
+                "`scan` has no effect for cluster type `{}`, of which no bundles are made: nothing is scanned",
+                cluster_type.name
+            );
+            let finding = Diagnostic::warning("no-effect", message).at(&scan.location);
+            all.push(finding.help(
+                "write `delivery: bundle` or `both`; what travels by git has to be scanned where it is taken from the branch",
+            ));
+        }
         if carries || is_git {
             continue;
         }

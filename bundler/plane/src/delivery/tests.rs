@@ -108,3 +108,45 @@ fn what_is_said_of_images_that_do_not_travel_is_named_as_without_effect() {
         assert_eq!(found("  delivery: git\n"), "");
     }
 }
+
+#[test]
+fn attack_what_must_be_encrypted_is_said_to_travel_by_git_and_neither_is_followed() {
+    for (transport, refused) in [
+        ("  delivery: git\n", true),
+        ("  delivery: both\n", true),
+        ("  delivery: bundle\n", false),
+        ("  expiresDays: 90\n", false),
+    ] {
+        let plane = plane(&[
+            ("all", "{}", transport),
+            ("edge", "{edge: 'yes'}", "  encryption: required\n"),
+        ]);
+        let drone = of(&plane, &plane.cluster_types["drone"]);
+        assert_eq!(drone.is_err(), refused, "{transport}");
+        of(&plane, &plane.cluster_types["large"]).unwrap();
+        let shown = contradictions(&plane).render(false);
+        assert_eq!(shown.contains("in the clear"), refused, "{shown}");
+        if refused {
+            assert!(shown.contains("`delivery: bundle`"), "{shown}");
+            assert_eq!(contradictions(&plane).iter().count(), 1);
+        }
+    }
+    let plain = plane(&[("all", "{}", "  delivery: git\n  encryption: none\n")]);
+    of(&plain, &plain.cluster_types["drone"]).unwrap();
+}
+
+#[test]
+fn a_scanner_of_what_travels_by_git_alone_is_named_as_without_effect() {
+    let found = |transport: &str| {
+        let fields = format!("  scan: grype\n{transport}");
+        without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
+    };
+    let shown = found("  delivery: git\n");
+    assert!(
+        shown.contains("`scan` has no effect for cluster type `drone`") && !shown.contains("large"),
+        "{shown}"
+    );
+    for transport in ["", "  delivery: both\n", "  delivery: bundle\n"] {
+        assert_eq!(found(transport), "");
+    }
+}

@@ -27,7 +27,7 @@ pub(super) fn shape() -> Shape {
         must(
             "images",
             "Whole names of images, with `*` for any run of characters.",
-            // What `never_fits` refuses, but for a scheme.
+            // Part of what `never_fits` refuses: a name without a tag or without a registry.
             pattern(
                 r"^\S*(\*[^/\s]*|/[^/\s]*[:@][^/\s]*)$",
                 "registry.example/press/*",

@@ -58,6 +58,8 @@ pub enum Brought {
     New,
     /// All that it holds was here before.
     Known,
+    /// The same of a parity part.
+    KnownParity,
     /// Parity of another set is kept, and this was not.
     NotKept,
     /// It is kept in the place of these parity parts of another set of so many.

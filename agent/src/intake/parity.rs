@@ -92,10 +92,10 @@ pub(super) fn collect(
     let given_up = known.filter(|known| !known.is_set_of(parity) && !known.kept.is_empty());
     let brought = match given_up {
         Some(known) => Brought::InsteadOf(known.kept.keys().copied().collect(), known.set.of()),
-        None if kept.kept.contains_key(&parity.part()) => Brought::Known,
+        None if kept.kept.contains_key(&parity.part()) => Brought::KnownParity,
         None => Brought::New,
     };
-    if brought != Brought::Known && kept.kept.len() < missing.len() {
+    if brought != Brought::KnownParity && kept.kept.len() < missing.len() {
         match source.parity_bytes(index, blobs) {
             Ok(digest) => drop(kept.kept.insert(parity.part(), digest)),
             Err(error) => {
@@ -180,7 +180,7 @@ pub(super) fn complete(
         return Ok(false);
     };
     tracing::info!(
-        "bundle {}: {} are made again from parity",
+        "bundle {}: {} to be made again from parity",
         index.number,
         outhaul_kit::format_count::format_count(plan.blobs(), "blob", "blobs")
     );
@@ -237,8 +237,8 @@ pub(super) fn is_enough(agent: &Agent, number: u64) -> Result<bool, AgentError> 
     let Some(parity) = bundle.parity.filter(|_| bundle.number == number) else {
         return Ok(false);
     };
-    let path = Blobs::new(&agent.state_folder).path(&bundle.index);
-    let bytes = durable::read_if_present(&path, agent.limits.max_index_bytes)?;
+    let blobs = Blobs::new(&agent.state_folder);
+    let bytes = durable::read_if_present(&blobs.path(&bundle.index), agent.limits.max_index_bytes)?;
     let index = Index::from_bytes(&bytes.unwrap_or_default(), &agent.limits);
     Ok(index.is_ok_and(|index| would_do(agent, &index, &parity.set, parity.kept.len())))
 }

@@ -102,6 +102,7 @@ pub(crate) fn sentence(part: usize, brought: &Brought, bundle: &IncompleteBundle
     match brought {
         Brought::New => sentence,
         Brought::Known => format!("part {part} was here already; {sentence}"),
+        Brought::KnownParity => format!("parity part {part} was here already; {sentence}"),
         Brought::NotKept => format!(
             "parity part {part} is of another set than the parity that is here, and is not kept; {sentence}"
         ),

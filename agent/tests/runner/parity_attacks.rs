@@ -50,6 +50,62 @@ fn a_forged_parity_part_that_sorts_first_does_not_keep_the_right_one_out() {
 }
 
 #[test]
+fn several_forged_parity_parts_that_sort_first_do_not_keep_the_right_ones_out() {
+    for (of, lost, copies) in [(1, 1, 5), (2, 1, 3), (2, 2, 1)] {
+        let centre = Centre::new();
+        let right = publish(&centre, &draft(4), 1, of, |_, _| ());
+        let lies = forged(&centre, &right, of, None);
+        let site = Site::new(&centre, "drone-7");
+        let stick = stick(right.parts[lost..].iter().chain(&right.parity));
+        for (at, lie) in (0..copies).flat_map(|at| lies.iter().map(move |lie| (at, lie))) {
+            let name = lie.file_name().unwrap().to_str().unwrap();
+            std::fs::copy(lie, stick.path().join(format!("a{at}-{name}"))).unwrap();
+        }
+        let done = site.import(stick.path());
+        assert_eq!(
+            code(&done),
+            0,
+            "{of} {lost}: {}{}",
+            stdout(&done),
+            stderr(&done)
+        );
+        let printed = stderr(&done);
+        assert!(
+            printed.contains("with others the parts were made as they were signed"),
+            "{printed}"
+        );
+        assert!(
+            !printed.contains("`drone-1."),
+            "a right one is accused: {printed}"
+        );
+        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    }
+}
+
+#[test]
+fn where_all_parity_lies_each_file_that_was_tried_is_named() {
+    let centre = Centre::new();
+    let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let lies = forged(&centre, &right, 2, None);
+    let site = Site::new(&centre, "drone-7");
+    let done = site.import(stick(right.parts[1..].iter().chain(&lies)).path());
+    assert_eq!(code(&done), 1, "{}{}", stdout(&done), stderr(&done));
+    for words in [
+        "`a-forged-1.1of2.parity`, `a-forged-1.2of2.parity`",
+        "nobody can tell which",
+        "bring a part that is missing, or right parity alone",
+    ] {
+        assert!(stderr(&done).contains(words), "{words}: {}", stderr(&done));
+    }
+    assert_eq!(
+        site.status()["incomplete"]["missing"],
+        serde_json::json!([1])
+    );
+    assert_eq!(code(&site.import(&right.parity[1])), 0);
+    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
 fn a_forged_parity_part_from_an_earlier_stick_does_not_keep_a_right_one_out() {
     let centre = Centre::new();
     let right = publish(&centre, &draft(4), 1, 2, |_, _| ());

@@ -17,7 +17,7 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
@@ -36,7 +36,7 @@ use known::{ReportSource, StreamStanding};
                   everywhere.\n\nExamples:\n  outhaul copy --fleet fleet --environment stage --to \
                   /media/stick\n  outhaul copy --fleet fleet --environment stage --cluster-type press --since 6 --to \
                   /media/stick\n  outhaul copy --fleet fleet --volume-size 3900M --parity 1 --to /media/stick\n  outhaul copy --fleet fleet --for press-7 --to /media/stick\n  \
-                  outhaul copy --fleet fleet --for press-7 --hub https://hub.factory.example --to /media/stick"
+                  outhaul copy --fleet fleet --for press-7 --ask-hub --hub https://hub.factory.example --to /media/stick"
 )]
 pub struct Args {
     /// The fleet's folder
@@ -75,19 +75,17 @@ pub struct Args {
     /// (`--volume-size`) are whole bundles only
     #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size", "part"])]
     sites: Vec<Name>,
-    /// Where the reports of those sites are: a file, or a folder that is looked through; without it and `--hub` the one of `--to`
+    /// Where the reports of those sites are: a file, or a folder that is looked through; without it and `--ask-hub` the one of `--to`
     #[arg(long, value_name = "PATH", requires = "sites")]
     reports: Vec<PathBuf>,
-    /// Ask this hub for the reports of those sites
-    #[arg(
-        long,
-        value_name = "URL",
-        requires = "sites",
-        conflicts_with = "reports"
-    )]
+    /// Ask the hub for the reports of those sites
+    #[arg(long, requires = "sites", conflicts_with = "reports")]
+    ask_hub: bool,
+    /// The hub that is asked; `--ask-hub` needs it
+    #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
-    #[arg(long, value_name = "FILE", requires = "hub")]
+    #[arg(long, value_name = "FILE")]
     hub_ca: Option<PathBuf>,
     /// Make no patches: what changed travels whole, as agents need it that know no patches
     #[arg(long, conflicts_with = "volume_size")]
@@ -185,13 +183,19 @@ impl Args {
         if self.sites.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let reports = match (&self.hub, self.reports.as_slice()) {
-            (Some(url), _) => ReportSource::Hub(HubConnection {
+        let reports = match (self.ask_hub, &self.hub, self.reports.as_slice()) {
+            (true, Some(url), _) => ReportSource::Hub(HubConnection {
                 url,
                 authority: self.hub_ca.as_deref(),
             }),
-            (None, []) => ReportSource::Files(std::slice::from_ref(&self.to)),
-            (None, named) => ReportSource::Files(named),
+            (true, None, _) => {
+                let text = "`--ask-hub` needs to know the hub";
+                return Err(Failure::say(failure::USAGE, text).help(
+                    "give `--hub URL`, or write `hub` into outhaul.toml; nothing was written",
+                ));
+            }
+            (false, _, []) => ReportSource::Files(std::slice::from_ref(&self.to)),
+            (false, _, named) => ReportSource::Files(named),
         };
         let standings = known::of(fleet, bundles, &self.sites, reports)?;
         let sites = standings.values().flat_map(|standing| &standing.sites);

@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// folder for temporary files (`$SQLITE_TMPDIR`, else /var/tmp). On PostgreSQL there is nothing to do: autovacuum makes the space
 /// of removed rows usable again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  systemctl stop outhaul-hub && outhaul-hub compact --state hub")]
+#[command(after_help = "Example:\n  outhaul-hub compact --state hub")]
 pub(crate) struct Args {}
 
 pub(super) fn run(common: &Common, _args: &Args) -> Result<u8, HubError> {

@@ -17,7 +17,7 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
     approve(&fixture, "bench-1");
     change(&fixture);
     let hub = fixture.serve();
-    let ask = ["--for", "bench-1", "--hub", &hub.url];
+    let ask = ["--for", "bench-1", "--ask-hub", "--hub", &hub.url];
     let seen = copy(&fixture, "small", 0, &ask);
     for words in [
         "`bench-1` runs bundle 1 by its report",
@@ -34,6 +34,11 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
         "{seen}"
     );
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
+    // A hub that a project names is asked only where somebody says so, and no other copy needs it.
+    let seen = copy(&fixture, "plain", 0, &["--hub", "http://127.0.0.1:9"]);
+    assert!(seen.contains("dev/bench: number 2"), "{seen}");
+    let seen = copy(&fixture, "again", 2, &["--for", "bench-1", "--ask-hub"]);
+    assert!(seen.contains("`--ask-hub` needs to know the hub"), "{seen}");
     // A hub that wants a token, and one that is not there: nothing is written.
     drop(hub);
     let closed = fixture.serve_closed();
@@ -41,14 +46,19 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
         &fixture,
         "again",
         3,
-        &["--for", "bench-1", "--hub", &closed.url],
+        &["--for", "bench-1", "--ask-hub", "--hub", &closed.url],
     );
     for words in ["OUTHAUL_HUB_TOKEN_FILE", "nothing was written", "--reports"] {
         assert!(seen.contains(words), "{words}: {seen}");
     }
     let url = closed.url.clone();
     drop(closed);
-    let seen = copy(&fixture, "again", 3, &["--for", "bench-1", "--hub", &url]);
+    let seen = copy(
+        &fixture,
+        "again",
+        3,
+        &["--for", "bench-1", "--ask-hub", "--hub", &url],
+    );
     assert!(seen.contains("nothing was written"), "{seen}");
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
 }

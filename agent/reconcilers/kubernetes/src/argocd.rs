@@ -258,7 +258,9 @@ fn leave_out_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.values_mut().for_each(leave_out_empty);
-            fields.retain(|name, value| name == "enabled" || !is_empty(value));
+            // An empty `automated` switches automated sync on.
+            let is_kept = |name: &str| ["automated", "enabled"].contains(&name);
+            fields.retain(|name, value| is_kept(name) || !is_empty(value));
         }
         Value::Array(all) => all.iter_mut().for_each(leave_out_empty),
         _ => {}

@@ -126,7 +126,22 @@ impl ManifestController for ArgoCd {
     fn meaning(&self, key: &Key, object: &Value) -> Option<Digest> {
         argocd::is_argocd(key).then(|| {
             let object = argocd::as_written(object);
-            let meant = (&object["spec"], &object["metadata"]["labels"]);
+            let metadata = &object["metadata"];
+            // What asks the controller to look comes and goes.
+            let asked =
+                |name: &String| [argocd::REQUEST, argocd::REQUEST_OF_SET].contains(&name.as_str());
+            let annotations = metadata["annotations"].as_object();
+            let annotations: Vec<_> = annotations
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| !asked(name))
+                .collect();
+            let meant = (
+                &object["spec"],
+                &metadata["labels"],
+                annotations,
+                &metadata["finalizers"],
+            );
             Digest::of(serde_json::json!(meant).to_string().as_bytes())
         })
     }

@@ -21,7 +21,7 @@ use crate::intake::{self, BundleSource as _, ImportOutcome, Offer, parity, refus
 use crate::runner;
 
 /// How often it is tried anew, each time with other files: all of them are read.
-const MAX_TRIES: usize = 8;
+const MAX_TRIES: usize = 24;
 
 /// Whether an older bundle is worth taking: parts are missing of the newer one that was taken, its parity is too little, and the
 /// older one is whole and newer than what runs.
@@ -65,13 +65,6 @@ struct Set<'m> {
     files: Vec<(&'m Path, usize)>,
 }
 
-/// Parity files that are tried together.
-struct Choice<'m> {
-    files: Vec<&'m Path>,
-    /// The file of the same set that is left out.
-    without: Option<&'m Path>,
-}
-
 /// Makes a bundle whole of which all that a medium has was taken, when its parity is enough; a refusal is one of the findings.
 /// `offers` are the bundles and parts on the medium.
 ///
@@ -98,24 +91,22 @@ pub(super) fn complete(
                 return Ok(());
             }
             Tried::Lies(error) => first = Some(error),
-            Tried::TooLittle => return Ok(()),
+            // Something of what is kept was damaged since.
+            Tried::TooLittle => {}
         }
     }
     let sets = sets(agent, media, number, offers);
-    let choices = choices(agent, &sets);
-    for choice in choices.into_iter().take(MAX_TRIES) {
-        match again(agent, media, number, &choice.files)? {
+    let mut lied: BTreeSet<&Path> = BTreeSet::new();
+    for files in choices(agent, &sets) {
+        match again(agent, media, number, &files)? {
             Tried::TooLittle => {}
-            Tried::Lies(error) => first = first.or(Some(error)),
+            Tried::Lies(error) => {
+                lied.extend(files);
+                first = first.or(Some(error));
+            }
             Tried::Whole(outcome, rebuilt) => {
-                let guilty = choice.without.map(|file| {
-                    AgentError::refused(
-                        &text::file_name(file),
-                        parity::PARITY,
-                        "it was damaged before it was written, or forged: without it the parts were made as they were signed",
-                    )
-                });
-                if let Some(error) = guilty.or(first) {
+                lied.retain(|file| !files.contains(file));
+                if let Some(error) = which_lied(&lied).or(first) {
                     refusals::report_refusal(agent, &error)?;
                     findings.refused.push(error);
                 }
@@ -125,6 +116,10 @@ pub(super) fn complete(
         }
     }
     let Some(error) = first else { return Ok(()) };
+    let error = match lied.len() {
+        0 | 1 => error,
+        _ => all_lied(&lied),
+    };
     refusals::report_refusal(agent, &error)?;
     findings.refused.push(error);
     match incomplete(agent.store.read(), &agent.site)? {
@@ -186,20 +181,75 @@ fn pieces_of(
     Ok((index, volume, parity))
 }
 
-/// What is tried, in order: each set that would be enough, then each of them without one of its files.
-fn choices<'m>(agent: &Agent, sets: &[Set<'m>]) -> Vec<Choice<'m>> {
-    let whole = sets.iter().map(|set| (set, None));
-    let without = sets
-        .iter()
-        .flat_map(|set| set.files.iter().map(move |(file, _)| (set, Some(*file))));
-    let choice = |(set, without): (&Set<'m>, Option<&'m Path>)| {
-        let left = || set.files.iter().filter(|(file, _)| Some(*file) != without);
-        let parts: BTreeSet<usize> = left().map(|(_, part)| *part).collect();
-        let files = left().map(|(file, _)| *file).collect();
-        parity::would_do(agent, &set.index, &set.parity, parts.len())
-            .then_some(Choice { files, without })
+/// The files that were used where it failed, and not where it was right.
+fn which_lied(lied: &BTreeSet<&Path>) -> Option<AgentError> {
+    let why = match lied.len() {
+        0 => return None,
+        1 => "it was damaged before it was written, or forged",
+        _ => "at least one of them was damaged before it was written, or forged",
     };
-    whole.chain(without).filter_map(choice).collect()
+    let message = format!("{why}: with others the parts were made as they were signed");
+    Some(AgentError::refused(&names(lied), parity::PARITY, message))
+}
+
+/// That no choice of files makes what was signed.
+fn all_lied(lied: &BTreeSet<&Path>) -> AgentError {
+    let message = format!(
+        "no choice of them that was tried ({MAX_TRIES} at most) makes what was signed: at least one was damaged before it was written, or \
+         forged, and nobody can tell which; what was verified of the bundle stays; bring a part that is missing, or right parity alone"
+    );
+    AgentError::refused(&names(lied), parity::PARITY, message)
+}
+
+fn names(files: &BTreeSet<&Path>) -> String {
+    let names: Vec<String> = files.iter().map(|file| text::file_name(file)).collect();
+    names.join("`, `")
+}
+
+/// What is tried, in order: of each set as few files as are enough, each of another parity part, in every way of choosing them.
+fn choices<'m>(agent: &Agent, sets: &[Set<'m>]) -> Vec<Vec<&'m Path>> {
+    let mut all = Vec::new();
+    for set in sets {
+        let parts: BTreeSet<usize> = set.files.iter().map(|(_, part)| *part).collect();
+        let enough = (1..=parts.len())
+            .find(|count| parity::would_do(agent, &set.index, &set.parity, *count));
+        if let Some(enough) = enough {
+            choose(
+                &set.files,
+                enough,
+                (&mut Vec::new(), &BTreeSet::new()),
+                &mut all,
+            );
+        }
+    }
+    all
+}
+
+/// Adds every way to add `left` more of `files` to those that were chosen, until there are enough ways.
+fn choose<'m>(
+    files: &[(&'m Path, usize)],
+    left: usize,
+    (chosen, parts): (&mut Vec<&'m Path>, &BTreeSet<usize>),
+    all: &mut Vec<Vec<&'m Path>>,
+) {
+    if left == 0 {
+        all.push(chosen.clone());
+        return;
+    }
+    for (at, (file, part)) in files.iter().enumerate() {
+        if all.len() >= MAX_TRIES {
+            return;
+        }
+        if parts.contains(part) {
+            continue;
+        }
+        let mut parts = parts.clone();
+        parts.insert(*part);
+        chosen.push(file);
+        let rest = files.get(at + 1..).unwrap_or_default();
+        choose(rest, left - 1, (chosen, &parts), all);
+        chosen.pop();
+    }
 }
 
 /// Takes these parity files anew, and makes what is missing when they are enough.

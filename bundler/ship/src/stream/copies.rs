@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::volume::VolumeError;
+use outhaul_parity::ParityError;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
@@ -169,6 +170,18 @@ pub enum CopyError {
         number: u64,
         /// Why.
         source: Box<InspectError>,
+    },
+    /// No parity could be made of the fleet's copy.
+    #[error(
+        "no parity was made of the fleet's copy of {stream}, number {number}; no parity part was written, parts that were written are whole"
+    )]
+    Parity {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// Why.
+        source: ParityError,
     },
     /// The fleet's copy is not what was signed.
     #[error("the fleet's copy of {stream}, number {number} (`{}`), is gone or was changed; no copy of it was begun", path.display())]

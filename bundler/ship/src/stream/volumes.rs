@@ -18,6 +18,7 @@ use outhaul_bundle::write::BlobSource;
 use outhaul_bundle::{Digest, Parity, Volume, write_part};
 use outhaul_delta::Plain;
 use outhaul_kit::media::Media;
+use outhaul_parity::ParityError;
 
 use super::copies::{Copied, CopyError, KeptBundle};
 use crate::deliver::{DeliverError, medium};
@@ -73,27 +74,22 @@ impl Piece {
 /// A file of a cut, where it goes, and which of all files it is.
 type Placed = (usize, Piece, PathBuf);
 
-/// The parity parts among `pieces`.
-fn parities(pieces: &[Placed]) -> Vec<(&Parity, &Path)> {
-    let parity = pieces.iter().filter_map(|(_, piece, file)| match piece {
-        Piece::Parity(parity) => Some((parity, file.as_path())),
-        Piece::Part(_) => None,
-    });
-    parity.collect()
-}
-
 /// The bytes of each of `pieces` that lies in its place already.
-fn there(opened: &Opened, pieces: &[Placed]) -> Vec<Option<u64>> {
-    let mut parities = opened.parities_there(&parities(pieces)).into_iter();
+fn there(opened: &Opened, pieces: &[Placed]) -> Result<Vec<Option<u64>>, ParityError> {
+    let mut parities = opened.parities_there(&parity::among(pieces))?.into_iter();
     let found = pieces.iter().map(|(_, piece, file)| match piece {
         Piece::Part(volume) => opened.is_there(file, volume, &NoPatches),
         Piece::Parity(_) => parities.next().flatten(),
     });
-    found.collect()
+    Ok(found.collect())
 }
 
 /// Writes `pieces`, first the parts; the bytes of each.
-fn write_all(opened: &Opened, pieces: &[Placed]) -> Result<Vec<u64>, DeliverError> {
+fn write_all(
+    opened: &Opened,
+    pieces: &[Placed],
+    no_parity: &dyn Fn(ParityError) -> CopyError,
+) -> Result<Vec<u64>, CopyError> {
     let mut written = Vec::new();
     for (_, piece, file) in pieces {
         if let Piece::Part(volume) = piece {
@@ -101,7 +97,8 @@ fn write_all(opened: &Opened, pieces: &[Placed]) -> Result<Vec<u64>, DeliverErro
         }
     }
     // Those that are whole stay when one fails.
-    for parity in opened.write_parities(&parities(pieces)) {
+    let made = opened.write_parities(&parity::among(pieces));
+    for parity in made.map_err(no_parity)? {
         written.push(parity?);
     }
     Ok(written)
@@ -187,7 +184,12 @@ pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copi
             (at, piece, file)
         })
         .collect();
-    let found = there(&opened, &placed);
+    let no_parity = |source| CopyError::Parity {
+        stream: bundle.stream(),
+        number: bundle.number,
+        source,
+    };
+    let found = there(&opened, &placed).map_err(no_parity)?;
     let mut waiting = Vec::new();
     let mut done = BTreeMap::new();
     let mut finished = |at, file, bytes, written| {
@@ -206,7 +208,7 @@ pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copi
     }
     opened.fits(bundle, folder, &waiting)?;
     // Parts come before parity parts in all lists.
-    let written = write_all(&opened, &waiting)?;
+    let written = write_all(&opened, &waiting, &no_parity)?;
     for ((at, _, file), bytes) in waiting.into_iter().zip(written) {
         finished(at, file, bytes, true);
     }

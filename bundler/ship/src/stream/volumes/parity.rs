@@ -12,15 +12,24 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use outhaul_bundle::{Parity, write_parity};
 use outhaul_kit::media::Media;
-use outhaul_parity::{BlobBytes, encode};
+use outhaul_parity::{BlobBytes, ParityError, encode};
 
-use super::Opened;
+use super::{Opened, Piece, Placed};
 use crate::deliver::{DeliverError, medium};
 
 /// `stage-press-3.1of2.parity`: no name of a bundle, so that agents which know no parity leave it alone.
 pub(super) fn name(bundle: &str, parity: &Parity) -> String {
     let stem = bundle.strip_suffix(".outhaul").unwrap_or(bundle);
     format!("{stem}.{}of{}.parity", parity.part(), parity.of())
+}
+
+/// The parity parts among `pieces`.
+pub(super) fn among(pieces: &[Placed]) -> Vec<(&Parity, &Path)> {
+    let parity = pieces.iter().filter_map(|(_, piece, file)| match piece {
+        Piece::Parity(parity) => Some((parity, file.as_path())),
+        Piece::Part(_) => None,
+    });
+    parity.collect()
 }
 
 /// The blobs of a bundle file.
@@ -41,13 +50,16 @@ impl BlobBytes for Blobs<'_> {
 impl Opened {
     /// Makes the parity of one set once, for all of its parts in `parts`: `each` is called for every part, in a thread of its own, with what
     /// writes the part to where it goes. A part that fails does not stop the others. In memory are the pieces of one stripe.
+    ///
+    /// # Errors
+    /// [`ParityError`] when the parity itself cannot be made: then no part is whole, and it is not the fault of where they go.
     fn parities<T: Send>(
         &self,
         parts: &[(&Parity, &Path)],
         each: &(dyn Fn(&Parity, &Path, &mut WritePart<'_>) -> T + Sync),
-    ) -> Vec<Option<T>> {
+    ) -> Result<Vec<Option<T>>, ParityError> {
         let Some((set, _)) = parts.first() else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         std::thread::scope(|scope| {
             let mut pieces = Vec::new();
@@ -75,13 +87,15 @@ impl Opened {
                     false => Err(io::Error::other("no part is written any more")),
                 }
             };
-            // What is missing is known where a part is written: by its size.
-            if let Err(error) = encode(&self.index, set, &mut Blobs(self), &mut hand) {
-                tracing::debug!("parity was not made whole: {error}");
-            }
+            let made = encode(&self.index, set, &mut Blobs(self), &mut hand);
             drop(pieces);
             let working = working.into_iter();
-            working.map(|one| one.join().ok()).collect()
+            let written = working.map(|one| one.join().ok()).collect();
+            match made {
+                // Each part that failed says why.
+                Ok(()) | Err(ParityError::Write(_)) => Ok(written),
+                Err(error) => Err(error),
+            }
         })
     }
 
@@ -103,7 +117,13 @@ impl Opened {
     }
 
     /// The sizes of the parity parts that lie at their paths, byte for byte, as the medium gives them back.
-    pub(super) fn parities_there(&self, parts: &[(&Parity, &Path)]) -> Vec<Option<u64>> {
+    ///
+    /// # Errors
+    /// [`ParityError`] when what they are compared with cannot be made.
+    pub(super) fn parities_there(
+        &self,
+        parts: &[(&Parity, &Path)],
+    ) -> Result<Vec<Option<u64>>, ParityError> {
         let is_same_size =
             |(parity, path): &&(&Parity, &Path)| self.same_size(path, parity).is_some();
         let there: Vec<_> = parts.iter().filter(is_same_size).copied().collect();
@@ -114,14 +134,14 @@ impl Opened {
             };
             write(&mut same).ok()?;
             Some(self.parity_bytes(parity))
-        });
+        })?;
         let found = |(parity, _): &(&Parity, &Path)| {
             let at = there
                 .iter()
                 .position(|(one, _)| one.part() == parity.part())?;
             same.get(at).copied().flatten().flatten()
         };
-        parts.iter().map(found).collect()
+        Ok(parts.iter().map(found).collect())
     }
 
     /// The file at `path`, when it is as large as the parity part.
@@ -133,21 +153,24 @@ impl Opened {
     }
 
     /// Puts the parity parts at their paths; of each its size.
+    ///
+    /// # Errors
+    /// [`ParityError`] when they cannot be made.
     pub(super) fn write_parities(
         &self,
         parts: &[(&Parity, &Path)],
-    ) -> Vec<Result<u64, DeliverError>> {
+    ) -> Result<Vec<Result<u64, DeliverError>>, ParityError> {
         let made = self.parities(parts, &|parity, path, write| {
             let (_, written) = medium::put(path, self.parity_bytes(parity), |out| {
                 write(out).map_err(|source| unwritten(path, source))
             })?;
             Ok(written)
-        });
+        })?;
         let made = made.into_iter().zip(parts);
-        made.map(|(made, (_, path))| {
+        let made = made.map(|(made, (_, path))| {
             made.unwrap_or_else(|| Err(unwritten(path, io::Error::other("a thread ended early"))))
-        })
-        .collect()
+        });
+        Ok(made.collect())
     }
 }
 
@@ -180,5 +203,45 @@ impl Write for Same {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use outhaul_bundle::Volume;
+    use outhaul_bundle::fake::FakeBundle;
+
+    use super::*;
+
+    #[test]
+    fn what_the_fleets_disk_does_not_give_is_not_said_of_the_medium() {
+        let files: [(&str, &[u8]); 2] = [("one", &[1; 1000]), ("two", &[2; 1000])];
+        let fake = FakeBundle::new(1, &files).unwrap();
+        let places = fake.index.blobs.iter().map(|blob| (blob.digest, 0));
+        let opened = Opened {
+            // It ends before the blobs do.
+            file: tempfile::tempfile().unwrap(),
+            metadata: fake.metadata.clone(),
+            index_bytes: fake.index.to_bytes(),
+            fixed_bytes: 0,
+            end: 0,
+            places: places.collect::<BTreeMap<_, _>>(),
+            index: fake.index,
+        };
+        let cut = Volume::plan(0, &opened.index, 1 << 20).unwrap();
+        let set = Parity::of_cut(&cut[0], 1);
+        let stick = tempfile::tempdir().unwrap();
+        let path = stick.path().join("x.parity");
+        let parts = [(&set[0], path.as_path())];
+        let written = opened.write_parities(&parts);
+        assert!(matches!(written, Err(ParityError::Read(_))), "{written:?}");
+        assert_eq!(std::fs::read_dir(stick.path()).unwrap().count(), 0);
+        // What lies there and cannot be compared is not another part.
+        let there = File::create(&path).unwrap();
+        there.set_len(opened.parity_bytes(&set[0])).unwrap();
+        let found = opened.parities_there(&parts);
+        assert!(matches!(found, Err(ParityError::Read(_))), "{found:?}");
     }
 }

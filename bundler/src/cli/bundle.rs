@@ -19,6 +19,7 @@ use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
+use outhaul_control::model::Transport;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
@@ -161,6 +162,10 @@ impl Args {
             scanners: &scanners,
             agent: agent.as_ref(),
         };
+        let doubtful = self.doubtful_readers(&platform, &fleet, readers.as_deref())?;
+        if !doubtful.is_empty() {
+            super::say_findings(&doubtful);
+        }
         let production = match stream::produce(&platform, &fleet, &secret, &request) {
             Ok(production) => production,
             Err(error) => {
@@ -174,11 +179,6 @@ impl Args {
         noted.append(delivery::without_effect(&platform.control_plane));
         noted.append(selecting_nothing(&platform.control_plane));
         noted.append(Manifests::new(&platform).same_packages());
-        noted.append(self.doubtful_readers(
-            &platform,
-            &fleet,
-            (&production, readers.as_deref()),
-        )?);
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
@@ -198,24 +198,30 @@ impl Args {
         })
     }
 
-    /// What may be a mistake in whom what was made is sealed for.
+    /// What may be a mistake in whom what is to be made is sealed for.
     fn doubtful_readers(
         &self,
         platform: &Platform,
         fleet: &Fleet,
-        (production, readers): (&Production, Option<&[Reader]>),
+        readers: Option<&[Reader]>,
     ) -> Result<Diagnostics, Failure> {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());
         };
         let sites = Sites::of(fleet).all();
         let sites = sites.map_err(super::site::site_failure)?;
-        let environment = &platform.rendering.environment;
-        let made = production.streams.iter();
-        let made = made.filter(|one| one.suppressed.is_none());
+        let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
+        let is_named =
+            |name: &String| self.cluster_type.is_empty() || self.cluster_type.contains(name);
+        // Of what travels by git alone no bundle is made.
+        let made = plane.cluster_types.values().filter(|one| {
+            let delivery = delivery::of(plane, one).ok();
+            let transport = delivery.and_then(|delivery| delivery.transport);
+            is_named(&one.name) && transport.is_none_or(|said| said.value != Transport::Git)
+        });
         let streams = made.filter_map(|one| {
-            let role = fleet.role(environment, &one.cluster_type).parse().ok()?;
-            Some((role, format!("{environment}/{}", one.cluster_type)))
+            let role = fleet.role(environment, &one.name).parse().ok()?;
+            Some((role, format!("{environment}/{}", one.name)))
         });
         let streams: Vec<_> = streams.collect();
         let is_meant =

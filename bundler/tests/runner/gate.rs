@@ -364,6 +364,12 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
         .find_map(|line| line.split("public key: ").nth(1))
         .unwrap();
     fs::write(made.path("readers"), format!("edge-1 {public}\n")).unwrap();
+    // Whoever is no site is named before anything is made, and so when nothing is.
+    let nothing = format!(
+        "bundle --environment dev --control-plane cp {KEYS} --seal-for readers --cluster-type nope --out none"
+    );
+    let (_, _, err) = made.ends(2, &nothing);
+    assert!(err.contains("`edge-1` is no site on record"), "{err}");
     for (seal, number) in [("", 1), (" --seal-for readers", 2)] {
         let bundle = format!("bundle --environment dev --control-plane cp {KEYS}{seal} --out");
         made.ok(&format!("{bundle} first{number}"));

@@ -56,20 +56,26 @@ impl Platform {
 }
 
 /// What an index has, as far as it is wanted.
-pub(crate) struct Chosen<'a, T> {
+pub(crate) struct Chosen<'a> {
     /// What is wanted, in the order of the index.
-    pub(crate) kept: Vec<&'a T>,
+    pub(crate) kept: Vec<&'a Descriptor>,
     /// The platforms of the index.
     pub(crate) has: BTreeSet<String>,
     /// Wanted platforms that it does not have.
     pub(crate) lacks: Vec<String>,
 }
 
-/// A manifest as an index names it.
-pub(crate) trait Child {
-    fn digest(&self) -> &str;
-    fn platform(&self) -> Option<&Platform>;
-    fn annotations(&self) -> &BTreeMap<String, String>;
+/// What a manifest or an index names: the parts of an image, or the manifests of an index.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    #[serde(default)]
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: u64,
+    pub(crate) platform: Option<Platform>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
 }
 
 impl Platforms {
@@ -89,13 +95,13 @@ impl Platforms {
     }
 
     /// What is wanted of the manifests of an index: those for a platform, what is about them, and what says of no platform.
-    pub(crate) fn of_index<'a, T: Child>(&self, children: &'a [T]) -> Chosen<'a, T> {
-        let named = |child: &&T| child.platform().filter(|one| one.is_named()).cloned();
+    pub(crate) fn of_index<'a>(&self, children: &'a [Descriptor]) -> Chosen<'a> {
+        let named = |child: &&Descriptor| child.platform.clone().filter(Platform::is_named);
         let has: Vec<Platform> = children.iter().filter_map(|child| named(&child)).collect();
-        let wanted = |child: &&T| named(child).is_none_or(|platform| self.has(&platform));
-        let kept: Vec<&T> = children.iter().filter(wanted).collect();
-        let digests: BTreeSet<&str> = kept.iter().map(|child| child.digest()).collect();
-        let about = |child: &&T| match child.annotations().get(REFERENCE) {
+        let wanted = |child: &&Descriptor| named(child).is_none_or(|platform| self.has(&platform));
+        let kept: Vec<&Descriptor> = children.iter().filter(wanted).collect();
+        let digests: BTreeSet<&str> = kept.iter().map(|child| child.digest.as_str()).collect();
+        let about = |child: &&Descriptor| match child.annotations.get(REFERENCE) {
             Some(subject) if named(child).is_none() => digests.contains(subject.as_str()),
             _ => true,
         };

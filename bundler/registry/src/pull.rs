@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::cache::ImageCache;
 use crate::client::{MAX_MANIFEST, Manifest, RegistryClient, RegistryError};
-use crate::platforms::{Child, Platform, Platforms, quoted};
+use crate::platforms::{Descriptor, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
 
 /// Contents that come at once.
@@ -54,32 +54,6 @@ struct Document {
     config: Option<Descriptor>,
     #[serde(default)]
     layers: Vec<Descriptor>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Descriptor {
-    #[serde(default)]
-    media_type: String,
-    digest: String,
-    size: u64,
-    platform: Option<Platform>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-impl Child for Descriptor {
-    fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    fn platform(&self) -> Option<&Platform> {
-        self.platform.as_ref()
-    }
-
-    fn annotations(&self) -> &BTreeMap<String, String> {
-        &self.annotations
-    }
 }
 
 /// Finds what belongs to an image, as [`pull`] does, and brings only its manifests.

@@ -16,6 +16,7 @@ use outhaul_signer::envelope::EnvelopeError;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use serde::{Deserialize, Serialize};
 
+pub mod fake;
 mod incoming;
 mod running;
 

@@ -77,32 +77,12 @@ pub(super) fn doubtful(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use outhaul_bundle::Digest;
-    use outhaul_bundle::index::Stream;
     use outhaul_signer::seal::Identity;
 
     use super::*;
 
     fn site(name: &str, key: &str) -> SiteRecord {
-        let stream = Stream {
-            role: "dev-press".parse().unwrap(),
-            environment: "dev".parse().unwrap(),
-            cluster_type: "press".parse().unwrap(),
-        };
-        SiteRecord {
-            format: outhaul_sites::FORMAT.to_owned(),
-            site: name.parse().unwrap(),
-            moved_from: None,
-            roles: BTreeSet::from([stream.role.clone()]),
-            stream,
-            enrolment: Digest::of(b"kit"),
-            public_keys: Vec::new(),
-            seal_key: key.to_owned(),
-            last_order: 0,
-            orders: Vec::new(),
-        }
+        outhaul_sites::fake::record(name, key).unwrap()
     }
 
     #[test]

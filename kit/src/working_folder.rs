@@ -92,8 +92,7 @@ mod tests {
     #[test]
     fn a_folder_of_another_user_is_not_looked_into() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: only root makes a folder of another user");
-            return;
+            return outhaul_tests::skipped("only root makes a folder of another user");
         }
         let parent = tempfile::tempdir().unwrap();
         let theirs = parent.path().join("x-theirs");

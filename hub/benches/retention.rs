@@ -94,6 +94,7 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
         by: "bench".to_owned(),
         how: "serve",
         pause: Duration::from_millis(20),
+        at_once: retention::LOOKED_AT,
     };
     let (removed, took, beside, read_beside) = std::thread::scope(|scope| {
         let removal = scope.spawn(|| {

@@ -36,18 +36,7 @@ pub struct Exported {
 /// # Errors
 /// [`HubError`] when the store fails or `out` cannot be written.
 pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
-    // A verifier of before reads what a hub that removed nothing writes.
-    let removals = hub.store.read(|session| session.removals(1))?;
-    let format = if removals.is_empty() {
-        FORMAT
-    } else {
-        FORMAT_3
-    };
-    let header = AuditLine::Header {
-        format: format.to_owned(),
-        fleet: hub.fleet().to_owned(),
-        hub_key: hub.public_key()?.to_pem(),
-    };
+    let (fleet, hub_key) = (hub.fleet().to_owned(), hub.public_key()?.to_pem());
     let mut out = HashingWriter::new(out);
     let mut done = Exported::default();
     let mut acts_head = String::new();
@@ -77,8 +66,19 @@ pub fn export(hub: &mut Hub, out: impl Write) -> Result<Exported, HubError> {
         }
         Ok(())
     };
-    take(header)?;
-    hub.store.read(|session| session.audit_lines(&mut take))?;
+    hub.store.read(|session| {
+        // A verifier of before reads what a hub that removed nothing writes. One that begins to remove meanwhile is not seen here.
+        let format = match session.removals(1)?.is_empty() {
+            true => FORMAT,
+            false => FORMAT_3,
+        };
+        take(AuditLine::Header {
+            format: format.to_owned(),
+            fleet,
+            hub_key,
+        })?;
+        session.audit_lines(&mut take)
+    })?;
     let (mut out, digest, _) = out.finish();
     let end = End {
         fleet: hub.fleet().to_owned(),

@@ -7,6 +7,7 @@
 use std::io;
 
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
 
@@ -31,6 +32,12 @@ pub enum HubError {
         file: String,
         /// Why.
         source: Box<DesiredError>,
+    },
+    /// How old a report is cannot be told by this machine's clock.
+    #[error("{problem}; how old reports are cannot be told by it, and none was removed")]
+    Clock {
+        /// By how much it is off.
+        problem: Implausible,
     },
     /// A request was refused.
     #[error("request `{file}`")]
@@ -133,9 +140,11 @@ impl Classified for HubError {
             Self::State(error) => state_class(error),
             Self::Store(error) | Self::Ingest(IngestError::Store(error)) => store_class(error),
             Self::Page(_) => FailureClass::Internal,
-            Self::Bundle { .. } | Self::File(_) | Self::Ingest(_) | Self::Serve { .. } => {
-                FailureClass::Environment
-            }
+            Self::Bundle { .. }
+            | Self::Clock { .. }
+            | Self::File(_)
+            | Self::Ingest(_)
+            | Self::Serve { .. } => FailureClass::Environment,
         }
     }
 
@@ -143,6 +152,10 @@ impl Classified for HubError {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
             Self::Backup(error) => return error.help(),
+            Self::Clock { .. } => {
+                "set this machine's clock, and repeat the command; if the fleet signed a wrong time, import a bundle that was \
+                 signed after it was corrected"
+            }
             Self::Paths { .. } => {
                 "correct or leave out the paths that cannot be read, and repeat the command"
             }

@@ -301,11 +301,11 @@ impl Intake {
         checked: CheckedLines,
     ) -> Result<(), StoreError> {
         let mut held = Vec::new();
-        let mut changed = BTreeSet::new();
+        let (mut changed, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),
-                Ok(report) => match record_report(session, batch, &report)? {
+                Ok(report) => match record_report(session, batch, &report, &mut gone)? {
                     Err(refused) if HELD.contains(&refused.rule) => {
                         held.push((number, report));
                         continue;
@@ -319,7 +319,7 @@ impl Intake {
         // What another key signed may be confirmed by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
-            let outcome = record_report(session, batch, &report)?;
+            let outcome = record_report(session, batch, &report, &mut gone)?;
             changed.extend(new_of(&outcome));
             self.count(batch, number, outcome);
         }

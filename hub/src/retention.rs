@@ -4,7 +4,7 @@
 //! transactions of at most 500 reports, so that nobody waits for long. Wherever it is cut off, what is gone is on record as gone,
 //! and the next removal goes on. What is still needed is decided by the store (`outhaul_store`, `retention/keep.rs`); a report
 //! that no key of its site signed, and that only the report after it confirms, keeps its whole numbering. It removes no decision,
-//! act, refusal or log entry.
+//! act, refusal or log entry, and nothing by a clock that is implausible.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +17,7 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde::Serialize;
 
+use crate::clock;
 use crate::error::HubError;
 use crate::store::{
     AccessEntry, GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch, Session, Store,
@@ -33,7 +34,7 @@ pub const SERVER: &str = "serve";
 /// Reports removed in one transaction.
 const AT_ONCE: u64 = 500;
 /// Reports of one site that are looked at together: five years of a look every quarter of an hour.
-const LOOKED_AT: u32 = 200_000;
+pub const LOOKED_AT: u32 = 200_000;
 /// Sites that are listed at once.
 const SITES_AT_ONCE: u32 = 500;
 /// How often a plan is made again because gates decided meanwhile.
@@ -54,6 +55,8 @@ pub struct Rule {
     pub how: &'static str,
     /// How long to wait after each transaction, so that others write.
     pub pause: Duration,
+    /// Reports of one site that are looked at together: [`LOOKED_AT`].
+    pub at_once: u32,
 }
 
 impl Rule {
@@ -103,8 +106,8 @@ struct Work<'a> {
 /// What became of one look at a site.
 #[derive(PartialEq, Eq)]
 enum Turn {
-    /// There may be more of it.
-    More,
+    /// There may be more of it, received from this moment on.
+    More(i64),
     Done,
     /// A gate decided meanwhile: what may go is to be worked out again.
     Again,
@@ -114,14 +117,18 @@ enum Turn {
 /// Removes what the rule says, or only counts it.
 ///
 /// # Errors
-/// [`StoreError`] when the store fails; what was removed until then is on record as removed.
+/// [`HubError::Clock`] when `now_ms` cannot be, by what the fleet signed: a report that is gone does not come back when the clock is
+/// set. [`HubError::Store`] when the store fails; what was removed until then is on record as removed.
 pub fn remove(
     store: &mut Store,
     rule: &Rule,
     now_ms: i64,
     is_trial: bool,
     stop: &dyn Fn() -> bool,
-) -> Result<Removed, StoreError> {
+) -> Result<Removed, HubError> {
+    if let Some(problem) = clock::problem(store, now_ms)? {
+        return Err(HubError::Clock { problem });
+    }
     let (mut moments, decision, soaks) = store.read(|session| {
         let soaks = session.longest_soaks()?;
         Ok::<_, StoreError>((session.gate_moments(0)?, session.newest_decision()?, soaks))
@@ -173,9 +180,10 @@ pub fn remove(
 impl Work<'_> {
     fn site(&mut self, site: &str) -> Result<Turn, StoreError> {
         let (before, mut tries) = (self.done.reports, TRIES);
+        let mut from_ms = i64::MIN;
         let turn = loop {
-            match self.part(site)? {
-                Turn::More => {}
+            match self.part(site, from_ms)? {
+                Turn::More(next_ms) => from_ms = next_ms,
                 Turn::Again if tries > 0 => tries -= 1,
                 // Gates decide faster than it looks: the next removal comes to it.
                 Turn::Again => break Turn::Done,
@@ -192,11 +200,12 @@ impl Work<'_> {
         Ok(turn)
     }
 
-    /// As much of a site as is looked at together.
-    fn part(&mut self, site: &str) -> Result<Turn, StoreError> {
+    /// As much of a site as is looked at together, of what was received from a moment on.
+    fn part(&mut self, site: &str, from_ms: i64) -> Result<Turn, StoreError> {
         let (before_ms, moments) = (self.done.before_ms, &self.moments);
         let plan = self.store.read(|session| {
-            let Some(old) = session.old_reports(site, before_ms, LOOKED_AT)? else {
+            let Some(old) = session.old_reports(site, (from_ms, before_ms), self.rule.at_once)?
+            else {
                 return Ok(None);
             };
             let mut plan = old.removable(moments);
@@ -230,13 +239,13 @@ impl Work<'_> {
         if self.is_trial {
             self.done.reports += removed;
         }
-        if removed > 0 && !self.is_trial && old.before_ms < before_ms {
-            return Ok(Turn::More);
-        }
         for (because, count) in plan.kept {
             *self.done.kept.entry(because).or_default() += count;
         }
-        Ok(Turn::Done)
+        Ok(match old.before_ms < before_ms {
+            true => Turn::More(old.before_ms),
+            false => Turn::Done,
+        })
     }
 
     /// One transaction; `false` when gates decided meanwhile, and nothing was removed.
@@ -348,14 +357,21 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
         by: SERVER.to_owned(),
         how: SERVER,
         pause: Duration::from_millis(20),
+        at_once: LOOKED_AT,
     };
     let stop = Arc::clone(stop);
     tracing::info!(days, "reports that are older are removed");
     let work = move || {
+        let mut is_clock_off = false;
         while !stop.load(Ordering::Relaxed) {
             let ends = || stop.load(Ordering::Relaxed);
             let mut wait = EVERY.0;
-            match remove(&mut store, &rule, time::now_ms(), false, &ends) {
+            let done = remove(&mut store, &rule, time::now_ms(), false, &ends);
+            let was_off = std::mem::replace(
+                &mut is_clock_off,
+                matches!(done, Err(HubError::Clock { .. })),
+            );
+            match done {
                 Ok(done) if done.reports > 0 => {
                     tracing::info!(
                         reports = done.reports,
@@ -364,6 +380,12 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
                     );
                 }
                 Ok(_) => {}
+                Err(HubError::Clock { problem }) => {
+                    if !was_off {
+                        tracing::error!(%problem, "no old report is removed until this machine's clock is set");
+                    }
+                    wait = EVERY.1;
+                }
                 Err(error) => {
                     tracing::error!(%error, "cannot remove old reports; it is tried again");
                     wait = EVERY.1;

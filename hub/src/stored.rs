@@ -35,7 +35,7 @@ fn the_tests_of_the_store_hold_on_postgresql() {
     postgres::same_tests_on_postgres("stored::the_tests_of_the_store_hold_on_postgresql", &[]);
 }
 
-fn store_with(sites: &[&Site]) -> Store {
+pub(crate) fn store_with(sites: &[&Site]) -> Store {
     let mut store = crate::stored::empty();
     for site in sites {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
@@ -47,7 +47,7 @@ fn store_with(sites: &[&Site]) -> Store {
     store
 }
 
-fn take(store: &mut Store, lines: &[Vec<u8>], received_ms: i64) -> Ingested {
+pub(crate) fn take(store: &mut Store, lines: &[Vec<u8>], received_ms: i64) -> Ingested {
     let batch = Batch {
         fleet: FLEET,
         via: "test",

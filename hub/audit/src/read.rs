@@ -94,6 +94,7 @@ pub struct Export {
     pub restores: Vec<Restored>,
     /// Whether the file states which reports are missing.
     pub states_missing: bool,
+    format: String,
     pub acts: Vec<Act>,
     pub decisions: Vec<DecisionEntry>,
     pub problems: Vec<Problem>,
@@ -234,6 +235,7 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
         removed: BTreeMap::new(),
         restores: Vec::new(),
         states_missing: format != FORMAT_1,
+        format,
         acts: Vec::new(),
         decisions: Vec::new(),
         problems: Vec::new(),
@@ -373,6 +375,15 @@ impl Export {
                 last,
                 ..
             } => {
+                if self.format != FORMAT_3 {
+                    let format = &self.format;
+                    self.problem(
+                        at,
+                        format!(
+                            "a file of format `{format}` states no reports that are no longer kept"
+                        ),
+                    );
+                }
                 let ranges = &mut self.removed.entry(site.clone()).or_default().0;
                 let ranges = ranges.entry(epoch).or_default();
                 let is_next = ranges.last().is_none_or(|(_, before)| *before < first);

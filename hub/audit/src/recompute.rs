@@ -291,7 +291,7 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
     let some_left = began.keys().any(|epoch| !aside.contains(*epoch));
     let is_left = |one: &&SeenReport| !some_left || !aside.contains(one.report.epoch.as_str());
     let left: Vec<SeenReport> = known.iter().filter(is_left).cloned().collect();
-    fold::present(state, &left, &removed_of(export, &state.site), at_ms);
+    fold::present(state, &left, removed_of(export, &state.site), at_ms);
     let seen: Vec<Conflict> = export
         .conflicts
         .iter()
@@ -307,8 +307,9 @@ fn settle(export: &Export, state: &mut SiteState, known: &[SeenReport], at_ms: i
 }
 
 /// The reports of a site that the hub states to keep no longer.
-fn removed_of(export: &Export, site: &str) -> Removed {
-    export.removed.get(site).cloned().unwrap_or_default()
+fn removed_of<'a>(export: &'a Export, site: &str) -> &'a Removed {
+    static NONE: Removed = Removed(BTreeMap::new());
+    export.removed.get(site).unwrap_or(&NONE)
 }
 
 /// Ranges of removed reports that cannot be: a report in one is in the file, or it has the newest report of its epoch, which a hub
@@ -328,9 +329,8 @@ pub fn removed(
             };
             let newest = here().map(|one| one.report.number).max().unwrap_or(0);
             let within = |number: u64| {
-                ranges
-                    .iter()
-                    .any(|(from, to)| (*from..=*to).contains(&number))
+                let at = ranges.partition_point(|(_, last)| *last < number);
+                ranges.get(at).is_some_and(|(first, _)| *first <= number)
             };
             let what = match here().find(|one| within(one.report.number)) {
                 Some(found) => format!(
@@ -430,7 +430,7 @@ fn well_since(
         if let Some(first) = site_status::needed(&question.commit, bundles, site)
             && let Some(since) = fold::well_since(
                 site,
-                (known, &removed_of(export, &site.site)),
+                (known, removed_of(export, &site.site)),
                 first.number,
                 (enough_ms, question.now_ms),
                 restored,

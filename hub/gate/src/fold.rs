@@ -57,7 +57,9 @@ pub fn present(site: &mut SiteState, reports: &[SeenReport], removed: &Removed, 
     site.declared_lost = declared_lost(&epoch);
     let removed = removed.of(newest.report.epoch.as_str());
     let gaps = missing(&epoch, &site.declared_lost).into_iter();
-    site.missing = gaps.flat_map(|gap| without(gap, removed)).collect();
+    let from = |number| &removed[removed.partition_point(|(_, last)| *last < number)..];
+    let left = gaps.flat_map(|gap| without(gap, from(gap.0)));
+    site.missing = left.collect();
     site.newest = Some(Newest {
         epoch: newest.report.epoch.to_string(),
         number: newest.report.number,
@@ -116,14 +118,12 @@ pub fn well_since(
                 .assignments
                 .values()
                 .all(|result| result.status == status_name(ComplianceStatus::Compliant));
-        let mut lost = site
-            .missing
-            .iter()
-            .chain(&site.declared_lost)
-            .chain(removed);
+        let mut lost = site.missing.iter().chain(&site.declared_lost);
+        let is_lost = lost.any(|(from, to)| *from < above && *to > number)
+            || some_between(removed, number, above);
         let counts =
             restored.is_none_or(|restored| restored.counts(one.received_ms, made_ms(&one.report)));
-        if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
+        if !is_well || !counts || is_lost {
             break;
         }
         since = Some(since.map_or(seen.received_ms, |known| known.min(seen.received_ms)));
@@ -282,7 +282,10 @@ pub fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, 
     let mut left = Vec::new();
     let mut next = first;
     for &(from, to) in declared {
-        if to < next || from > last {
+        if from > last {
+            break;
+        }
+        if to < next {
             continue;
         }
         if from > next {
@@ -294,6 +297,15 @@ pub fn without((first, last): (u64, u64), declared: &[(u64, u64)]) -> Vec<(u64, 
         left.push((next, last));
     }
     left
+}
+
+/// Whether numbers of `removed` (sorted, and none overlaps another) lie between two numbers.
+pub fn some_between(removed: &[(u64, u64)], number: u64, above: u64) -> bool {
+    if above <= number.saturating_add(1) {
+        return false;
+    }
+    let next = removed.partition_point(|(_, last)| *last <= number);
+    removed.get(next).is_some_and(|(first, _)| *first < above)
 }
 
 /// Whether a state shows what the site runs, rather than what is on its way or was turned away.
@@ -353,5 +365,13 @@ mod tests {
         );
         assert_eq!(without((2, 9), &[(10, 12)]), [(2, 9)]);
         assert_eq!(without((2, 9), &[(3, 6), (4, 5)]), [(2, 2), (7, 9)]);
+    }
+
+    #[test]
+    fn removed_numbers_are_found_between_two_numbers_only() {
+        let removed = [(3, 4), (7, 7)];
+        let between = |number, above| some_between(&removed, number, above);
+        assert!(between(2, 5) && between(6, 8) && between(1, 9));
+        assert!(!between(1, 2) && !between(5, 6) && !between(2, 3) && !between(8, 20));
     }
 }

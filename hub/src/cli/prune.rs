@@ -56,6 +56,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         by: args.by.clone().unwrap_or_default().trim().to_owned(),
         how: "command line",
         pause: PAUSE,
+        at_once: retention::LOOKED_AT,
     };
     let done = retention::remove(&mut hub.store, &rule, time::now_ms(), args.dry_run, &|| {
         false

@@ -3,6 +3,8 @@
 //! What comes in: an envelope of unknown origin. What goes out: a report on record, or the rule that refused
 //! it. Checking only reads the store, so that it can happen beside it; recording looks the site up again.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::report::{PAYLOAD_TYPE, Report};
 use outhaul_bundle::{Digest, name::Name};
 use outhaul_signer::envelope::Envelope;
@@ -281,11 +283,13 @@ fn registered(
     Ok(Ok(known))
 }
 
-/// Records a checked report, in the transaction in which its site is looked up again.
+/// Records a checked report, in the transaction in which its site is looked up again. `before_gone` has the digests that reports
+/// which are no longer kept name as the ones before them: what is on record confirms none of these any more.
 pub(super) fn record_report(
     session: &Session<'_>,
     batch: &Batch<'_>,
     checked: &SignedReport,
+    before_gone: &mut BTreeSet<String>,
 ) -> Result<Result<Taken, LineRefusal>, StoreError> {
     let report = &checked.report;
     let site = report.site.to_string();
@@ -301,8 +305,14 @@ pub(super) fn record_report(
     };
     let epoch = report.epoch.as_str();
     let is_on_record = matches!(checked.signed, Signed::OnRecord);
-    let no_longer_kept = matches!(checked.signed, Signed::By(_))
-        && session.is_removed(&place(report, report.number))?;
+    let no_longer_kept = !is_on_record
+        && session.is_removed(&place(report, report.number))?
+        && (matches!(checked.signed, Signed::By(_))
+            || before_gone.contains(&checked.digest)
+            || is_covered(session, report, &checked.digest)?);
+    if no_longer_kept {
+        before_gone.extend(checked.previous());
+    }
     if is_on_record || no_longer_kept {
         return Ok(Ok(Taken {
             site,

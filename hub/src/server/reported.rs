@@ -15,10 +15,12 @@ use super::lists::linked;
 use super::problem::{Answers, Guarded, Params, Problem, Question};
 use super::shared::Shared;
 use super::values::no_site;
-use crate::store::{ReceivedReport, Session, StoreError, TimelinePlace};
+use crate::store::{Session, StoreError};
 
 /// Reports in one answer.
 const MAX_ROWS: u32 = 1_000;
+/// Reports that are read from the store at once.
+const PART: i64 = 16;
 /// Bytes of reports in one answer; one report is answered whatever its size.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
@@ -95,26 +97,59 @@ fn reports(
         return Ok(None);
     }
     let epochs = session.epochs_of(site)?;
+    // Where all of them are set aside, the newest still shows what was seen last.
     let present = epochs.iter().find(|epoch| epoch.set_aside_ms.is_none());
-    let Some(present) = present else {
+    let Some(present) = present.or(epochs.first()) else {
         return Ok(Some((Vec::new(), None)));
     };
-    let place = TimelinePlace {
-        ordinal: present.ordinal,
-        number: before.unwrap_or(i64::MAX.unsigned_abs()),
-    };
-    // One more, to know whether there are any.
-    let found = session.timeline(site, Some(place), limit.saturating_add(1))?;
-    let of_present = |report: &&ReceivedReport| report.ordinal == present.ordinal;
-    let (mut lines, mut last) = (Vec::new(), None);
-    for (at, report) in found.iter().filter(of_present).enumerate() {
-        let is_too_large = lines.len().saturating_add(report.envelope.len()) > MAX_BYTES;
-        if at == limit as usize || (at > 0 && is_too_large) {
-            return Ok(Some((lines, last)));
+    let mut below = before.unwrap_or(i64::MAX.unsigned_abs());
+    let (mut lines, mut taken) = (Vec::new(), 0);
+    loop {
+        let part = session.reports_below(site, present, below, PART)?;
+        let is_last = part.len() < usize::try_from(PART).unwrap_or(usize::MAX);
+        for report in part {
+            let is_too_large = lines.len().saturating_add(report.envelope.len()) > MAX_BYTES;
+            if taken == limit || (taken > 0 && is_too_large) {
+                return Ok(Some((lines, Some(below))));
+            }
+            lines.extend_from_slice(report.envelope.trim_ascii());
+            lines.push(b'\n');
+            (taken, below) = (taken + 1, report.number);
         }
-        lines.extend_from_slice(report.envelope.trim_ascii());
-        lines.push(b'\n');
-        last = Some(report.number);
+        if is_last {
+            return Ok(Some((lines, None)));
+        }
     }
-    Ok(Some((lines, None)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{NEW, Site};
+    use crate::store::Store;
+    use crate::stored::{store_with, take};
+
+    #[test]
+    fn parts_follow_each_other_and_the_newest_numbering_is_answered_when_all_are_set_aside() {
+        let mut site = Site::new("a", "dev", "drone");
+        let mut store = store_with(&[&site]);
+        let mut lines: Vec<_> = (0..20).map(|_| site.active(1, NEW)).collect();
+        site.forget("e2");
+        lines.extend((0..40).map(|_| site.active(1, NEW)));
+        take(&mut store, &lines, 10);
+        let ask = |store: &mut Store, before, limit| {
+            let found = store.read(|session| reports(session, "a", before, limit));
+            let (lines, next) = found.unwrap().unwrap();
+            (lines.split(|byte| *byte == b'\n').count() - 1, next)
+        };
+        assert_eq!(ask(&mut store, None, 1_000), (40, None));
+        assert_eq!(ask(&mut store, None, 16), (16, Some(25)));
+        assert_eq!(ask(&mut store, Some(25), 23), (23, Some(2)));
+        assert_eq!(ask(&mut store, Some(25), 24), (24, None));
+        for (epochs, count) in [("'e2'", 20), ("'e1', 'e2'", 40)] {
+            let text = format!("UPDATE epochs SET set_aside_ms = 5 WHERE epoch IN ({epochs})");
+            store.connection().execute(&text, []).unwrap();
+            assert_eq!(ask(&mut store, None, 1_000), (count, None));
+        }
+    }
 }

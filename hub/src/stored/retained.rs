@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_bundle::report::{
+    ComplianceStatus as C, GenerationState as G, PAYLOAD_TYPE, Report, ReportEvent,
+};
 use outhaul_gate::facts::SiteState;
 use outhaul_gate::fold::{self, Removed, SeenReport};
+use outhaul_signer::envelope::Envelope;
 use proptest::prelude::*;
 
 use super::kept::{Step, lines_of, seen, steps};
 use super::{state, store_with, take};
-use crate::fake::{FLEET, NEW, Site};
+use crate::fake::{self, FLEET, NEW, Site};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::retention::{self, Rule};
 use crate::store::{GateMoment, KeptBecause, Store, StoreError};
@@ -54,6 +57,21 @@ fn lines(site: &mut Site, told: &[Told]) -> Vec<Vec<u8>> {
     lines
 }
 
+/// Some of a site's lines signed by a key that the hub never heard of.
+fn of_a_strangers_key(site: &Site, lines: &mut [Vec<u8>], which: &[bool]) {
+    let key = outhaul_signer::key::SigningKey::generate().unwrap();
+    for (line, _) in lines.iter_mut().zip(which).filter(|(_, is)| **is) {
+        let envelope = Envelope::from_json(line).unwrap();
+        let report = Report::from_bytes(envelope.unverified_payload()).unwrap();
+        // A numbering begins with a report that is signed by the key on record.
+        if report.number > 1 {
+            let payload = envelope.unverified_payload().to_vec();
+            *line = fake::line(Envelope::sign(PAYLOAD_TYPE, payload, &key).to_json());
+        }
+    }
+    assert_ne!(key.public().id(), site.key.public().id());
+}
+
 fn import(store: &mut Store, lines: &[Vec<u8>], received_ms: i64) -> Ingested {
     let batch = Batch {
         fleet: FLEET,
@@ -69,12 +87,23 @@ fn remove(
     before_ms: i64,
     moments: &[GateMoment],
 ) -> (u64, BTreeMap<KeptBecause, u64>) {
+    remove_in_parts(store, before_ms, moments, 1_000)
+}
+
+/// The same, so many looked at together.
+fn remove_in_parts(
+    store: &mut Store,
+    before_ms: i64,
+    moments: &[GateMoment],
+    at_once: u32,
+) -> (u64, BTreeMap<KeptBecause, u64>) {
     store
         .write(|session| {
             let removal = session.begin_removal(("ann", "older"), before_ms, before_ms)?;
             let mut count = 0;
             let mut kept = BTreeMap::new();
-            if let Some(old) = session.old_reports("a", before_ms, 1_000)? {
+            let mut from_ms = i64::MIN;
+            while let Some(old) = session.old_reports("a", (from_ms, before_ms), at_once)? {
                 let plan = old.removable(moments);
                 for epoch in &plan.epochs {
                     for number in &epoch.numbers {
@@ -85,7 +114,13 @@ fn remove(
                             .0;
                     }
                 }
-                kept = plan.kept;
+                for (because, some) in plan.kept {
+                    *kept.entry(because).or_default() += some;
+                }
+                if old.before_ms >= before_ms {
+                    break;
+                }
+                from_ms = old.before_ms;
             }
             session.end_removal(removal, before_ms)?;
             Ok::<_, StoreError>((count, kept))
@@ -156,15 +191,19 @@ proptest! {
         asked in proptest::collection::vec((0..300i64, prop_oneof![2 => Just(0i64), 1 => 1..150i64]), 0..6),
         (first, then) in (0..200i64, 0..200i64),
         looks_back in prop_oneof![Just(0i64), 1..200i64],
+        parts in prop_oneof![Just(1_000u32), 1..6u32],
+        strangers in proptest::collection::vec(prop_oneof![3 => Just(false), 1 => Just(true)], 20),
     ) {
         let mut site = Site::new("a", "dev", "drone");
         let mut store = store_with(&[&site]);
-        let lines = lines(&mut site, &told);
-        let mut refused = 0;
+        let mut lines = lines(&mut site, &told);
+        of_a_strangers_key(&site, &mut lines, &strangers);
         for (at, part) in order.chunks(at_once).enumerate() {
             let part: Vec<_> = part.iter().map(|at| lines[*at].clone()).collect();
-            refused += import(&mut store, &part, 10 + 10 * i64::try_from(at).unwrap()).refused_lines;
+            import(&mut store, &part, 10 + 10 * i64::try_from(at).unwrap());
         }
+        // What another key signed counts where the report after it does.
+        let refused = import(&mut store, &lines, 150).refused_lines;
         let now = state(&mut store, "a");
         let mut moments: Vec<GateMoment> = asked.iter().map(|(at, soak)| moment(*at, *soak)).collect();
         moments.push(moment(1_000, looks_back));
@@ -174,7 +213,7 @@ proptest! {
             // What no decision asked about is the same for every moment from then on.
             let later: Vec<GateMoment> = (0..4).map(|at| moment(before_ms + 40 * at, 0)).collect();
             let saw_later: Vec<_> = later.iter().map(|one| saw(&mut store, one)).collect();
-            remove(&mut store, before_ms, &moments);
+            remove_in_parts(&mut store, before_ms, &moments, parts);
             for (one, before) in moments.iter().zip(&before).chain(later.iter().zip(&saw_later)) {
                 prop_assert_eq!(&saw(&mut store, one), before, "at {}", one.at_ms);
             }
@@ -316,6 +355,7 @@ fn rule(days: u32) -> Rule {
         by: "ann".to_owned(),
         how: "command line",
         pause: std::time::Duration::ZERO,
+        at_once: retention::LOOKED_AT,
     }
 }
 
@@ -380,3 +420,5 @@ fn a_removal_that_is_stopped_says_so_and_is_not_ended() {
     assert_eq!((done.reports, done.removal, done.stopped), (0, None, true));
     assert_eq!(removed(&mut store), Removed::default());
 }
+
+mod cases;

@@ -12,7 +12,7 @@ use outhaul_gate::GateRules;
 use outhaul_gate::longest_soak_ms;
 use serde::Deserialize;
 
-use super::db::{DbError, Row, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use super::{Session, StoreError, from_sql, to_sql};
 
 pub use keep::{KeptBecause, Removable, RemovableEpoch};
@@ -73,11 +73,13 @@ pub struct OldReports {
     pub site: String,
     /// Its environment.
     pub environment: String,
-    /// All of them were received before this moment, and no other was.
+    /// All of them were received before this moment, and from the one that was asked for on no other was.
     pub before_ms: i64,
+    /// The highest number of each numbering that was received before all of them.
+    pub(super) highest_before: BTreeMap<i64, u64>,
     /// Whether two machines reported with its key, or somebody chose between them: then its reports are evidence.
     pub is_contested: bool,
-    /// Whether it was registered once only: gates of other environments never asked it then.
+    /// Whether it was registered once only and no order moves it: gates of other environments never asked it then.
     pub registered_once: bool,
     pub(super) rows: Vec<OldReport>,
     pub(super) numberings: BTreeMap<i64, Numbering>,
@@ -169,29 +171,31 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The reports of a site that were received before a moment, at most so many: of more, the oldest.
+    /// The reports of a site that were received from one moment on and before another, at most so many: of more, the oldest. Of what
+    /// was received in one moment all or nothing is in it, and at least one moment.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn old_reports(
         &self,
         site: &str,
-        before_ms: i64,
+        (from_ms, before_ms): (i64, i64),
         at_most: u32,
     ) -> Result<Option<OldReports>, StoreError> {
         let Some(registered) = self.site(site)? else {
             return Ok(None);
         };
-        // Of what was received in one moment all or nothing is looked at.
-        let text = "SELECT received_ms FROM reports WHERE site = $1 AND received_ms < $2
-              ORDER BY received_ms LIMIT 1 OFFSET $3";
-        let mut query = self.db.prepare_cached(text)?;
-        let mut rows = query.query(params![site, before_ms, at_most])?;
-        let before_ms = match rows.next()? {
-            Some(row) => row.get(0)?,
-            None => before_ms,
+        let nth = |place: u32| -> Result<Option<i64>, StoreError> {
+            let text = "SELECT received_ms FROM reports WHERE site = $1 AND received_ms >= $2 AND received_ms < $3
+                  ORDER BY received_ms LIMIT 1 OFFSET $4";
+            let mut query = self.db.prepare_cached(text)?;
+            let key = params![site, from_ms, before_ms, place];
+            Ok(query.query_row(key, |row| row.get(0)).optional()?)
         };
-        drop(rows);
+        let before_ms = match (nth(at_most)?, nth(0)?) {
+            (Some(cut), Some(first)) => cut.max(first.saturating_add(1)),
+            _ => before_ms,
+        };
         let mut query = self.db.prepare_cached(
             "SELECT e.ordinal, r.number, r.received_ms, r.wall_ms, r.lower_bound_ms, r.clock_trusted, r.kind,
                     o.bundle_number, o.state, o.running, o.assignments,
@@ -199,9 +203,10 @@ impl Session<'_> {
                FROM reports r JOIN epochs e ON e.site = r.site AND e.epoch = r.epoch
                LEFT JOIN observations o ON o.site = r.site AND o.epoch = r.epoch AND o.number = r.number
                LEFT JOIN reverts v ON v.site = r.site AND v.epoch = r.epoch AND v.number = r.number
-              WHERE r.site = $1 AND r.received_ms < $2 ORDER BY r.received_ms, e.ordinal, r.number",
+              WHERE r.site = $1 AND r.received_ms >= $2 AND r.received_ms < $3
+              ORDER BY r.received_ms, e.ordinal, r.number",
         )?;
-        let rows = query.query_map(params![site, before_ms], old_report)?;
+        let rows = query.query_map(params![site, from_ms, before_ms], old_report)?;
         let rows: Vec<OldReport> = rows.collect::<Result<_, _>>()?;
         let text = "SELECT ordinal, epoch, acked FROM epochs WHERE site = $1";
         let mut query = self.db.prepare_cached(text)?;
@@ -220,17 +225,34 @@ impl Session<'_> {
                 sets.insert(look.set.clone(), names.collect::<Result<_, _>>()?);
             }
         }
-        let keys = self.site_keys(site)?.len();
+        let text = "SELECT e.ordinal, MAX(r.number) FROM reports r JOIN epochs e ON e.site = r.site AND e.epoch = r.epoch
+              WHERE r.site = $1 AND r.received_ms < $2 GROUP BY e.ordinal";
+        let mut query = self.db.prepare_cached(text)?;
+        let highest = query.query_map(params![site, from_ms], |row| {
+            Ok((row.get(0)?, from_sql(row.get(1)?)))
+        })?;
+        let registered_once = self.is_registered_once(site)?;
         Ok(Some(OldReports {
             site: registered.site,
             environment: registered.environment,
             before_ms,
+            highest_before: highest.collect::<Result<_, _>>()?,
             is_contested: self.is_contested(site)?,
-            registered_once: keys <= 1,
+            registered_once,
             rows,
             numberings: numberings.collect::<Result<_, _>>()?,
             sets,
         }))
+    }
+
+    /// Whether a site was registered once only, and no order moves it to another stream.
+    fn is_registered_once(&self, site: &str) -> Result<bool, StoreError> {
+        // It may be registered again for another environment with the key that it has.
+        let text = "SELECT NOT EXISTS (SELECT 1 FROM site_orders WHERE site = $1 AND kind = 'move')
+              AND NOT EXISTS (SELECT 1 FROM site_keys k JOIN sites s ON s.site = k.site
+                               WHERE k.site = $1 AND (k.generation > 1 OR k.enrolled_ms <> s.enrolled_ms))";
+        let mut query = self.db.prepare_cached(text)?;
+        Ok(query.query_row(params![site], |row| row.get(0))?)
     }
 
     /// Whether two machines reported with the key of a site, or somebody chose between them.

@@ -5,6 +5,8 @@
 //! report that is missing, lost or no longer kept within the run break it, and so does one from before a restore of the hub. It
 //! reads no further back than is asked for.
 
+use outhaul_gate::fold::some_between;
+
 use super::db::params;
 
 use super::{Session, SiteState, StoreError, from_sql, to_sql};
@@ -54,12 +56,10 @@ impl Session<'_> {
                 from_sql(bundle) >= first || (bundle == 0 && base_commit == running.base_commit);
             let is_well =
                 role == site.role && is_enough && state == "active" && !row.get::<_, bool>(5)?;
-            let mut lost = site
-                .missing
-                .iter()
-                .chain(&site.declared_lost)
-                .chain(&removed);
-            if !is_well || !counts || lost.any(|(from, to)| *from < above && *to > number) {
+            let mut lost = site.missing.iter().chain(&site.declared_lost);
+            let is_lost = lost.any(|(from, to)| *from < above && *to > number)
+                || some_between(&removed, number, above);
+            if !is_well || !counts || is_lost {
                 break;
             }
             since = Some(since.map_or(received_ms, |known| known.min(received_ms)));

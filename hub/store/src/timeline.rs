@@ -77,28 +77,41 @@ impl Session<'_> {
             if left <= 0 {
                 break;
             }
-            let mut query = self.db.prepare_cached(
-                "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports
-                  WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4",
-            )?;
-            let rows = query.query_map(params![site, epoch.epoch, below, left], |row| {
-                Ok(ReceivedReport {
-                    ordinal: epoch.ordinal,
-                    epoch: epoch.epoch.clone(),
-                    number: from_sql(row.get(0)?),
-                    digest: row.get(1)?,
-                    envelope: row.get(2)?,
-                    via: row.get(3)?,
-                    received_ms: row.get(4)?,
-                    wall_ms: row.get(5)?,
-                    clock_trusted: row.get::<_, i64>(6)? != 0,
-                })
-            })?;
-            for row in rows {
-                found.push(row?);
-            }
+            found.extend(self.reports_below(site, &epoch, from_sql(below), left)?);
         }
         Ok(found)
+    }
+
+    /// Reports of one numbering of a site below a number, the highest number first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn reports_below(
+        &self,
+        site: &str,
+        epoch: &EpochOfSite,
+        below: u64,
+        at_most: i64,
+    ) -> Result<Vec<ReceivedReport>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports
+              WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4",
+        )?;
+        let key = params![site, epoch.epoch, to_sql(below), at_most];
+        let rows = query.query_map(key, |row| {
+            Ok(ReceivedReport {
+                ordinal: epoch.ordinal,
+                epoch: epoch.epoch.clone(),
+                number: from_sql(row.get(0)?),
+                digest: row.get(1)?,
+                envelope: row.get(2)?,
+                via: row.get(3)?,
+                received_ms: row.get(4)?,
+                wall_ms: row.get(5)?,
+                clock_trusted: row.get::<_, i64>(6)? != 0,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// The numberings of a site's reports before a place, the newest first, each with the number below which its reports are.

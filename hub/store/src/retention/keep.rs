@@ -11,7 +11,7 @@ use super::{GateMoment, OldReport, OldReports};
 
 /// Kinds of reports that may be removed. The others tell what people, orders and refusals did; they are few, and stay.
 const REMOVABLE: [&str; 4] = ["observation", "cluster", "generation", "started"];
-/// States of a bundle that show what became of it: the report that states one first stays.
+/// States of a bundle that show what became of it: every `generation` report that states one stays. An `observation` may go.
 const ENDS: [&str; 3] = ["failed", "rejected", "reverted"];
 /// States in which a bundle is not on its way.
 const SETTLED: [&str; 2] = ["active", "superseded"];
@@ -41,7 +41,7 @@ pub struct RemovableEpoch {
     pub epoch: String,
     /// The numbers, in order.
     pub numbers: Vec<u64>,
-    /// Old reports that are kept right before one that may be removed.
+    /// The numbers right before one that may be removed that are not among these; not each is there.
     pub before_removed: Vec<u64>,
 }
 
@@ -85,11 +85,9 @@ impl OldReports {
             *found.kept.entry(*because).or_default() += 1;
         }
         let mut epochs: BTreeMap<i64, BTreeSet<u64>> = BTreeMap::new();
-        let mut staying: BTreeSet<(i64, u64)> = BTreeSet::new();
         for (at, row) in self.rows.iter().enumerate() {
-            match kept.contains_key(&at) {
-                true => drop(staying.insert((row.ordinal, row.number))),
-                false => drop(epochs.entry(row.ordinal).or_default().insert(row.number)),
+            if !kept.contains_key(&at) {
+                epochs.entry(row.ordinal).or_default().insert(row.number);
             }
         }
         for (ordinal, numbers) in epochs {
@@ -97,7 +95,7 @@ impl OldReports {
                 continue;
             };
             let before = |number: &u64| number.checked_sub(1);
-            let stays = |number: &u64| staying.contains(&(ordinal, *number));
+            let stays = |number: &u64| !numbers.contains(number);
             found.epochs.push(RemovableEpoch {
                 epoch: numbering.name.clone(),
                 before_removed: numbers.iter().filter_map(before).filter(stays).collect(),
@@ -143,10 +141,17 @@ impl OldReports {
         let mut seen: BTreeMap<i64, Seen> = BTreeMap::new();
         let mut rows = self.rows.iter().enumerate().peekable();
         let old = moments.partition_point(|moment| moment.at_ms < self.before_ms);
+        let mut is_same = false;
         for moment in &moments[..old] {
             while let Some((at, row)) = rows.next_if(|(_, row)| row.received_ms <= moment.at_ms) {
                 seen.entry(row.ordinal).or_default().add(at, row);
+                is_same = false;
             }
+            // It saw what the one before it saw.
+            if is_same && moment.soak_ms == 0 {
+                continue;
+            }
+            is_same = true;
             if let Some((_, present)) = seen.last_key_value() {
                 present.keep_state(kept, KeptBecause::Decision);
                 if moment.soak_ms > 0 {
@@ -189,15 +194,17 @@ impl OldReports {
 
     /// What decides about acknowledgements, about when a numbering began, and about whether it went on after another.
     fn keep_chain(&self, kept: &mut Kept) {
-        for (ordinal, numbering) in &self.numberings {
-            let rows = || {
-                let all = self.rows.iter().enumerate();
-                all.filter(|(_, row)| row.ordinal == *ordinal)
-            };
+        let mut by_ordinal: BTreeMap<i64, Vec<(usize, &OldReport)>> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            by_ordinal.entry(row.ordinal).or_default().push((at, row));
+        }
+        for (ordinal, of_numbering) in by_ordinal {
+            let acked = self.numberings.get(&ordinal).map_or(0, |known| known.acked);
+            let rows = || of_numbering.iter().copied();
             let first = rows().min_by_key(|(_, row)| row.received_ms);
             let clock = rows().filter(|(_, row)| row.clock_trusted);
             let clock = clock.min_by_key(|(_, row)| row.wall_ms);
-            let named = rows().filter(|(_, row)| [1, numbering.acked].contains(&row.number));
+            let named = rows().filter(|(_, row)| [1, acked].contains(&row.number));
             let mut latest: Vec<(usize, &OldReport)> = rows().collect();
             latest.sort_by_key(|(_, row)| std::cmp::Reverse((row.lower_bound_ms, row.wall_ms)));
             let mut highest = i64::MIN;
@@ -212,14 +219,19 @@ impl OldReports {
         }
     }
 
-    /// What was missing when a decision was made, because it came later.
+    /// What was missing when a decision was made, because it came later than one with a higher number. When that one came before all
+    /// that is looked at is not known here: then each decision before counts.
     fn keep_late(&self, moments: &[&GateMoment], kept: &mut Kept) {
         let mut by_number: Vec<(usize, &OldReport)> = self.rows.iter().enumerate().collect();
         by_number.sort_by_key(|(_, row)| std::cmp::Reverse((row.ordinal, row.number)));
         let mut above: Option<(i64, i64)> = None;
         for (at, row) in by_number {
             let known = above.filter(|(ordinal, _)| *ordinal == row.ordinal);
-            let least_ms = known.map_or(row.received_ms, |(_, ms)| ms);
+            let mut least_ms = known.map_or(row.received_ms, |(_, ms)| ms);
+            let highest = self.highest_before.get(&row.ordinal);
+            if highest.is_some_and(|highest| *highest > row.number) {
+                least_ms = i64::MIN;
+            }
             let next = moments.partition_point(|moment| moment.at_ms < least_ms);
             if moments
                 .get(next)

@@ -35,6 +35,7 @@ fn of(mut rows: Vec<OldReport>, acked: u64) -> OldReports {
         site: "a".to_owned(),
         environment: "dev".to_owned(),
         before_ms: 10_000,
+        highest_before: BTreeMap::new(),
         is_contested: false,
         registered_once: true,
         rows,

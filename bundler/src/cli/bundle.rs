@@ -191,7 +191,8 @@ impl Args {
         }
         let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
         // What waits for somebody is not shipped, and a site that gets nothing is not served: a script must see that.
-        Ok(if production.is_complete() {
+        let is_sound = !production.uncertain.has_errors();
+        Ok(if production.is_complete() && is_sound {
             done
         } else {
             Exit::from(failure::REFUSED)

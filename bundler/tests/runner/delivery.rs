@@ -287,3 +287,17 @@ fn an_oci_artifact_that_is_to_travel_and_that_no_rendered_object_fetches_is_refu
         assert!(seen.contains(words), "`{words}` is not in:\n{seen}");
     }
 }
+
+#[test]
+fn a_key_that_cannot_verify_is_no_success() {
+    let centre = Centre::new();
+    // Of Ed25519, as `openssl genpkey` makes them; images are verified with P-256.
+    let key = "-----BEGIN PUBLIC KEY-----\n        MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n        -----END PUBLIC KEY-----\n";
+    let policy = format!(
+        "  imageSignatures:\n    - images: 'registry.example.org/*:*'\n      keys:\n      - |\n        {key}"
+    );
+    let output = centre.bundle(&policy);
+    let seen = message(&output);
+    assert!(seen.contains("cannot verify signatures"), "{seen}");
+    assert_eq!(output.status.code(), Some(1), "{seen}");
+}

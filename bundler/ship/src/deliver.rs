@@ -252,7 +252,10 @@ fn open(path: &Path) -> Result<File, DeliverError> {
     media::open_file(path).map_err(|error| io_error(error.doing, path)(error.source))
 }
 
-fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeliverError + use<> {
+pub(crate) fn io_error(
+    doing: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> DeliverError + use<> {
     let path = path.to_path_buf();
     move |source| DeliverError::Io {
         doing,

@@ -9,7 +9,6 @@ use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
 use outhaul_kit::suggest::{did_you_mean, nearest};
-use outhaul_parity::ParityError;
 use outhaul_signer::seal::SealError;
 use rustix::io::Errno;
 
@@ -246,12 +245,11 @@ impl Classified for CopyError {
                 }
             }),
             Self::Read { .. } => None,
-            Self::Parity { source: ParityError::Read(_), .. } => Some(
+            Self::Parity { .. } => Some(
                 "nothing is wrong with the medium: see what is wrong with the disk that the fleet's folder is on (`dmesg`), and \
                  repeat the command"
                     .to_owned(),
             ),
-            Self::Parity { .. } => Some("use fewer parts, of a larger `--volume-size`, or a smaller `--parity`".to_owned()),
             Self::Patches(_) => Some(
                 "see that the folder for temporary files (`TMPDIR`) has room; `--no-patches` makes none".to_owned(),
             ),

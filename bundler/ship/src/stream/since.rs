@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::copies::{Copied, CopyError, KeptBundle};
 use super::patches::{Patches, Travels};
 use super::shelf::{self, StoredBundle};
-use super::volumes::Opened;
+use super::volumes::{Opened, open};
 use crate::deliver::{self, DeliverError};
 use crate::inspect::{self, InspectError};
 
@@ -267,14 +267,6 @@ pub fn copy(
         },
     };
     Ok((copied, Some(left_out)))
-}
-
-fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
-    Opened::open(bundle.path()).map_err(|source| CopyError::Read {
-        stream: bundle.stream(),
-        number: bundle.number,
-        source: Box::new(source),
-    })
 }
 
 /// What an earlier bundle of the stream had.

@@ -140,7 +140,7 @@ fn may_be_whole(cut: Cut<'_>) -> bool {
     cut.parity == 0 && cut.only.iter().all(|part| *part == 1)
 }
 
-fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
+pub(super) fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
     Opened::open(bundle.path()).map_err(|source| CopyError::Read {
         stream: bundle.stream(),
         number: bundle.number,

@@ -15,7 +15,7 @@ use outhaul_kit::media::Media;
 use outhaul_parity::{BlobBytes, ParityError, encode};
 
 use super::{Opened, Piece, Placed};
-use crate::deliver::{DeliverError, medium};
+use crate::deliver::{DeliverError, io_error, medium};
 
 /// `stage-press-3.1of2.parity`: no name of a bundle, so that agents which know no parity leave it alone.
 pub(super) fn name(bundle: &str, parity: &Parity) -> String {
@@ -41,9 +41,8 @@ impl BlobBytes for Blobs<'_> {
         let blob = opened.index.blobs.get(place);
         let begin = blob.and_then(|blob| opened.places.get(&blob.digest));
         let begin = begin.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        opened
-            .file
-            .read_exact_at(buffer, begin.saturating_add(offset))
+        let at = begin.saturating_add(offset);
+        opened.file.read_exact_at(buffer, at)
     }
 }
 
@@ -72,15 +71,9 @@ impl Opened {
                 }));
             }
             let mut hand = |part: usize, bytes: &[u8]| {
-                for (of, to) in &mut pieces {
+                for (_, to) in pieces.iter_mut().filter(|(of, _)| *of == part) {
                     // Whoever takes no more has failed, and says why.
-                    if *of == part
-                        && to
-                            .as_ref()
-                            .is_some_and(|to| to.send(bytes.to_vec()).is_err())
-                    {
-                        *to = None;
-                    }
+                    to.take_if(|to| to.send(bytes.to_vec()).is_err());
                 }
                 match pieces.iter().any(|(_, to)| to.is_some()) {
                     true => Ok(()),
@@ -89,8 +82,7 @@ impl Opened {
             };
             let made = encode(&self.index, set, &mut Blobs(self), &mut hand);
             drop(pieces);
-            let working = working.into_iter();
-            let written = working.map(|one| one.join().ok()).collect();
+            let written = working.into_iter().map(|one| one.join().ok()).collect();
             match made {
                 // Each part that failed says why.
                 Ok(()) | Err(ParityError::Write(_)) => Ok(written),
@@ -107,10 +99,8 @@ impl Opened {
         pieces: &Receiver<Vec<u8>>,
     ) -> io::Result<()> {
         let (metadata, index, bytes) = (&self.metadata, &self.index, &self.index_bytes);
-        let mut fill = |out: &mut dyn Write| {
-            let mut pieces = pieces.iter();
-            pieces.try_for_each(|piece| out.write_all(&piece))
-        };
+        let mut fill =
+            |out: &mut dyn Write| pieces.iter().try_for_each(|piece| out.write_all(&piece));
         write_parity(out, metadata, bytes, index, parity, &mut fill)
             .map(drop)
             .map_err(io::Error::other)
@@ -162,13 +152,17 @@ impl Opened {
     ) -> Result<Vec<Result<u64, DeliverError>>, ParityError> {
         let made = self.parities(parts, &|parity, path, write| {
             let (_, written) = medium::put(path, self.parity_bytes(parity), |out| {
-                write(out).map_err(|source| unwritten(path, source))
+                write(out).map_err(io_error("write", path))
             })?;
             Ok(written)
         })?;
         let made = made.into_iter().zip(parts);
         let made = made.map(|(made, (_, path))| {
-            made.unwrap_or_else(|| Err(unwritten(path, io::Error::other("a thread ended early"))))
+            made.unwrap_or_else(|| {
+                Err(io_error("write", path)(io::Error::other(
+                    "a thread ended early",
+                )))
+            })
         });
         Ok(made.collect())
     }
@@ -176,14 +170,6 @@ impl Opened {
 
 /// Writes a part to where it goes.
 type WritePart<'w> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'w;
-
-fn unwritten(path: &Path, source: io::Error) -> DeliverError {
-    DeliverError::Io {
-        doing: "write",
-        path: path.to_owned(),
-        source,
-    }
-}
 
 /// Compares what is written with what is there, and fails at the first byte that differs.
 struct Same {

@@ -185,7 +185,7 @@ impl Classified for HubError {
                 _ => "make a new request on the site; nothing was changed",
             },
             Self::State(StateError::Locked { .. }) => {
-                "other commands work beside it; stop it first to serve from here"
+                "other commands work beside it; stop it first for `serve` or `compact`"
             }
             Self::State(StateError::Lost { .. }) => {
                 "bring the database back: `outhaul-hub restore BACKUP --state DIR` (docs/runbooks/hub-lost.md). To begin with \

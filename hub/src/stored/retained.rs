@@ -62,9 +62,9 @@ fn of_a_strangers_key(site: &Site, lines: &mut [Vec<u8>], which: &[bool]) {
     let key = outhaul_signer::key::SigningKey::generate().unwrap();
     for (line, _) in lines.iter_mut().zip(which).filter(|(_, is)| **is) {
         let envelope = Envelope::from_json(line).unwrap();
-        let report = Report::from_bytes(envelope.unverified_payload()).unwrap();
-        // A numbering begins with a report that is signed by the key on record.
-        if report.number > 1 {
+        // One that is not chained is refused whoever signs it, and a numbering begins with a report that is signed by the key on record.
+        let report = Report::from_bytes(envelope.unverified_payload());
+        if report.is_ok_and(|report| report.number > 1) {
             let payload = envelope.unverified_payload().to_vec();
             *line = fake::line(Envelope::sign(PAYLOAD_TYPE, payload, &key).to_json());
         }

@@ -4,7 +4,7 @@
 //! travel in the bundle: an in-toto statement in a signed envelope, a bill of materials of the bundle
 //! (`CycloneDX` 1.6), and one of each image that it carries. All are pure functions of index and contents: no time, no random number, no
 //! name of a machine, so that the same bundle gets the same files. They are for people and their tools;
-//! what a site installs is decided by the signed metadata alone.
+//! what a site installs is decided by the signed metadata alone. [`inspect`] reads a bundle file for people; it decides nothing.
 
 use std::io;
 
@@ -17,6 +17,7 @@ use images::CarriedImage;
 mod cyclonedx;
 pub mod image;
 pub mod images;
+pub mod inspect;
 pub mod materials;
 pub mod sbom;
 pub mod statement;

@@ -112,7 +112,9 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
         bootstrap: merge.field("bootstrap", |policy| policy.bootstrap.clone()),
     };
-    findings.extend(clear_in_git(&delivery, &cluster_type.name));
+    if delivery.transport.is_some() {
+        findings.extend(clear_in_git(&delivery, &cluster_type.name));
+    }
     if findings.is_empty() {
         Ok(delivery)
     } else {
@@ -121,20 +123,29 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
 }
 
 /// What must be encrypted and is said to travel by git, where nothing encrypts it: neither a bundle nor a branch follows both.
-fn clear_in_git(delivery: &Delivery, cluster_type: &str) -> Option<Diagnostic> {
+/// Where no policy states a transport, that is so once a branch is published.
+pub fn clear_in_git(delivery: &Delivery, cluster_type: &str) -> Option<Diagnostic> {
     let required = delivery.encryption.as_ref();
     let required = required.filter(|said| said.value == Encryption::Required)?;
-    let transport = delivery.transport.as_ref();
-    let by_git = transport.filter(|said| said.value != Transport::Bundle)?;
-    let message = format!(
-        "`encryption: required` and `delivery: {}` contradict each other for cluster type `{cluster_type}`: its files would go to git in the clear",
-        by_git.value.as_str()
-    );
-    let finding = Diagnostic::error("contradiction", message).at(&required.location);
-    let finding = finding
-        .label("bundles alone are encrypted")
-        .related(&by_git.location, "and this is git, too");
-    Some(finding.help(
+    let clear =
+        format!("for cluster type `{cluster_type}`: its files would go to git in the clear");
+    let finding = match &delivery.transport {
+        Some(said) if said.value == Transport::Bundle => return None,
+        Some(said) => Diagnostic::error(
+            "contradiction",
+            format!(
+                "`encryption: required` and `delivery: {}` contradict each other {clear}",
+                said.value.as_str()
+            ),
+        )
+        .related(&said.location, "and this is git, too"),
+        None => Diagnostic::error(
+            "contradiction",
+            format!("`encryption: required` and publishing a branch contradict each other {clear}"),
+        ),
+    };
+    let finding = finding.at(&required.location);
+    Some(finding.label("bundles alone are encrypted").help(
         "write `delivery: bundle`; where everybody who reads the repository may read the files, take `encryption: required` out",
     ))
 }

@@ -168,11 +168,15 @@ pub struct Desired<'a> {
 /// The files of `platform` that travel by git: not those of cluster types that travel by bundle alone.
 ///
 /// # Errors
-/// The findings when two delivery policies contradict each other.
+/// The findings when two delivery policies contradict each other, and where what must be encrypted would go to the branch.
 pub fn tree(platform: &Platform) -> Result<BTreeMap<String, Vec<u8>>, Diagnostics> {
     let mut tree = platform.rendering.tree();
     for cluster_type in platform.control_plane.cluster_types.values() {
-        let transport = delivery::of(&platform.control_plane, cluster_type)?.transport;
+        let delivery = delivery::of(&platform.control_plane, cluster_type)?;
+        if let Some(finding) = delivery::clear_in_git(&delivery, &cluster_type.name) {
+            return Err(finding.into());
+        }
+        let transport = delivery.transport;
         if transport.is_some_and(|transport| transport.value == Transport::Bundle) {
             let folder = format!("{}/", cluster_type.name);
             tree.retain(|path, _| !path.starts_with(&folder));

@@ -296,23 +296,3 @@ impl BlobSink for FolderSink {
         self.incoming = None;
     }
 }
-
-/// Checks every blob and keeps nothing: for `inspect`.
-#[derive(Debug, Default)]
-pub struct CheckOnly;
-
-impl BlobSink for CheckOnly {
-    fn begin(&mut self, _blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        Ok(None)
-    }
-
-    fn commit(&mut self, _blob: &Blob) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn discard(&mut self, _blob: &Blob) {}
-
-    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
-        Ok(None)
-    }
-}

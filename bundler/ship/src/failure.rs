@@ -20,10 +20,10 @@ use crate::branch::{PublishError, TargetError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
 use crate::folder::OutputError;
-use crate::inspect::InspectError;
 use crate::lock::LockError;
 use crate::stream::copies::CopyError;
 use crate::stream::{ProduceError, ShippedError};
+use outhaul_attest::inspect::InspectError;
 
 fn of_source(source: &SourceError) -> FailureClass {
     match source.is_input() {

@@ -18,7 +18,6 @@ mod destination;
 mod failure;
 pub mod folder;
 pub mod guard;
-pub mod inspect;
 pub mod isolation;
 mod lock;
 pub mod manifests;

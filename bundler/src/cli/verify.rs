@@ -19,13 +19,13 @@ use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json};
 use crate::registries::Registries;
+use outhaul_attest::inspect::{self, InspectError};
 use outhaul_kit::durable;
 use outhaul_kit::format_count::format_count;
 use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
 use outhaul_ship::assemble::attest_and_seal::Keys;
 use outhaul_ship::collect::{self, Collector};
-use outhaul_ship::inspect::{self, InspectError};
 use outhaul_ship::verify::{self, ContentDifference, Statement};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it

@@ -301,3 +301,38 @@ fn a_key_that_cannot_verify_is_no_success() {
     assert!(seen.contains("cannot verify signatures"), "{seen}");
     assert_eq!(output.status.code(), Some(1), "{seen}");
 }
+
+#[test]
+fn what_must_be_encrypted_is_not_published_to_git_in_the_clear() {
+    let centre = Centre::new();
+    let git = Command::new("git")
+        .args(["init", "--quiet", "--bare", "platform.git"])
+        .current_dir(centre.folder.path())
+        .status();
+    assert!(git.unwrap().success());
+    for (fields, words) in [
+        (
+            "  encryption: required\n",
+            "publishing a branch contradict each other",
+        ),
+        (
+            "  encryption: required\n  delivery: both\n",
+            "`delivery: both` contradict each other",
+        ),
+    ] {
+        centre.bundle(fields);
+        let output = centre.outhaul(
+            "publish git --environment dev --env-dir control-plane/dev --base-dir control-plane/main \
+             --source https://git.factory.example/label-printer=label-printer/source \
+             --source https://git.factory.example/label-printer-manifests#dev=label-printer/manifests/dev \
+             --to platform.git --branch dev",
+        );
+        let seen = message(&output);
+        assert_eq!(output.status.code(), Some(2), "{seen}");
+        for words in [words, "would go to git in the clear", "delivery.yaml:7:"] {
+            assert!(seen.contains(words), "{words}: {seen}");
+        }
+        let branches = centre.folder.path().join("platform.git/refs/heads");
+        assert_eq!(fs::read_dir(branches).unwrap().count(), 0);
+    }
+}

@@ -27,7 +27,8 @@ use super::shipped::ShippedAssignment;
 use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
-use crate::{deliver, inspect};
+use crate::deliver;
+use outhaul_attest::inspect;
 
 /// The payloads of the bundle that a stream shipped last.
 pub(super) struct LastPayloads {

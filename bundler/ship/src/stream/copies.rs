@@ -13,7 +13,7 @@ use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
 use crate::deliver::{self, DeliverError, medium};
-use crate::inspect::InspectError;
+use outhaul_attest::inspect::InspectError;
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]

@@ -17,7 +17,8 @@ use outhaul_signer::publish::Latest;
 use super::recording::{file_of, publish};
 use super::shelf::{self, StoredBundle};
 use super::{Built, BundleRequest, ProduceError, Produced, StreamContents, remember};
-use crate::deliver::{self, CheckOnly};
+use crate::deliver;
+use outhaul_attest::inspect::CheckOnly;
 
 /// What became of the question.
 pub(super) enum Current {

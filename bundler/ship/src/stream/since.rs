@@ -23,7 +23,7 @@ use super::patches::{Patches, Travels};
 use super::shelf::{self, StoredBundle};
 use super::volumes::{Opened, open};
 use crate::deliver::{self, DeliverError};
-use crate::inspect::{self, InspectError};
+use outhaul_attest::inspect::{self, InspectError};
 
 const FORMAT: &str = "outhaul.dev/earlier-bundle/v1";
 const ENDING: &str = ".blobs.json";

@@ -22,7 +22,7 @@ use outhaul_parity::ParityError;
 
 use super::copies::{Copied, CopyError, KeptBundle};
 use crate::deliver::{DeliverError, medium};
-use crate::inspect::{self, InspectError};
+use outhaul_attest::inspect::{self, InspectError};
 
 mod parity;
 

@@ -5,18 +5,16 @@
 //! says so. Nothing is written, nothing is decompressed, memory does not grow with the bundle.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use jiff::Timestamp;
-use outhaul_bundle::index::{Content, Index};
+use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
-use outhaul_bundle::read::{BundleReader, ReadError};
+use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::{Digest, Parity, Volume, digest::DigestError};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::{Deserialize, Serialize};
-
-use crate::deliver::CheckOnly;
 
 /// What was found.
 #[derive(Debug)]
@@ -173,7 +171,7 @@ pub fn inspect(
 ///
 /// # Errors
 /// [`InspectError`] for metadata that is not a bundle's.
-pub(crate) fn index_named(files: &BTreeMap<String, Vec<u8>>) -> Result<Content, InspectError> {
+pub fn index_named(files: &BTreeMap<String, Vec<u8>>) -> Result<Content, InspectError> {
     Ok(index_target(&parse_all(files)?)?.1)
 }
 
@@ -210,4 +208,24 @@ fn index_target(parsed: &[(String, Envelope)]) -> Result<(String, Content), Insp
         }
     }
     Err(bad("no file of it names an `index.json`".to_owned()))
+}
+
+/// Checks every blob and keeps nothing.
+#[derive(Debug, Default)]
+pub struct CheckOnly;
+
+impl BlobSink for CheckOnly {
+    fn begin(&mut self, _blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
+
+    fn commit(&mut self, _blob: &Blob) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self, _blob: &Blob) {}
+
+    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
 }

@@ -37,6 +37,7 @@ pub mod plan;
 mod published;
 pub mod pull;
 pub mod refusals;
+mod set_aside;
 mod since;
 pub mod slip;
 pub mod visit;

@@ -24,7 +24,8 @@ pub(crate) fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
     }
     let index = Index::from_bytes(&bytes, &agent.limits);
     let blobs = index.iter().flat_map(|index| &index.blobs);
-    let parity = known.parity.iter().flat_map(|parity| parity.kept.values());
+    let parity = known.parity.iter().chain(&known.set_aside);
+    let parity = parity.flat_map(|parity| parity.kept.values());
     let own = [known.index].into_iter().chain(parity.copied());
     Ok(blobs.map(|blob| blob.digest).chain(own).collect())
 }

@@ -28,6 +28,10 @@ pub const INSTANTS: [&str; 15] = [
 #[cfg(any(debug_assertions, test))]
 pub const PATCH_INSTANTS: [&str; 1] = ["blob-made"];
 
+/// Instants that only an import passes where parity is kept.
+#[cfg(any(debug_assertions, test))]
+pub const PARITY_INSTANTS: [&str; 3] = ["parity-set-aside", "parity-dropped", "parity-put-back"];
+
 /// Instants that only a failed or reverted bundle passes, or a host that differs from its bundle.
 #[cfg(any(debug_assertions, test))]
 pub const REVERT_INSTANTS: [&str; 6] = [
@@ -87,6 +91,7 @@ fn all() -> impl Iterator<Item = &'static str> {
     INSTANTS
         .into_iter()
         .chain(PATCH_INSTANTS)
+        .chain(PARITY_INSTANTS)
         .chain(REVERT_INSTANTS)
         .chain(SLIP_INSTANTS)
         .chain(ORDER_INSTANTS)

@@ -33,6 +33,9 @@ pub struct IncompleteBundle {
     /// Parity that is here, for as long as parts are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<KeptParity>,
+    /// The parity that was here before the medium that is being read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<KeptParity>,
 }
 
 /// What is kept of parity parts of one set.
@@ -44,6 +47,9 @@ pub struct KeptParity {
     pub kept: BTreeMap<usize, Digest>,
     /// How many parts or parity parts more are enough, whichever they are.
     pub more: usize,
+    /// Whether it was used where parity lied: another file of the same parity part takes its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_doubted: bool,
 }
 
 impl KeptParity {
@@ -53,6 +59,7 @@ impl KeptParity {
             set: set.sibling(1),
             kept: BTreeMap::new(),
             more: 0,
+            is_doubted: false,
         }
     }
 

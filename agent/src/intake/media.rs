@@ -13,11 +13,12 @@ use outhaul_kit::text;
 
 use super::file::BundleFile;
 use super::slip::{self, SlipEffect};
-use super::{ImportOutcome, MAX_REPORTED, Offer, other_files, since};
+use super::{ImportOutcome, MAX_REPORTED, Offer, other_files, set_aside, since};
 use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
+use crate::incomplete::incomplete;
 use crate::intake::{self, refusals};
 use crate::orders::executed;
 use crate::state::SiteIdentity;
@@ -107,12 +108,20 @@ impl Findings {
 /// # Errors
 /// [`AgentError`]: for a single file its refusal; for a folder only what stops everything.
 pub fn import(agent: &mut Agent, path: &Path) -> Result<Findings, AgentError> {
-    let findings = match FileOrFolder::open(path)? {
+    let opened = FileOrFolder::open(path)?;
+    set_aside::begin(agent)?;
+    let read = match opened {
         FileOrFolder::File(file) => import_file(agent, path, file),
         FileOrFolder::Folder(media) => import_folder(agent, &media),
-    }?;
+    };
+    set_aside::end(agent)?;
+    let mut findings = read?;
     // Once for all parts of one medium: what is missing when it was read through.
-    if let Some(ImportOutcome::Incomplete { bundle, .. }) = &findings.outcome {
+    if let Some(ImportOutcome::Incomplete { bundle, .. }) = &mut findings.outcome {
+        let now = incomplete(agent.store.read(), &agent.site)?;
+        if let Some(now) = now.filter(|now| now.index == bundle.index) {
+            **bundle = now;
+        }
         let source = findings.taken.as_deref().map(text::file_name);
         refusals::report_incomplete(agent, &source.unwrap_or_default(), bundle)?;
     }

@@ -14,6 +14,7 @@ use outhaul_bundle::{Digest, Index, Parity};
 use super::{Brought, BundleSource, ImportOutcome, Offer};
 use crate::agent::Agent;
 use crate::blobs::{Blobs, RebuildError};
+use crate::cut;
 use crate::durable;
 use crate::error::AgentError;
 use crate::incomplete::{IncompleteBundle, KeptParity, incomplete};
@@ -46,8 +47,9 @@ pub(super) fn bytes_to_keep(
     let known = incomplete(agent.store.read(), &agent.site)?;
     let known = known.filter(|known| known.index == *digest);
     let known = known.and_then(|known| known.parity);
-    let is_kept = known
-        .is_some_and(|known| known.is_set_of(parity) && known.kept.contains_key(&parity.part()));
+    let is_kept = known.is_some_and(|known| {
+        known.is_set_of(parity) && !known.is_doubted && known.kept.contains_key(&parity.part())
+    });
     let is_whole = parity.missing(|at| is_missing(index, blobs, at)).is_empty();
     Ok(match is_kept || is_whole {
         true => 0,
@@ -92,9 +94,12 @@ pub(super) fn collect(
     let given_up = known.filter(|known| !known.is_set_of(parity) && !known.kept.is_empty());
     let brought = match given_up {
         Some(known) => Brought::InsteadOf(known.kept.keys().copied().collect(), known.set.of()),
-        None if kept.kept.contains_key(&parity.part()) => Brought::KnownParity,
+        None if kept.kept.contains_key(&parity.part()) && !kept.is_doubted => Brought::KnownParity,
         None => Brought::New,
     };
+    if kept.is_doubted {
+        kept.kept.remove(&parity.part());
+    }
     if brought != Brought::KnownParity && kept.kept.len() < missing.len() {
         match source.parity_bytes(index, blobs) {
             Ok(digest) => drop(kept.kept.insert(parity.part(), digest)),
@@ -122,6 +127,7 @@ pub(super) fn collect(
         replaced: IncompleteBundle::replaced_by(before.as_ref(), &offer.index),
         cut_by_parity: of_parts.is_none(),
         parity: Some(kept),
+        set_aside: same.and_then(|before| before.set_aside.clone()),
     };
     store(agent, Some(&now))?;
     if before.is_some_and(|before| before.index != now.index) {
@@ -201,16 +207,18 @@ pub(super) fn complete(
         }
         Err(_) if agent.heartbeat.is_cancelled() => Err(AgentError::Stopped),
         Err(error @ RebuildError::Wrong { .. }) => {
-            // Nobody can tell which parity lies: what was kept of it goes, so that other parity can come.
-            forget(agent, blobs)?;
-            if bundle.cut_by_parity {
+            // Nobody can tell which parity lies: what came of it goes, so that other parity can come.
+            drop_kept(agent)?;
+            let is_older_here = bundle.set_aside.is_some();
+            if bundle.cut_by_parity && !is_older_here {
                 // Not even how it is cut is known then.
                 store(agent, None)?;
             }
             tidy::discard(agent)?;
             let parts: Vec<String> = kept.keys().map(ToString::to_string).collect();
-            let (which, kept) = match parts.len() {
-                1 => ("parity part", "it is not kept"),
+            let (which, kept) = match (parts.len(), is_older_here) {
+                (_, true) => ("one of the parity parts", "what was here before stays"),
+                (1, _) => ("parity part", "it is not kept"),
                 _ => ("one of the parity parts", "none of them is kept"),
             };
             let message = format!(
@@ -240,7 +248,8 @@ pub(super) fn is_enough(agent: &Agent, number: u64) -> Result<bool, AgentError> 
     let blobs = Blobs::new(&agent.state_folder);
     let bytes = durable::read_if_present(&blobs.path(&bundle.index), agent.limits.max_index_bytes)?;
     let index = Index::from_bytes(&bytes.unwrap_or_default(), &agent.limits);
-    Ok(index.is_ok_and(|index| would_do(agent, &index, &parity.set, parity.kept.len())))
+    let kept = whole(&parity, &blobs).kept.len();
+    Ok(index.is_ok_and(|index| would_do(agent, &index, &parity.set, kept)))
 }
 
 /// Whether so many parity parts of a set would be enough for what is missing of a bundle.
@@ -273,23 +282,44 @@ pub(super) fn forget(agent: &mut Agent, blobs: &Blobs) -> Result<(), AgentError>
     let Some(mut bundle) = incomplete(agent.store.read(), &agent.site)? else {
         return Ok(());
     };
+    let all = [bundle.parity.take(), bundle.set_aside.take()];
+    if all.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    store(agent, Some(&bundle))?;
+    let mut all = all.iter().flatten();
+    all.try_for_each(|parity| remove_files(blobs, parity, None))
+}
+
+/// Lets go of the parity that is kept, but for what is set aside, so that other parity can come.
+pub(super) fn drop_kept(agent: &mut Agent) -> Result<(), AgentError> {
+    let Some(mut bundle) = incomplete(agent.store.read(), &agent.site)? else {
+        return Ok(());
+    };
     let Some(parity) = bundle.parity.take() else {
         return Ok(());
     };
     store(agent, Some(&bundle))?;
-    for digest in parity.kept.values() {
+    cut::here("parity-dropped");
+    let blobs = Blobs::new(&agent.state_folder);
+    remove_files(&blobs, &parity, bundle.set_aside.as_ref())
+}
+
+/// Removes the files of parity, but for those that `other` has, too.
+pub(super) fn remove_files(
+    blobs: &Blobs,
+    parity: &KeptParity,
+    other: Option<&KeptParity>,
+) -> Result<(), AgentError> {
+    let is_of_other =
+        |digest: &&Digest| other.is_some_and(|other| other.kept.values().any(|one| one == *digest));
+    for digest in parity.kept.values().filter(|digest| !is_of_other(digest)) {
         let path = blobs.path(digest);
         if path.exists() {
             durable::remove_file(&path)?;
         }
     }
     Ok(())
-}
-
-/// Lets go of the parity that is kept, so that other parity can come.
-pub(super) fn drop_kept(agent: &mut Agent) -> Result<(), AgentError> {
-    let blobs = Blobs::new(&agent.state_folder);
-    forget(agent, &blobs)
 }
 
 /// What of parity that was kept is here and as it was.
@@ -305,7 +335,10 @@ fn whole(known: &KeptParity, blobs: &Blobs) -> KeptParity {
     }
 }
 
-fn store(agent: &mut Agent, bundle: Option<&IncompleteBundle>) -> Result<(), AgentError> {
+pub(super) fn store(
+    agent: &mut Agent,
+    bundle: Option<&IncompleteBundle>,
+) -> Result<(), AgentError> {
     agent
         .commit(|db, _| state::set_meta(db, key::INCOMPLETE, bundle))
         .map_err(|error: StateError| error.into())

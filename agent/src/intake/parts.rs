@@ -79,6 +79,7 @@ pub(super) fn collect(
         replaced: IncompleteBundle::replaced_by(before.as_ref(), &offer.index),
         cut_by_parity: false,
         parity: kept,
+        set_aside: same.and_then(|before| before.set_aside.clone()),
     };
     agent
         .commit(|db, _| state::set_meta(db, key::INCOMPLETE, Some(&now)))

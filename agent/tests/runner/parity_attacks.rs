@@ -4,9 +4,11 @@
 //! What comes in: the real program, and forged files beside right ones. What must come out: the bundle as it was signed whenever
 //! the right files are enough for it, the forged file by its name, and nothing given up for it that was verified.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 
 use outhaul_bundle::Volume;
+use outhaul_tests::Checked as _;
 
 use super::centre::Centre;
 use super::parity::{expected, stick};
@@ -21,6 +23,20 @@ fn forged(centre: &Centre, all: &Published, of: usize, cut: Option<&Volume>) -> 
         of,
         cut,
     };
+    lying(centre, all, &set)
+}
+
+/// The same of a set of another size.
+fn forged_set(centre: &Centre, all: &Published, name: &str, of: usize) -> Vec<PathBuf> {
+    let set = Set {
+        name,
+        of,
+        cut: None,
+    };
+    lying(centre, all, &set)
+}
+
+fn lying(centre: &Centre, all: &Published, set: &Set<'_>) -> Vec<PathBuf> {
     let lie = |_, bytes: &mut Vec<u8>| bytes.iter_mut().for_each(|byte| *byte ^= 1);
     set.write(centre, &draft(4), 1, &all.parts, lie)
 }
@@ -123,6 +139,99 @@ fn a_forged_parity_part_from_an_earlier_stick_does_not_keep_a_right_one_out() {
         stderr(&done)
     );
     assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
+fn forged_parity_does_not_make_a_site_let_go_of_what_it_kept() {
+    let centre = Centre::new();
+    let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let lies = forged(&centre, &right, 2, None);
+    let others = forged_set(&centre, &right, "b-forged", 3);
+    let before = Site::new(&centre, "drone-7");
+    let first = stick(right.parts[2..].iter().chain(&right.parity[..1]));
+    assert_eq!(code(&before.import(first.path())), 1);
+    let kept = |site: &Site| site.status()["incomplete"]["parity"]["kept"].clone();
+    let right_one = kept(&before);
+    assert!(right_one["1"].is_string(), "{right_one}");
+    // One that lies alone, on a stick, a whole set that lies, and both.
+    let one = stick(&lies[1..]);
+    let set = stick(&others);
+    let both = stick(lies[1..].iter().chain(&others));
+    for path in [lies[1].as_path(), one.path(), set.path(), both.path()] {
+        let site = before.copy();
+        let done = site.import(path);
+        assert_ne!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+        assert!(stderr(&done).contains("forged"), "{}", stderr(&done));
+        assert_eq!(kept(&site), right_one, "{}", path.display());
+        let done = site.import(&right.parity[1]);
+        assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    }
+    // With the right one beside them.
+    let site = before.copy();
+    let all = stick(lies[1..].iter().chain(&right.parity[1..]));
+    let done = site.import(all.path());
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert!(!stderr(&done).contains("`drone-1."), "{}", stderr(&done));
+}
+
+#[test]
+fn where_the_kept_parity_lied_another_file_of_the_same_part_takes_its_place() {
+    let centre = Centre::new();
+    let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let lies = forged(&centre, &right, 2, None);
+    let site = Site::new(&centre, "drone-7");
+    let first = stick(right.parts[2..].iter().chain(&lies[..1]));
+    assert_eq!(code(&site.import(first.path())), 1);
+    assert_eq!(code(&site.import(&right.parity[1])), 4);
+    assert_eq!(code(&site.import(&right.parity[0])), 1);
+    let done = site.import(&right.parity[1]);
+    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+}
+
+#[test]
+fn a_cut_at_any_instant_of_an_import_that_lies_loses_no_parity_that_was_kept() {
+    let centre = Centre::new();
+    let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    let lies = forged(&centre, &right, 2, None);
+    let before = Site::new(&centre, "drone-7");
+    let first = stick(right.parts[2..].iter().chain(&right.parity[..1]));
+    assert_eq!(code(&before.import(first.path())), 1);
+    let lying = stick(&lies[1..]);
+    let mut instants = 0;
+    for n in 1..200 {
+        let site = before.copy();
+        let mut command = site.command(&["import", lying.path().to_str().unwrap()]);
+        let cut = command.env("OUTHAUL_CUT", n.to_string()).checked().unwrap();
+        if cut.status.signal() != Some(9) {
+            instants = n - 1;
+            break;
+        }
+        let done = site.import(&right.parity[1]);
+        // What came of the forged one may be here still: then it is told apart, and the right one comes once more.
+        if code(&done) != 0 {
+            assert_eq!(
+                code(&site.import(&right.parity[1])),
+                0,
+                "cut at instant {n}: {}",
+                stderr(&done)
+            );
+        }
+        assert_eq!(
+            site.applied().len(),
+            expected(&centre, &draft(4)),
+            "cut at instant {n}"
+        );
+    }
+    assert!(instants >= 4, "{instants}");
+    for name in ["parity-set-aside", "parity-dropped", "parity-put-back"] {
+        let mut command = before
+            .copy()
+            .command(&["import", lying.path().to_str().unwrap()]);
+        let cut = command.env("OUTHAUL_CUT", name).checked().unwrap();
+        assert_eq!(cut.status.signal(), Some(9), "{name}");
+    }
 }
 
 #[test]

@@ -407,7 +407,7 @@ fn listed() -> BTreeSet<String> {
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());
-    // The apply helper's, a cluster's, a hook's, a patch's and a newer agent's are passed where there is one, in their own tests.
+    // The apply helper's, a cluster's, a hook's, a patch's, parity's and a newer agent's are passed where there is one, in their own tests.
     let own = names.filter(|name| {
         [
             "helper-",
@@ -415,6 +415,7 @@ fn listed() -> BTreeSet<String> {
             "hook-",
             "zarf-",
             "blob-made",
+            "parity-",
             "slot-",
             "trial-",
         ]

@@ -15,9 +15,9 @@ use outhaul_kit::text;
 use super::{Findings, open_bundle};
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::incomplete::incomplete;
+use crate::incomplete::{KeptParity, incomplete};
 use crate::intake::file::BundleFile;
-use crate::intake::{self, BundleSource as _, ImportOutcome, Offer, parity, refusals};
+use crate::intake::{self, BundleSource as _, ImportOutcome, Offer, parity, refusals, set_aside};
 use crate::runner;
 
 /// How often it is tried anew, each time with other files: all of them are read.
@@ -97,8 +97,9 @@ pub(super) fn complete(
     }
     let sets = sets(agent, media, number, offers);
     let mut lied: BTreeSet<&Path> = BTreeSet::new();
-    for files in choices(agent, &sets) {
-        match again(agent, media, number, &files)? {
+    let older = set_aside::older(agent)?;
+    for (files, with_older) in choices(agent, &sets, older.as_ref()) {
+        match again(agent, media, number, (&files, with_older))? {
             Tried::TooLittle => {}
             Tried::Lies(error) => {
                 lied.extend(files);
@@ -206,22 +207,42 @@ fn names(files: &BTreeSet<&Path>) -> String {
     names.join("`, `")
 }
 
-/// What is tried, in order: of each set as few files as are enough, each of another parity part, in every way of choosing them.
-fn choices<'m>(agent: &Agent, sets: &[Set<'m>]) -> Vec<Vec<&'m Path>> {
+/// What is tried, in order: of each set as few files as are enough, each of another parity part, in every way of choosing them; first
+/// with what was here before, then without it.
+fn choices<'m>(
+    agent: &Agent,
+    sets: &[Set<'m>],
+    older: Option<&KeptParity>,
+) -> Vec<(Vec<&'m Path>, bool)> {
     let mut all = Vec::new();
-    for set in sets {
-        let parts: BTreeSet<usize> = set.files.iter().map(|(_, part)| *part).collect();
-        let enough = (1..=parts.len())
-            .find(|count| parity::would_do(agent, &set.index, &set.parity, *count));
-        if let Some(enough) = enough {
-            choose(
-                &set.files,
-                enough,
-                (&mut Vec::new(), &BTreeSet::new()),
-                &mut all,
-            );
+    for with_older in [true, false] {
+        for set in sets {
+            let older = older.filter(|older| with_older && older.is_set_of(&set.parity));
+            let here: BTreeSet<usize> = older
+                .iter()
+                .flat_map(|older| older.kept.keys().copied())
+                .collect();
+            if with_older && here.is_empty() {
+                continue;
+            }
+            let parts = set.files.iter().map(|(_, part)| *part);
+            let parts: BTreeSet<usize> = parts.filter(|part| !here.contains(part)).collect();
+            let would_do = |more: &usize| {
+                parity::would_do(
+                    agent,
+                    &set.index,
+                    &set.parity,
+                    here.len().saturating_add(*more),
+                )
+            };
+            if let Some(enough) = (1..=parts.len()).find(would_do) {
+                let mut ways = Vec::new();
+                choose(&set.files, enough, (&mut Vec::new(), &here), &mut ways);
+                all.extend(ways.into_iter().map(|files| (files, with_older)));
+            }
         }
     }
+    all.truncate(MAX_TRIES);
     all
 }
 
@@ -252,14 +273,14 @@ fn choose<'m>(
     }
 }
 
-/// Takes these parity files anew, and makes what is missing when they are enough.
+/// Takes these parity files anew, with what was here before or without it, and makes what is missing when they are enough.
 fn again(
     agent: &mut Agent,
     media: &Media,
     number: u64,
-    files: &[&Path],
+    (files, with_older): (&[&Path], bool),
 ) -> Result<Tried, AgentError> {
-    parity::drop_kept(agent)?;
+    set_aside::begin_try(agent, with_older)?;
     for path in files {
         let taken = open_bundle(agent, media, path)
             .map(BundleFile::others_follow)

@@ -30,7 +30,6 @@ use crate::state::{self, StateError, floors, key};
 pub(crate) mod copy;
 pub mod file;
 pub mod media;
-mod other_files;
 pub mod parity;
 pub mod parts;
 pub mod plan;

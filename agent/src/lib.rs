@@ -30,7 +30,7 @@ mod update;
 
 use outhaul_apply_helper as helper;
 use outhaul_content::{blobs, content_error, generation, serving};
-use outhaul_host::{error, facilities, host};
+use outhaul_host::{error, facilities, host, other_files};
 use outhaul_kit::durable;
 use outhaul_settings::{apply, config};
 use outhaul_site::{

@@ -7,3 +7,4 @@ pub mod error;
 pub mod facilities;
 pub mod host;
 pub mod http;
+pub mod other_files;

@@ -15,10 +15,11 @@ use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Vol
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::MetadataSource;
 
-use super::{BundleSource, other_files};
+use super::BundleSource;
 use crate::blobs::Blobs;
 use crate::durable;
 use crate::error::AgentError;
+use crate::other_files;
 use outhaul_kit::heartbeat::Heartbeat;
 
 /// Writes go to the disk in pieces of this many bytes.

@@ -13,7 +13,7 @@ use outhaul_kit::text;
 
 use super::file::BundleFile;
 use super::slip::{self, SlipEffect};
-use super::{ImportOutcome, MAX_REPORTED, Offer, other_files, set_aside, since};
+use super::{ImportOutcome, MAX_REPORTED, Offer, set_aside, since};
 use crate::acks::{self, Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
@@ -21,6 +21,7 @@ use crate::error::AgentError;
 use crate::incomplete::incomplete;
 use crate::intake::{self, refusals};
 use crate::orders::executed;
+use crate::other_files;
 use crate::state::SiteIdentity;
 
 mod rebuilding;

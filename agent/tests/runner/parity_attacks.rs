@@ -226,9 +226,8 @@ fn a_cut_at_any_instant_of_an_import_that_lies_loses_no_parity_that_was_kept() {
     }
     assert!(instants >= 4, "{instants}");
     for name in ["parity-set-aside", "parity-dropped", "parity-put-back"] {
-        let mut command = before
-            .copy()
-            .command(&["import", lying.path().to_str().unwrap()]);
+        let site = before.copy();
+        let mut command = site.command(&["import", lying.path().to_str().unwrap()]);
         let cut = command.env("OUTHAUL_CUT", name).checked().unwrap();
         assert_eq!(cut.status.signal(), Some(9), "{name}");
     }

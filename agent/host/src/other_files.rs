@@ -20,7 +20,10 @@ const TAR_MAGIC_AT: usize = 257;
 const LOOKED_AT: usize = 1024;
 
 /// The error for a file called `name` that is another of Outhaul's files.
-pub(super) fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentError> {
+///
+/// # Errors
+/// [`AgentError::Usage`]: what it is, and which command takes it.
+pub fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentError> {
     let mut first = [0u8; LOOKED_AT];
     // An unreadable file is reported by the next reader.
     let Ok(count) = file.read_at(&mut first, 0) else {
@@ -104,7 +107,7 @@ fn instead(name: &str, first: &[u8]) -> Option<String> {
 }
 
 /// What `file` is, when it does not begin as a bundle. It is read where it stands, and not moved on.
-pub(super) fn not_a_bundle(name: &str, file: &File) -> Option<String> {
+pub fn not_a_bundle(name: &str, file: &File) -> Option<String> {
     let mut first = [0u8; LOOKED_AT];
     // An unreadable file is reported by the next reader.
     let count = file.read_at(&mut first, 0).ok()?;

@@ -79,7 +79,7 @@ impl KeptParity {
         let others = (1..=self.set.of()).filter(|part| !self.kept.contains_key(part));
         let parts = missing.iter().map(|part| format!("part {part}"));
         let all: Vec<String> = parts
-            .chain(others.map(|part| format!("parity part {part}")))
+            .chain(others.map(|part| format!("parity part {part} of {}", self.set.of())))
             .collect();
         let here = match here.as_slice() {
             [] => "no parity part is here".to_owned(),

@@ -60,8 +60,8 @@ pub enum Brought {
     Known,
     /// The same of a parity part.
     KnownParity,
-    /// Parity of another set is kept, and this was not.
-    NotKept,
+    /// Parity of another set is kept, and this, of a set of so many, was not.
+    NotKept(usize),
     /// It is kept in the place of these parity parts of another set of so many.
     InsteadOf(Vec<usize>, usize),
 }

@@ -304,7 +304,7 @@ fn take_newest(
         if let (true, Some(newer), Some(of)) = (meanwhile, taken, &findings.taken) {
             let name = text::file_name(of);
             findings.skipped.push(format!(
-                "`{name}`: bundle {newer} is not complete, what came of it is kept, and bundle {number} is taken meanwhile"
+                "`{name}`: bundle {newer} is not complete and waits for the rest; bundle {number} is taken meanwhile"
             ));
         }
         let accepted = open_bundle(agent, media, path)

@@ -84,7 +84,7 @@ pub(super) fn collect(
                 true => Ok(None),
                 false => Ok(Some(ImportOutcome::Incomplete {
                     part: parity.part(),
-                    brought: Brought::NotKept,
+                    brought: Brought::NotKept(parity.of()),
                     bundle: Box::new(same.clone()),
                 })),
             };
@@ -267,8 +267,8 @@ pub(crate) fn sentence(parts: &[usize]) -> String {
         _ => ("parts", "were"),
     };
     format!(
-        "{what} {} {verb} missing or damaged and {verb} made again from parity, as signed; replace the stick: the next \
-         bundle may lose more on it than parity repairs",
+        "{what} {} {verb} missing or damaged and {verb} made again from parity, as signed; where a stick had all parts, replace it: \
+         the next bundle may lose more on it than parity repairs",
         names.join(", ")
     )
 }

@@ -104,8 +104,8 @@ pub(crate) fn sentence(part: usize, brought: &Brought, bundle: &IncompleteBundle
         Brought::New => sentence,
         Brought::Known => format!("part {part} was here already; {sentence}"),
         Brought::KnownParity => format!("parity part {part} was here already; {sentence}"),
-        Brought::NotKept => format!(
-            "parity part {part} is of another set than the parity that is here, and is not kept; {sentence}"
+        Brought::NotKept(of) => format!(
+            "parity part {part} of {of} is of another set than the parity that is here, and is not kept; {sentence}"
         ),
         Brought::InsteadOf(parts, of) => {
             let names: Vec<String> = parts.iter().map(ToString::to_string).collect();

@@ -75,7 +75,10 @@ fn a_part_that_is_lost_one_that_is_cut_and_one_with_a_flipped_byte_are_made_agai
             "{how}: {}",
             stderr(&done)
         );
-        assert!(stderr(&done).contains("replace the stick"), "{how}");
+        assert!(
+            stderr(&done).contains("where a stick had all parts, replace it"),
+            "{how}"
+        );
         assert_eq!(tree(stick.path()), before, "{how}: a stick is not written");
         assert_eq!(site.applied().len(), expected(&centre, &draft), "{how}");
         assert_eq!(site.status()["incomplete"], serde_json::Value::Null);

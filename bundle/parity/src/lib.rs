@@ -12,10 +12,12 @@ use std::io;
 use outhaul_bundle::Parity;
 use outhaul_bundle::volume::Layout;
 
+mod choices;
 mod encode;
 mod plan;
 mod rebuild;
 
+pub use choices::choices;
 pub use encode::encode;
 pub use plan::{Plan, Shortage, Standing, plan};
 pub use rebuild::{ParityBytes, RebuildSink, rebuild};

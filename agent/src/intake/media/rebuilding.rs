@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::{Index, Parity, Volume};
 use outhaul_kit::media::Media;
 use outhaul_kit::text;
+use outhaul_parity::choices;
 
 use super::{Findings, open_bundle};
 use crate::agent::Agent;
@@ -65,6 +66,13 @@ struct Set<'m> {
     files: Vec<(&'m Path, usize)>,
 }
 
+/// Parity files that are tried together.
+struct Way<'m> {
+    files: Vec<&'m Path>,
+    /// Whether what the site kept before the medium is used, too.
+    with_older: bool,
+}
+
 /// Makes a bundle whole of which all that a medium has was taken, when its parity is enough; a refusal is one of the findings.
 /// `offers` are the bundles and parts on the medium.
 ///
@@ -96,20 +104,21 @@ pub(super) fn complete(
         }
     }
     let sets = sets(agent, media, number, offers);
-    let mut lied: BTreeSet<&Path> = BTreeSet::new();
     let older = set_aside::older(agent)?;
-    for (files, with_older) in choices(agent, &sets, older.as_ref()) {
-        match again(agent, media, number, (&files, with_older))? {
+    let mut failed: Vec<Way<'_>> = Vec::new();
+    for way in ways(agent, &sets, older.as_ref()) {
+        match again(agent, media, number, &way)? {
             Tried::TooLittle => {}
             Tried::Lies(error) => {
-                lied.extend(files);
                 first = first.or(Some(error));
+                failed.push(way);
             }
             Tried::Whole(outcome, rebuilt) => {
-                lied.retain(|file| !files.contains(file));
-                if let Some(error) = which_lied(&lied).or(first) {
-                    refusals::report_refusal(agent, &error)?;
-                    findings.refused.push(error);
+                if first.is_some() {
+                    for error in which_lied(number, &failed, &way) {
+                        refusals::report_refusal(agent, &error)?;
+                        findings.refused.push(error);
+                    }
                 }
                 (findings.outcome, findings.rebuilt) = (Some(outcome), rebuilt);
                 return Ok(());
@@ -117,9 +126,10 @@ pub(super) fn complete(
         }
     }
     let Some(error) = first else { return Ok(()) };
-    let error = match lied.len() {
+    let tried: BTreeSet<&Path> = failed.iter().flat_map(|way| way.files.clone()).collect();
+    let error = match tried.len() {
         0 | 1 => error,
-        _ => all_lied(&lied),
+        _ => all_lied(number, &tried),
     };
     refusals::report_refusal(agent, &error)?;
     findings.refused.push(error);
@@ -182,39 +192,66 @@ fn pieces_of(
     Ok((index, volume, parity))
 }
 
-/// The files that were used where it failed, and not where it was right.
-fn which_lied(lied: &BTreeSet<&Path>) -> Option<AgentError> {
-    let why = match lied.len() {
-        0 => return None,
-        1 => "it was damaged before it was written, or forged",
-        _ => "at least one of them was damaged before it was written, or forged",
+/// What is said of the ways that failed when one was right: a file that was alone in what a failed way had and the right one had not lied;
+/// of others nobody can tell.
+fn which_lied(number: u64, failed: &[Way<'_>], right: &Way<'_>) -> Vec<AgentError> {
+    let mut lied: BTreeSet<&Path> = BTreeSet::new();
+    let mut doubtful: BTreeSet<&Path> = BTreeSet::new();
+    for way in failed {
+        let others = way.files.iter().filter(|file| !right.files.contains(file));
+        let others: Vec<&Path> = others.copied().collect();
+        match (others.as_slice(), way.with_older && !right.with_older) {
+            ([one], false) => drop(lied.insert(one)),
+            _ => doubtful.extend(others),
+        }
+    }
+    if !lied.is_empty() {
+        let why = "it was damaged before it was written, or forged: with others the parts were made as they were signed";
+        let refused =
+            |file: &&Path| AgentError::refused(&text::file_name(file), parity::PARITY, why);
+        return lied.iter().map(refused).collect();
+    }
+    let which = match doubtful.len() {
+        0 => "what was kept from before was damaged before it was written, or forged".to_owned(),
+        _ => format!(
+            "of {}, or of what was kept from before, something was damaged before it was written, or forged",
+            names(&doubtful)
+        ),
     };
-    let message = format!("{why}: with others the parts were made as they were signed");
-    Some(AgentError::refused(&names(lied), parity::PARITY, message))
+    let message = format!("{which}: with others the parts were made as they were signed");
+    vec![AgentError::refused(
+        &of_bundle(number),
+        parity::PARITY,
+        message,
+    )]
 }
 
 /// That no choice of files makes what was signed.
-fn all_lied(lied: &BTreeSet<&Path>) -> AgentError {
+fn all_lied(number: u64, tried: &BTreeSet<&Path>) -> AgentError {
     let message = format!(
-        "no choice of them that was tried ({MAX_TRIES} at most) makes what was signed: at least one was damaged before it was written, or \
-         forged, and nobody can tell which; what was verified of the bundle stays; bring a part that is missing, or right parity alone"
+        "no choice of {} that was tried ({MAX_TRIES} at most) makes what was signed: at least one was damaged before it was written, or \
+         forged, and nobody can tell which; what was verified of the bundle stays; bring a part that is missing, or right parity alone",
+        names(tried)
     );
-    AgentError::refused(&names(lied), parity::PARITY, message)
+    AgentError::refused(&of_bundle(number), parity::PARITY, message)
+}
+
+/// What several parity files are called together.
+fn of_bundle(number: u64) -> String {
+    format!("parity of bundle {number}")
 }
 
 fn names(files: &BTreeSet<&Path>) -> String {
-    let names: Vec<String> = files.iter().map(|file| text::file_name(file)).collect();
-    names.join("`, `")
+    let names = files
+        .iter()
+        .map(|file| format!("`{}`", text::file_name(file)));
+    names.collect::<Vec<_>>().join(", ")
 }
 
-/// What is tried, in order: of each set as few files as are enough, each of another parity part, in every way of choosing them; first
-/// with what was here before, then without it.
-fn choices<'m>(
-    agent: &Agent,
-    sets: &[Set<'m>],
-    older: Option<&KeptParity>,
-) -> Vec<(Vec<&'m Path>, bool)> {
-    let mut all = Vec::new();
+/// What is tried, in order: of each set as few files as are enough, each of another parity part; first with what was here before, then
+/// without it; the sets in turn, so that none keeps another out.
+fn ways<'m>(agent: &Agent, sets: &[Set<'m>], older: Option<&KeptParity>) -> Vec<Way<'m>> {
+    let mut by_set = Vec::new();
     for with_older in [true, false] {
         for set in sets {
             let older = older.filter(|older| with_older && older.is_set_of(&set.parity));
@@ -236,41 +273,21 @@ fn choices<'m>(
                 )
             };
             if let Some(enough) = (1..=parts.len()).find(would_do) {
-                let mut ways = Vec::new();
-                choose(&set.files, enough, (&mut Vec::new(), &here), &mut ways);
-                all.extend(ways.into_iter().map(|files| (files, with_older)));
+                let chosen = choices(&set.files, enough, &here, MAX_TRIES).into_iter();
+                by_set.push(chosen.map(move |files| Way { files, with_older }));
             }
         }
     }
-    all.truncate(MAX_TRIES);
-    all
-}
-
-/// Adds every way to add `left` more of `files` to those that were chosen, until there are enough ways.
-fn choose<'m>(
-    files: &[(&'m Path, usize)],
-    left: usize,
-    (chosen, parts): (&mut Vec<&'m Path>, &BTreeSet<usize>),
-    all: &mut Vec<Vec<&'m Path>>,
-) {
-    if left == 0 {
-        all.push(chosen.clone());
-        return;
-    }
-    for (at, (file, part)) in files.iter().enumerate() {
-        if all.len() >= MAX_TRIES {
-            return;
+    let mut ways = Vec::new();
+    while ways.len() < MAX_TRIES {
+        let before = ways.len();
+        ways.extend(by_set.iter_mut().filter_map(Iterator::next));
+        if ways.len() == before {
+            break;
         }
-        if parts.contains(part) {
-            continue;
-        }
-        let mut parts = parts.clone();
-        parts.insert(*part);
-        chosen.push(file);
-        let rest = files.get(at + 1..).unwrap_or_default();
-        choose(rest, left - 1, (chosen, &parts), all);
-        chosen.pop();
     }
+    ways.truncate(MAX_TRIES);
+    ways
 }
 
 /// Takes these parity files anew, with what was here before or without it, and makes what is missing when they are enough.
@@ -278,10 +295,10 @@ fn again(
     agent: &mut Agent,
     media: &Media,
     number: u64,
-    (files, with_older): (&[&Path], bool),
+    way: &Way<'_>,
 ) -> Result<Tried, AgentError> {
-    set_aside::begin_try(agent, with_older)?;
-    for path in files {
+    set_aside::begin_try(agent, way.with_older)?;
+    for path in &way.files {
         let taken = open_bundle(agent, media, path)
             .map(BundleFile::others_follow)
             .and_then(|mut source| intake::try_accept(agent, &mut source));
@@ -290,7 +307,7 @@ fn again(
             Err(error) => return Err(error),
         }
     }
-    match files.first() {
+    match way.files.first() {
         Some(path) if parity::is_enough(agent, number)? => tried(agent, media, path),
         _ => Ok(Tried::TooLittle),
     }

@@ -39,6 +39,16 @@ pub enum HubError {
         /// By how much it is off.
         problem: Implausible,
     },
+    /// Old reports were removed until it failed; each transaction was whole.
+    #[error("not every old report that may go was removed")]
+    Removal {
+        /// Why it failed.
+        source: Box<HubError>,
+        /// How many are gone.
+        reports: u64,
+        /// Under which number that is on record.
+        number: i64,
+    },
     /// A request was refused.
     #[error("request `{file}`")]
     Enrol {
@@ -109,6 +119,7 @@ impl HubError {
             Self::Store(error)
             | Self::State(StateError::Store(error))
             | Self::Ingest(IngestError::Store(error)) => error.is_unwritable(),
+            Self::Removal { source, .. } => source.is_unwritable(),
             _ => false,
         }
     }
@@ -119,6 +130,7 @@ impl HubError {
             Self::Store(error)
             | Self::State(StateError::Store(error))
             | Self::Ingest(IngestError::Store(error)) => error.is_gone(),
+            Self::Removal { source, .. } => source.is_gone(),
             _ => false,
         }
     }
@@ -129,6 +141,7 @@ impl Classified for HubError {
         match self {
             Self::Refused { .. } => FailureClass::Refused,
             Self::Paths { class, .. } => *class,
+            Self::Removal { source, .. } => source.class(),
             Self::Backup(error) => error.class(),
             Self::Usage { .. } | Self::Tls { .. } => FailureClass::Usage,
             Self::Bundle { source, .. } if !source.is_environment() => FailureClass::Trust,
@@ -152,6 +165,21 @@ impl Classified for HubError {
         let text = match self {
             Self::Usage { help, .. } | Self::Refused { help, .. } => help.as_str(),
             Self::Backup(error) => return error.help(),
+            Self::Removal {
+                source,
+                reports,
+                number,
+            } => {
+                let gone = match reports {
+                    1 => "1 report was".to_owned(),
+                    more => format!("{more} reports were"),
+                };
+                let why = source.help().map(|help| format!(": {help}"));
+                return Some(format!(
+                    "{gone} removed before that, number {number} on record; the same command goes on with the others{}",
+                    why.unwrap_or_default()
+                ));
+            }
             Self::Clock { .. } => {
                 "set this machine's clock, and repeat the command; if the fleet signed a wrong time, import a bundle that was \
                  signed after it was corrected"

@@ -65,9 +65,18 @@ impl Rule {
         format!("older than {} days", self.days)
     }
 
-    fn before_ms(&self, now_ms: i64) -> i64 {
-        now_ms.saturating_sub(i64::from(self.days) * DAY_MS)
+    fn before_ms(&self, counted_ms: i64) -> i64 {
+        counted_ms.saturating_sub(i64::from(self.days) * DAY_MS)
     }
+}
+
+/// A removal that failed, with what was removed before: each transaction is whole.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// Why it failed.
+    pub error: HubError,
+    /// What is gone and on record as gone.
+    pub done: Removed,
 }
 
 /// What was removed, or would be.
@@ -117,67 +126,105 @@ enum Turn {
 /// Removes what the rule says, or only counts it.
 ///
 /// # Errors
-/// [`HubError::Clock`] when `now_ms` cannot be, by what the fleet signed: a report that is gone does not come back when the clock is
-/// set. [`HubError::Store`] when the store fails; what was removed until then is on record as removed.
+/// [`Interrupted`], with what was removed before it failed: [`HubError::Clock`] when `now_ms` cannot be, by what the fleet signed: a
+/// report that is gone does not come back when the clock is set; [`HubError::Store`] when the store fails.
 pub fn remove(
     store: &mut Store,
     rule: &Rule,
     now_ms: i64,
     is_trial: bool,
     stop: &dyn Fn() -> bool,
-) -> Result<Removed, HubError> {
-    if let Some(problem) = clock::problem(store, now_ms)? {
-        return Err(HubError::Clock { problem });
-    }
-    let (mut moments, decision, soaks) = store.read(|session| {
-        let soaks = session.longest_soaks()?;
-        Ok::<_, StoreError>((session.gate_moments(0)?, session.newest_decision()?, soaks))
-    })?;
-    // Gates look back from now on as well.
-    let present = |(environment, soak_ms)| GateMoment {
-        id: 0,
-        environment,
-        at_ms: now_ms,
-        soak_ms,
+) -> Result<Removed, Box<Interrupted>> {
+    let mut work = match Work::begin(store, rule, now_ms, is_trial, stop) {
+        Ok(work) => work,
+        Err(error) => {
+            let done = Removed::default();
+            return Err(Box::new(Interrupted { error, done }));
+        }
     };
-    moments.extend(soaks.into_iter().map(present));
-    moments.sort_by_key(|moment| moment.at_ms);
-    let before_ms = rule.before_ms(now_ms);
-    let done = Removed {
-        before_ms,
-        ..Removed::default()
-    };
-    let mut work = Work {
-        store,
-        rule,
-        now_ms,
-        is_trial,
-        stop,
-        moments,
-        decision,
-        done,
-    };
-    let mut after = String::new();
-    'sites: loop {
-        let sites = work
-            .store
-            .read(|session| session.sites_with_reports_before(before_ms, &after, SITES_AT_ONCE))?;
-        let Some(last) = sites.last() else { break };
-        after.clone_from(last);
-        for site in &sites {
-            if work.site(site)? == Turn::Stopped {
-                break 'sites;
-            }
+    let ended = work.all();
+    let done = work.done;
+    match ended {
+        Ok(()) => Ok(done),
+        Err(error) => {
+            let error = error.into();
+            Err(Box::new(Interrupted { error, done }))
         }
     }
-    let Work { store, done, .. } = work;
-    if let Some(removal) = done.removal.filter(|_| !done.stopped) {
-        store.write(|session| session.end_removal(removal, time::now_ms()))?;
-    }
-    Ok(done)
 }
 
-impl Work<'_> {
+/// The moment from which the age of reports is counted: the clock, but at most a day after the newest report on record came in. By a
+/// clock that is ahead all of them would be old; counted too early, they go later.
+fn counted_from(session: &Session<'_>, now_ms: i64) -> Result<i64, StoreError> {
+    let newest = session.newest_received_ms()?;
+    Ok(newest.map_or(now_ms, |newest| now_ms.min(newest.saturating_add(DAY_MS))))
+}
+
+impl<'a> Work<'a> {
+    fn begin(
+        store: &'a mut Store,
+        rule: &'a Rule,
+        now_ms: i64,
+        is_trial: bool,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Result<Self, HubError> {
+        if let Some(problem) = clock::problem(store, now_ms)? {
+            return Err(HubError::Clock { problem });
+        }
+        let (counted_ms, mut moments, decision, soaks) = store.read(|session| {
+            let soaks = session.longest_soaks()?;
+            let counted_ms = counted_from(session, now_ms)?;
+            let (moments, decision) = (session.gate_moments(0)?, session.newest_decision()?);
+            Ok::<_, StoreError>((counted_ms, moments, decision, soaks))
+        })?;
+        // Gates look back from now on as well.
+        let present = |(environment, soak_ms)| GateMoment {
+            id: 0,
+            environment,
+            at_ms: counted_ms,
+            soak_ms,
+        };
+        moments.extend(soaks.into_iter().map(present));
+        moments.sort_by_key(|moment| moment.at_ms);
+        let done = Removed {
+            before_ms: rule.before_ms(counted_ms),
+            ..Removed::default()
+        };
+        Ok(Self {
+            store,
+            rule,
+            now_ms,
+            is_trial,
+            stop,
+            moments,
+            decision,
+            done,
+        })
+    }
+
+    /// One site after the other.
+    fn all(&mut self) -> Result<(), StoreError> {
+        let before_ms = self.done.before_ms;
+        let mut after = String::new();
+        'sites: loop {
+            let sites = self.store.read(|session| {
+                session.sites_with_reports_before(before_ms, &after, SITES_AT_ONCE)
+            })?;
+            let Some(last) = sites.last() else { break };
+            after.clone_from(last);
+            for site in &sites {
+                if self.site(site)? == Turn::Stopped {
+                    break 'sites;
+                }
+            }
+        }
+        if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
+            self.store
+                .write(|session| session.end_removal(removal, time::now_ms()))?;
+        }
+        Ok(())
+    }
+
     fn site(&mut self, site: &str) -> Result<Turn, StoreError> {
         let (before, mut tries) = (self.done.reports, TRIES);
         let mut from_ms = i64::MIN;
@@ -257,6 +304,7 @@ impl Work<'_> {
     ) -> Result<bool, StoreError> {
         let (rule, now_ms, decision, begun) =
             (self.rule, self.now_ms, self.decision, self.done.removal);
+        let before_ms = self.done.before_ms;
         let removed = self.store.write(|session| {
             let newest = session.newest_decision()?;
             if newest != decision {
@@ -267,7 +315,7 @@ impl Work<'_> {
             }
             let removal = match begun {
                 Some(removal) => removal,
-                None => begin(session, rule, now_ms)?,
+                None => begin(session, rule, (before_ms, now_ms))?,
             };
             let place = (old.site.as_str(), epoch);
             let counts = session.remove_reports(place, run, (removal, now_ms))?;
@@ -290,7 +338,11 @@ impl Work<'_> {
     }
 }
 
-fn begin(session: &Session<'_>, rule: &Rule, now_ms: i64) -> Result<i64, StoreError> {
+fn begin(
+    session: &Session<'_>,
+    rule: &Rule,
+    (before_ms, now_ms): (i64, i64),
+) -> Result<i64, StoreError> {
     session.add_access(&AccessEntry {
         id: 0,
         at_ms: now_ms,
@@ -301,7 +353,7 @@ fn begin(session: &Session<'_>, rule: &Rule, now_ms: i64) -> Result<i64, StoreEr
         detail: format!("reports {}", rule.text()),
         allowed: true,
     })?;
-    session.begin_removal((&rule.by, &rule.text()), rule.before_ms(now_ms), now_ms)
+    session.begin_removal((&rule.by, &rule.text()), before_ms, now_ms)
 }
 
 /// Leaves out numberings in which a report that stays is signed by no key of the site: it counts because the report after it names
@@ -367,9 +419,10 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
             let ends = || stop.load(Ordering::Relaxed);
             let mut wait = EVERY.0;
             let done = remove(&mut store, &rule, time::now_ms(), false, &ends);
+            let done = done.map_err(|failed| (failed.error, failed.done.reports));
             let was_off = std::mem::replace(
                 &mut is_clock_off,
-                matches!(done, Err(HubError::Clock { .. })),
+                matches!(done, Err((HubError::Clock { .. }, _))),
             );
             match done {
                 Ok(done) if done.reports > 0 => {
@@ -380,14 +433,14 @@ pub fn start(state: &Path, days: u32, stop: &Arc<AtomicBool>) -> Result<(), HubE
                     );
                 }
                 Ok(_) => {}
-                Err(HubError::Clock { problem }) => {
+                Err((HubError::Clock { problem }, _)) => {
                     if !was_off {
                         tracing::error!(%problem, "no old report is removed until this machine's clock is set");
                     }
                     wait = EVERY.1;
                 }
-                Err(error) => {
-                    tracing::error!(%error, "cannot remove old reports; it is tried again");
+                Err((error, reports)) => {
+                    tracing::error!(%error, reports, "cannot remove more old reports than that; it is tried again");
                     wait = EVERY.1;
                 }
             }

@@ -58,25 +58,17 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         pause: PAUSE,
         at_once: retention::LOOKED_AT,
     };
-    let now_ms = time::now_ms();
-    let done = retention::remove(&mut hub.store, &rule, now_ms, args.dry_run, &|| false);
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => {
-            // Each transaction is whole: what went before the one that failed is gone.
-            let newest = hub.store.read(|session| session.removals(1));
-            let newest = newest.unwrap_or_default().into_iter().next();
-            let own = newest.filter(|one| one.at_ms >= now_ms && one.by == rule.by);
-            if let Some(own) = own {
-                print::talk(&format!(
-                    "{} were removed before that, number {} on record; the same command goes on with the others",
-                    print::count(own.reports, "report"),
-                    own.id
-                ));
-            }
-            return Err(error);
-        }
-    };
+    let done = retention::remove(&mut hub.store, &rule, time::now_ms(), args.dry_run, &|| {
+        false
+    })
+    .map_err(|failed| match failed.done.removal {
+        None => failed.error,
+        Some(number) => HubError::Removal {
+            source: Box::new(failed.error),
+            reports: failed.done.reports,
+            number,
+        },
+    })?;
     match common.output {
         Output::Json => print::json(&done),
         Output::Text => text(&rule, &done, args.dry_run),

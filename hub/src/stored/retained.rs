@@ -359,6 +359,15 @@ fn rule(days: u32) -> Rule {
     }
 }
 
+/// Another site reports: its reports came in at `received_ms`, so that this may be the present.
+fn another_reports(store: &mut Store, received_ms: i64) {
+    let mut other = Site::new("z", "dev", "drone");
+    let checked = crate::enrol::check(&other.request(), FLEET).unwrap();
+    let approved = store.write(|session| crate::enrol::approve(session, &checked, true, 10));
+    approved.unwrap();
+    take(store, &[other.active(1, NEW)], received_ms);
+}
+
 #[test]
 fn a_numbering_stays_whole_where_a_report_counts_by_the_one_after_it_only() {
     let mut site = Site::new("a", "dev", "drone");
@@ -369,6 +378,7 @@ fn a_numbering_stays_whole_where_a_report_counts_by_the_one_after_it_only() {
     site.key = known;
     lines.extend((0..9).map(|_| site.active(1, NEW)));
     assert_eq!(take(&mut store, &lines, 10).accepted, 12);
+    another_reports(&mut store, 900 * DAY_MS);
     let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
     assert_eq!((done.reports, done.unconfirmed), (0, vec!["a".to_owned()]));
     // All of them signed by the key on record.
@@ -392,6 +402,7 @@ fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
         let line = site.active(1, NEW);
         take(&mut store, &[line], 10 * number);
     }
+    another_reports(&mut store, 900 * DAY_MS);
     let gate = std::cell::RefCell::new(Some(Store::open(folder.path()).unwrap()));
     let decides = || {
         if let Some(mut gate) = gate.borrow_mut().take() {
@@ -416,6 +427,7 @@ fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
 #[test]
 fn a_removal_that_is_stopped_says_so_and_is_not_ended() {
     let (_, mut store, _) = looked_a_hundred_times();
+    another_reports(&mut store, 900 * DAY_MS);
     let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| true).unwrap();
     assert_eq!((done.reports, done.removal, done.stopped), (0, None, true));
     assert_eq!(removed(&mut store), Removed::default());

@@ -152,6 +152,17 @@ impl Session<'_> {
         Ok(found)
     }
 
+    /// When the newest report on record was received; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn newest_received_ms(&self) -> Result<Option<i64>, StoreError> {
+        // One step in the index for each site, not a walk through all reports.
+        let text = "SELECT MAX(newest) FROM
+             (SELECT (SELECT MAX(received_ms) FROM reports r WHERE r.site = s.site) AS newest FROM sites s) AS of_sites";
+        Ok(self.db.query_row(text, [], |row| row.get(0))?)
+    }
+
     /// Sites after a name that have reports received before a moment, by name.
     ///
     /// # Errors

@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::{Instruction, Order};
 use outhaul_gate::fold::Removed;
+use outhaul_kit::failure::Classified as _;
 
 use super::super::{store_with, take};
-use super::{import, looked_a_hundred_times, moment, of_a_strangers_key, remove, removed, rule};
+use super::{
+    another_reports, import, looked_a_hundred_times, moment, of_a_strangers_key, remove, removed,
+    rule,
+};
 use crate::error::HubError;
 use crate::fake::{self, FLEET, NEW, Site};
 use crate::retention::{self, Rule};
@@ -59,6 +63,7 @@ fn reports_of_one_moment_are_looked_at_together_and_parts_go_on_after_what_all_s
             let line = site.active(1, NEW);
             take(&mut store, &[line], 30 + number);
         }
+        another_reports(&mut store, 900 * DAY_MS);
         let rule = Rule {
             at_once: 4,
             ..rule(7)
@@ -89,12 +94,80 @@ fn nothing_is_removed_by_a_clock_that_is_years_ahead() {
     trusted.unwrap();
     for is_trial in [true, false] {
         let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, is_trial, &|| false);
-        let error = done.unwrap_err();
+        let error = done.unwrap_err().error;
         assert!(matches!(error, HubError::Clock { .. }), "{error}");
         assert_eq!(removed(&mut store), Removed::default());
     }
-    let done = retention::remove(&mut store, &rule(7), 300 * DAY_MS, false, &|| false).unwrap();
-    assert_eq!(done.reports, 99);
+    // A year ahead is plausible by what the fleet signed: the age counts from what came in last.
+    let done = retention::remove(&mut store, &rule(7), 375 * DAY_MS, false, &|| false).unwrap();
+    assert_eq!((done.reports, removed(&mut store)), (0, Removed::default()));
+    another_reports(&mut store, 20 * DAY_MS);
+    let done = retention::remove(&mut store, &rule(7), 375 * DAY_MS, false, &|| false).unwrap();
+    assert_eq!((done.reports, done.before_ms), (99, 14 * DAY_MS));
+}
+
+#[test]
+fn a_removal_that_fails_in_the_middle_says_what_it_removed_and_the_next_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::create(folder.path()).unwrap();
+    let mut site = Site::new("a", "dev", "drone");
+    let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
+    let approved = store.write(|session| crate::enrol::approve(session, &checked, false, 10));
+    approved.unwrap();
+    let mut lines = Vec::new();
+    for _ in 0..4 {
+        lines.extend((0..2).map(|_| site.active(1, NEW)));
+        // It stays, so that each part is one transaction.
+        lines.push(site.say(ReportEvent::Refusal {
+            source: "stick".to_owned(),
+            rule: "signature".to_owned(),
+            message: "not signed".to_owned(),
+        }));
+    }
+    take(&mut store, &lines, 10);
+    // Of an older removal by the same person, whose clock was ahead.
+    let older = store.write(|session| session.begin_removal(("ann", "older"), 1, 2_000 * DAY_MS));
+    assert_eq!(older.unwrap(), 1);
+    another_reports(&mut store, 900 * DAY_MS);
+    let fails = "CREATE TRIGGER fails BEFORE DELETE ON reports WHEN OLD.number = 7
+                 BEGIN SELECT RAISE(ABORT, 'no space'); END";
+    store.connection().execute(fails, []).unwrap();
+    let failed = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false);
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed.error, HubError::Store(_)));
+    assert_eq!((failed.done.reports, failed.done.removal), (3, Some(2)));
+    assert_eq!(removed(&mut store).of("e1"), [(2, 2), (4, 5)]);
+    store
+        .connection()
+        .execute("DROP TRIGGER fails", [])
+        .unwrap();
+    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    assert_eq!(
+        removed(&mut store).of("e1"),
+        [(2, 2), (4, 5), (7, 8), (10, 10)]
+    );
+    assert_eq!(done.reports, 3);
+}
+
+#[test]
+fn what_was_removed_before_an_error_is_said_after_it() {
+    let said = |reports| {
+        let error = HubError::Removal {
+            source: Box::new(HubError::Store(crate::store::StoreError::Corrupt {
+                what: "a row".to_owned(),
+            })),
+            reports,
+            number: 7,
+        };
+        error.help().unwrap()
+    };
+    let one = "1 report was removed before that, number 7 on record; the same command goes on with the others";
+    assert!(said(1).starts_with(one), "{}", said(1));
+    assert!(
+        said(500).starts_with("500 reports were removed"),
+        "{}",
+        said(500)
+    );
 }
 
 #[test]

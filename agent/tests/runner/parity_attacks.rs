@@ -6,6 +6,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
+use std::process::Output;
 
 use outhaul_bundle::Volume;
 use outhaul_tests::Checked as _;
@@ -51,6 +52,13 @@ fn lying(centre: &Centre, all: &Published, set: &Set<'_>) -> Vec<PathBuf> {
     set.write(centre, &draft(4), 1, &all.parts, lie)
 }
 
+/// The bundle of four parts came whole, and all of it is applied.
+#[track_caller]
+fn assert_whole(site: &Site, done: &Output, centre: &Centre) {
+    assert_eq!(code(done), 0, "{}{}", stdout(done), stderr(done));
+    assert_eq!(site.applied().len(), expected(centre, &draft(4)));
+}
+
 #[test]
 fn a_forged_parity_part_that_sorts_first_does_not_keep_the_right_one_out() {
     for (of, lost) in [(1, 1), (2, 1), (2, 2)] {
@@ -61,17 +69,10 @@ fn a_forged_parity_part_that_sorts_first_does_not_keep_the_right_one_out() {
         let files = right.parts[lost..].iter().chain(&right.parity);
         let stick = stick(files.chain(&lies[..1]));
         let done = site.import(stick.path());
-        assert_eq!(
-            code(&done),
-            0,
-            "{of} {lost}: {}{}",
-            stdout(&done),
-            stderr(&done)
-        );
+        assert_whole(&site, &done, &centre);
         for words in ["`a-forged-1.1of", "forged", "made again from parity"] {
             assert!(stderr(&done).contains(words), "{words}: {}", stderr(&done));
         }
-        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
     }
 }
 
@@ -88,13 +89,7 @@ fn several_forged_parity_parts_that_sort_first_do_not_keep_the_right_ones_out() 
             std::fs::copy(lie, stick.path().join(format!("a{at}-{name}"))).unwrap();
         }
         let done = site.import(stick.path());
-        assert_eq!(
-            code(&done),
-            0,
-            "{of} {lost}: {}{}",
-            stdout(&done),
-            stderr(&done)
-        );
+        assert_whole(&site, &done, &centre);
         let printed = stderr(&done);
         assert!(
             printed.contains("with others the parts were made as they were signed"),
@@ -104,7 +99,6 @@ fn several_forged_parity_parts_that_sort_first_do_not_keep_the_right_ones_out() 
             !printed.contains("`drone-1."),
             "a right one is accused: {printed}"
         );
-        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
     }
 }
 
@@ -154,8 +148,7 @@ fn where_all_parity_lies_each_file_that_was_tried_is_named() {
         site.status()["incomplete"]["missing"],
         serde_json::json!([1])
     );
-    assert_eq!(code(&site.import(&right.parity[1])), 0);
-    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    assert_whole(&site, &site.import(&right.parity[1]), &centre);
 }
 
 #[test]
@@ -175,7 +168,6 @@ fn a_forged_parity_part_from_an_earlier_stick_does_not_keep_a_right_one_out() {
         "{}",
         stderr(&done)
     );
-    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
 }
 
 #[test]
@@ -200,15 +192,13 @@ fn forged_parity_does_not_make_a_site_let_go_of_what_it_kept() {
         assert_ne!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
         assert!(stderr(&done).contains("forged"), "{}", stderr(&done));
         assert_eq!(kept(&site), right_one, "{}", path.display());
-        let done = site.import(&right.parity[1]);
-        assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
-        assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+        assert_whole(&site, &site.import(&right.parity[1]), &centre);
     }
     // With the right one beside them.
     let site = before.copy();
     let all = stick(lies[1..].iter().chain(&right.parity[1..]));
     let done = site.import(all.path());
-    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+    assert_whole(&site, &done, &centre);
     assert!(!stderr(&done).contains("`drone-1."), "{}", stderr(&done));
 }
 
@@ -222,9 +212,7 @@ fn where_the_kept_parity_lied_another_file_of_the_same_part_takes_its_place() {
     assert_eq!(code(&site.import(first.path())), 1);
     assert_eq!(code(&site.import(&right.parity[1])), 4);
     assert_eq!(code(&site.import(&right.parity[0])), 1);
-    let done = site.import(&right.parity[1]);
-    assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
-    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    assert_whole(&site, &site.import(&right.parity[1]), &centre);
 }
 
 #[test]
@@ -290,8 +278,7 @@ fn parity_of_another_bundle_does_not_give_up_verified_parts() {
     let from_stick = site.import(stick(&two.parity).path());
     assert_ne!(code(&from_stick), 0);
     assert_eq!(site.status()["incomplete"], before);
-    assert_eq!(code(&site.import(&one.parts[3])), 0);
-    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
+    assert_whole(&site, &site.import(&one.parts[3]), &centre);
 }
 
 #[test]
@@ -320,7 +307,6 @@ fn parity_that_states_another_cut_than_the_parts_neither_counts_nor_stays() {
     let both = stick(files.chain(&lies));
     let done = site.import(both.path());
     assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
-    assert_eq!(site.applied().len(), expected(&centre, &draft(4)));
 }
 
 #[test]

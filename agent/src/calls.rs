@@ -99,7 +99,7 @@ pub fn perform_or_wait(state: &Path, call: &Call) -> Result<Performer, AgentErro
                     Some(store) => store,
                     None => {
                         console::message(&format!(
-                            "process {holder} works on this site; it is asked to do this, and this command \
+                            "{holder} works on this site; it is asked to do this, and this command \
                              waits for its answer (Ctrl-C ends the waiting, not the work)"
                         ));
                         store.insert(Store::open(&StateFolder::new(state).database())?)

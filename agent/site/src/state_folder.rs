@@ -2,21 +2,34 @@
 //!
 //! What comes in: the folder. What goes out: paths, and a [`Lock`] for commands that change what is
 //! applied. Reading (`status`) and deciding (`approve`, `hold`) need no lock: SQLite orders those.
+//! Whoever opens it closes it to other users.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outhaul_kit::durable::{OWN_ENTRY, Unexpected};
 use outhaul_kit::lock;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::durable::{self, FileError, at};
 
 /// The second line of the lock file while the service holds it; the first is the id of its process.
 const SERVICE: &str = "service";
+/// The database, and what SQLite writes beside it.
+const DATABASE_FILES: [&str; 4] = [
+    "agent.db",
+    "agent.db-wal",
+    "agent.db-shm",
+    "agent.db-journal",
+];
+/// What group and others may do, of a file's mode.
+const OTHERS: u32 = 0o077;
 /// Largest lock file, in bytes.
 const MAX_LOCK_BYTES: u64 = 64;
 
@@ -82,7 +95,33 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Creates the folders that every command relies on.
+    /// Lets only their owner into the folder and to the lock and the database: also where the folder was there before, or somebody
+    /// has opened it since. Whoever can open the lock keeps the agent from its work.
+    ///
+    /// # Errors
+    /// [`FileError`] where this user may not do that.
+    fn close_to_others(&self) -> Result<(), FileError> {
+        let files = DATABASE_FILES.map(|name| self.root.join(name));
+        let lock = self.root.join("lock");
+        // The folder first: from then on nobody else puts a link where a file was.
+        for path in [&self.root, &lock].into_iter().chain(&files) {
+            let found = match path == &self.root {
+                true => fs::metadata(path),
+                false => fs::symlink_metadata(path),
+            };
+            let Some(found) = found.ok().filter(|found| !found.is_symlink()) else {
+                continue;
+            };
+            let mode = found.permissions().mode();
+            if mode & OTHERS != 0 {
+                let closed = fs::Permissions::from_mode(mode & 0o7777 & !OTHERS);
+                fs::set_permissions(path, closed).map_err(at("close to other users", path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the folders that every command relies on, and closes them to others.
     ///
     /// # Errors
     /// [`FileError`] of what it reads or writes.
@@ -95,7 +134,7 @@ impl StateFolder {
         ] {
             durable::make_folder(&folder)?;
         }
-        Ok(())
+        self.close_to_others()
     }
 
     /// The folder itself.
@@ -210,16 +249,17 @@ impl StateFolder {
     pub fn lock(&self) -> Result<Lock, LockError> {
         durable::make_folder(&self.root)?;
         self.check()?;
+        self.close_to_others()?;
         let path = self.root.join("lock");
         let Some(file) = lock::take(&path).map_err(at("open", &path))? else {
             let holder = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
-            let holder = String::from_utf8_lossy(&holder);
-            let holder = holder.lines().next().unwrap_or_default().trim().to_owned();
             return Err(LockError::Busy {
                 state: self.root.clone(),
-                holder,
+                holder: Holder::of(&String::from_utf8_lossy(&holder), path),
             });
         };
+        // The folder was open to others until a moment ago where an earlier agent made it: the new file is not.
+        self.close_to_others()?;
         // Who holds it is for messages only; the lock itself ends with the process.
         let _ = file.set_len(0);
         let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
@@ -247,16 +287,61 @@ impl Lock {
     }
 }
 
+/// Who holds the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// The process that wrote its id into the lock file, and is there.
+    Process(u32),
+    /// Somebody else, or a process that has not written its id yet; the lock file.
+    Unknown(PathBuf),
+}
+
+impl Holder {
+    /// By what stands in the lock file `path`: what an agent wrote that has ended names nobody.
+    fn of(text: &str, path: PathBuf) -> Self {
+        let id: Option<i32> = text
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse().ok());
+        let process = id
+            .filter(|id| *id > 0)
+            .and_then(Pid::from_raw)
+            .filter(|id| {
+                // A process of another user is there, too.
+                !matches!(test_kill_process(*id), Err(Errno::SRCH))
+            });
+        match process {
+            Some(id) => Self::Process(id.as_raw_nonzero().get().unsigned_abs()),
+            None => Self::Unknown(path),
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(id) => write!(f, "another outhaul-agent (process {id})"),
+            Self::Unknown(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "somebody else, who holds the lock `{path}` (`fuser -v {path}` names the process),"
+                )
+            }
+        }
+    }
+}
+
 /// Why the lock was not to be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
-    #[error("another outhaul-agent (process {holder}) works on the state folder `{}`; nothing was changed", state.display())]
+    #[error("{holder} works on the state folder `{}`; nothing was changed", state.display())]
     Busy {
         /// The folder.
         state: PathBuf,
-        /// The other process's id, as it wrote it.
-        holder: String,
+        /// Who it is.
+        holder: Holder,
     },
     /// The lock file cannot be used.
     #[error(transparent)]
@@ -281,8 +366,67 @@ mod tests {
         let Err(LockError::Busy { holder, .. }) = state.lock() else {
             unreachable!("it is locked");
         };
-        assert_eq!(holder, std::process::id().to_string());
+        assert_eq!(holder, Holder::Process(std::process::id()));
         drop(service);
         assert!(!state.service_runs(), "what it wrote is still there");
+    }
+
+    #[test]
+    fn a_folder_that_was_open_to_others_is_closed_by_whoever_opens_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        let state = StateFolder::new(folder.path());
+        let files = ["lock", "agent.db", "agent.db-wal"].map(|name| folder.path().join(name));
+        for path in &files {
+            fs::write(path, "").unwrap();
+        }
+        let closings: [fn(&StateFolder); 2] = [
+            |state| state.create().unwrap(),
+            |state| drop(state.lock().unwrap()),
+        ];
+        for close in closings {
+            open(folder.path(), 0o755).unwrap();
+            for path in &files {
+                open(path, 0o644).unwrap();
+            }
+            close(&state);
+            assert_eq!(mode(folder.path()), 0o700);
+            for path in &files {
+                assert_eq!(mode(path), 0o600);
+            }
+        }
+        fs::remove_file(state.root().join("lock")).unwrap();
+        drop(state.lock().unwrap());
+        assert_eq!(mode(&files[0]), 0o600, "a new one");
+        // A link leads elsewhere: what is there is not ours.
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        open(elsewhere.path(), 0o644).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("agent.db-shm")).unwrap();
+        state.create().unwrap();
+        assert_eq!(mode(elsewhere.path()), 0o644);
+    }
+
+    #[test]
+    fn an_ended_process_is_not_named_as_who_holds_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        let path = folder.path().join("lock");
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        for written in [format!("{}\n", ended.id()), String::new(), "-1\n".into()] {
+            fs::write(&path, &written).unwrap();
+            let _held = lock::take(&path).unwrap().unwrap();
+            let error = state.lock().unwrap_err();
+            let LockError::Busy { holder, .. } = &error else {
+                unreachable!("it is held");
+            };
+            assert_eq!(*holder, Holder::Unknown(path.clone()), "{written}");
+            let printed = error.to_string();
+            assert!(
+                printed.starts_with("somebody else, who holds the lock"),
+                "{printed}"
+            );
+        }
     }
 }

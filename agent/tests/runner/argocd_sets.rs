@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use outhaul_tests::argocd::{ArgoCd as Controller, NAMESPACE};
 use outhaul_tests::kubernetes::{ADMIN, ApiServer, Requests};
 use outhaul_tests::mirror::Mirror;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::centre::{Centre, Draft, Load};
 use crate::flux::{newest, said};
@@ -248,6 +248,11 @@ fn a_list_that_changes_and_gives_the_address_is_followed_without_a_conflict() {
     assert_eq!(offline.content("two").as_deref(), Some("1"));
     assert_eq!(code(&site.run(&["run", "--once"])), 0);
     assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+    // What Argo CD writes beside what was applied makes the next bundle no conflict.
+    let notified =
+        json!({"metadata": {"annotations": {"notified.notifications.argoproj.io": "{}"}}});
+    let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applicationsets/hello");
+    offline.server.patch(&path, "argocd", &notified).unwrap();
     let one: String = LIST.split_inclusive('\n').take(3).collect();
     let less = set(&one, "{{.url}}", PATH);
     site.take(&centre.publish(&offline.version(&less, "2", &["one", "two"])));

@@ -459,9 +459,17 @@ pub fn other_managers(object: &Value) -> Vec<String> {
 
 /// Whether we applied fields of `object`.
 pub fn is_applied_by_us(object: &Value) -> bool {
-    let entries = object["metadata"]["managedFields"]
-        .as_array()
-        .map(Vec::as_slice);
-    let ours = |entry: &Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
-    entries.unwrap_or_default().iter().any(ours)
+    our_entry(object).is_some()
+}
+
+/// The fields of `object` that we applied and that nobody has set to another value since, as the server keeps them; null
+/// when there are none.
+pub fn applied_by_us(object: &Value) -> &Value {
+    our_entry(object).map_or(&Value::Null, |entry| &entry["fieldsV1"])
+}
+
+fn our_entry(object: &Value) -> Option<&Value> {
+    let entries = object["metadata"]["managedFields"].as_array()?;
+    let ours = |entry: &&Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
+    entries.iter().find(ours)
 }

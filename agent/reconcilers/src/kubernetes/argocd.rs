@@ -6,7 +6,7 @@
 //! does, and it registers no certificate with it.
 
 use outhaul_bundle::Digest;
-use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, health};
+use outhaul_kubernetes::{Cluster, Health, Key, Object, Trouble, argocd, cluster, health};
 use serde_json::Value;
 
 use super::controller::ManifestController;
@@ -127,6 +127,8 @@ impl ManifestController for ArgoCd {
         argocd::is_argocd(key).then(|| {
             let object = argocd::as_written(object);
             let metadata = &object["metadata"];
+            // Argo CD writes annotations and finalizers of its own beside those that were applied.
+            let applied = &cluster::applied_by_us(&object)["f:metadata"];
             // What asks the controller to look comes and goes.
             let asked =
                 |name: &String| [argocd::REQUEST, argocd::REQUEST_OF_SET].contains(&name.as_str());
@@ -135,12 +137,19 @@ impl ManifestController for ArgoCd {
                 .into_iter()
                 .flatten()
                 .filter(|(name, _)| !asked(name))
+                .filter(|(name, _)| !applied["f:annotations"][format!("f:{name}")].is_null())
+                .collect();
+            let finalizers = metadata["finalizers"].as_array();
+            let finalizers: Vec<_> = finalizers
+                .into_iter()
+                .flatten()
+                .filter(|name| !applied["f:finalizers"][format!("v:{name}")].is_null())
                 .collect();
             let meant = (
                 &object["spec"],
                 &metadata["labels"],
                 annotations,
-                &metadata["finalizers"],
+                finalizers,
             );
             Digest::of(serde_json::json!(meant).to_string().as_bytes())
         })
@@ -198,4 +207,54 @@ impl ArgoCd {
 
 fn is_set(key: &Key) -> bool {
     argocd::is_argocd(key) && key.kind == "ApplicationSet"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What an `Application` means, with these annotations and finalizers, and with what of them was applied.
+    fn meaning(annotations: &Value, finalizers: &Value, applied: &Value, spec: &Value) -> Digest {
+        let key = Key {
+            group: argocd::GROUP.into(),
+            kind: "Application".into(),
+            namespace: Some("argocd".into()),
+            name: "hello".into(),
+        };
+        let object = json!({"kind": "Application", "spec": spec, "metadata": {
+            "annotations": annotations, "finalizers": finalizers, "managedFields": [
+                {"manager": "argocd-application-controller", "operation": "Update", "fieldsV1": {}},
+                {"manager": outhaul_kubernetes::FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": applied}}]}});
+        let argo = ArgoCd::new(&ArgoCdConfig::default());
+        argo.meaning(&key, &object).unwrap()
+    }
+
+    #[test]
+    fn what_argo_cd_writes_beside_what_was_applied_changes_no_meaning() {
+        let cascade = "resources-finalizer.argocd.argoproj.io";
+        let applied = json!({"f:annotations": {"f:team": {}},
+            "f:finalizers": {".": {}, format!("v:\"{cascade}\""): {}}});
+        let spec = json!({"syncPolicy": {"automated": {}}});
+        let ours = (json!({"team": "a"}), json!([cascade]));
+        let before = meaning(&ours.0, &ours.1, &applied, &spec);
+        let written = (
+            json!({"team": "a", "notified.notifications.argoproj.io": "[]"}),
+            json!([cascade, "post-delete-finalizer.argocd.argoproj.io"]),
+        );
+        assert_eq!(
+            meaning(&written.0, &written.1, &applied, &spec),
+            before,
+            "Argo CD's own"
+        );
+        // What was applied counts: the value, the finalizer, and that somebody took one over.
+        let changed = json!({"team": "b"});
+        assert_ne!(meaning(&changed, &ours.1, &applied, &spec), before);
+        assert_ne!(meaning(&ours.0, &json!([]), &applied, &spec), before);
+        let taken = json!({"f:finalizers": applied["f:finalizers"].clone()});
+        assert_ne!(meaning(&changed, &ours.1, &taken, &spec), before);
+        let by_hand = json!({"syncPolicy": {}});
+        assert_ne!(meaning(&ours.0, &ours.1, &applied, &by_hand), before);
+    }
 }

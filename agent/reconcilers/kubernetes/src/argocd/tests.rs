@@ -89,6 +89,15 @@ fn what_argo_cd_leaves_out_when_it_writes_is_no_difference() {
     assert_eq!(as_written(&rendered), as_written(&recorded("ok")));
     rendered["spec"]["syncPolicy"]["automated"]["enabled"] = false.into();
     assert_ne!(as_written(&rendered), as_written(&recorded("ok")));
+    // An empty one switches automated sync on; without it somebody has to sync.
+    let automated = json!({"spec": {"syncPolicy": {"automated": {}}}});
+    assert_eq!(as_written(&automated), automated);
+    let off = json!({"spec": {"syncPolicy": {"automated": {"prune": false}}}});
+    assert_eq!(
+        as_written(&off),
+        automated,
+        "`prune: false` is no difference"
+    );
 }
 
 #[test]

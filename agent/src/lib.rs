@@ -34,6 +34,6 @@ use outhaul_host::{error, facilities, host, other_files};
 use outhaul_kit::durable;
 use outhaul_settings::{apply, config};
 use outhaul_site::{
-    advice, cut, incomplete, interrupted, keys, machine, offer, rehearsal, request, secrets, state,
-    state_folder,
+    advice, attention, cut, incomplete, interrupted, keys, machine, offer, rehearsal, request,
+    secrets, state, state_folder,
 };

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::acks::Renumbered;
 use crate::advice;
 use crate::agent::Agent;
+use crate::attention::{Attention, What};
 use crate::error::AgentError;
 use crate::following;
 use crate::incomplete::{self, IncompleteBundle};
@@ -36,8 +37,6 @@ pub mod blind;
 mod brief;
 mod next;
 pub mod page;
-
-use attention::Attention;
 
 /// How this site stands.
 #[derive(Debug, Serialize)]
@@ -294,7 +293,7 @@ impl Status {
     /// How an assignment stands, for people.
     fn word(&self, assignment: &AssignmentResult) -> &'static str {
         let drifted = self.attention.iter().any(|one| {
-            one.what == "drift" && one.assignment.as_deref() == Some(assignment.name.as_str())
+            one.what == What::Drift && one.assignment.as_deref() == Some(assignment.name.as_str())
         });
         let held = self.held.contains_key(assignment.name.as_str());
         match assignment.status {
@@ -318,10 +317,8 @@ impl Status {
     fn names_import(&self) -> bool {
         let waits = |state: State| matches!(state, State::Gated | State::Staged);
         let mut all = self.generations.iter();
-        let said =
-            |one: &Attention| ["left", "health", "approved", "leftovers"].contains(&one.what);
         all.any(|bundle| State::from_word(bundle.state).is_some_and(waits))
-            || self.attention.iter().any(said)
+            || self.attention.iter().any(Attention::names_import)
     }
 
     /// The unfinished work and the bundles, for people.

@@ -62,10 +62,10 @@ impl Watch {
         self.seen.keys().cloned().collect()
     }
 
-    /// One line in the log for as long as it stays the same. A folder that is not there yet is none.
+    /// One line in the log for as long as it stays the same.
     fn trouble(&mut self, place: &Path, error: &FileError) {
         let reported = error.to_string();
-        if !error.is_missing() && self.troubled.get(place) != Some(&reported) {
+        if self.troubled.get(place) != Some(&reported) {
             tracing::warn!("watched folder: {reported}; {}", error.help());
             self.troubled.insert(place.to_owned(), reported);
         }
@@ -152,6 +152,25 @@ mod tests {
         assert!(watch.changed(&folders, "drone-7").is_empty());
         durable::write(&folder.path().join("a.outhaul"), b"12", 0o600).unwrap();
         assert_eq!(watch.changed(&folders, "drone-7"), folders);
+    }
+
+    #[test]
+    fn a_watched_folder_that_is_not_there_is_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("wacth");
+        let mut watch = Watch::default();
+        for _ in 0..2 {
+            assert!(
+                watch
+                    .changed(std::slice::from_ref(&gone), "drone-7")
+                    .is_empty()
+            );
+            let said: Vec<_> = watch.troubled.keys().collect();
+            assert_eq!(said, [&gone]);
+        }
+        std::fs::create_dir(&gone).unwrap();
+        watch.changed(std::slice::from_ref(&gone), "drone-7");
+        assert!(watch.troubled.is_empty());
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! changes nothing and asks only reconcilers for which looking is cheap: no playbook is run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use outhaul_bundle::report::ComplianceStatus;
+use outhaul_kit::text;
 use outhaul_reconcilers::{ApplyError, Item, folder};
-use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::apply;
+use crate::attention::{Attention, What};
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{State, Work};
@@ -27,21 +29,6 @@ mod waiting;
 /// How many files are named.
 const MAX_NAMED: usize = 10;
 
-/// One thing that a person should do something about.
-#[derive(Debug, Serialize)]
-pub struct Attention {
-    /// A word for scripts: `approval`, `hold`, `delay`, `window`, `wave`, `values`, `due`, `health`, `drift`, `apply-helper`, `space`, `seal-key`, `changed-files`,
-    /// `leftovers`, `content`, `hub-refuses`.
-    pub what: &'static str,
-    /// What is the matter.
-    pub message: String,
-    /// What to do next.
-    pub help: String,
-    /// The assignment that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<String>,
-}
-
 /// What a person should do something about now.
 ///
 /// # Errors
@@ -53,19 +40,15 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         None => found.extend(drifted_now(agent)?),
     }
     if let Err(error @ AgentError::Space { .. }) = agent.check_space(0) {
-        found.push(Attention {
-            assignment: None,
-            what: "space",
-            message: error.to_string(),
-            help: error.help(),
-        });
+        let (message, help) = (error.to_string(), error.help());
+        found.push(Attention::of_site(What::Space, message, help));
     }
-    found.extend(refusal::present(agent)?.map(|refusal| Attention {
-        assignment: None,
-        what: "hub-refuses",
-        message: refusal.sentence(),
-        help: refusal.help(),
-    }));
+    found.extend(
+        refusal::present(agent)?.map(|refusal| {
+            Attention::of_site(What::HubRefuses, refusal.sentence(), refusal.help())
+        }),
+    );
+    found.extend(not_there(&agent.config.watch));
     // What one is to do about health comes first; the rest may follow from what is named before it.
     let mut left = left(agent)?;
     let leftovers = leftovers(agent)?;
@@ -78,7 +61,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     let (unwell, left): (Vec<_>, Vec<_>) = left
         .into_iter()
         .map(|(_, left)| left)
-        .partition(|left| left.what == "health");
+        .partition(|left| left.what == What::Health);
     found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
@@ -87,7 +70,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     if !Secrets::has_own_key(&agent.state_folder.identities()) {
         found.push(Attention {
             assignment: None,
-            what: "seal-key",
+            what: What::SealKey,
             message:
                 "the key that opens what is sealed for this site is missing; what is not sealed \
                       goes on"
@@ -99,6 +82,21 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         });
     }
     Ok(found)
+}
+
+/// Watched folders that are not there: nothing is taken from them.
+fn not_there(watch: &[PathBuf]) -> impl Iterator<Item = Attention> {
+    let gone = watch
+        .iter()
+        .filter(|path| matches!(path.try_exists(), Ok(false)));
+    gone.map(|path| {
+        let path = text::path(path);
+        let message = format!("the watched folder `{path}` is not there: nothing is taken from it");
+        let help = format!(
+            "make the folder `{path}`, or correct `watch` in agent.toml; where a stick makes it, plug the stick in"
+        );
+        Attention::of_site(What::Watch, message, help)
+    })
 }
 
 /// The newest bundle, when the site left it by itself: because it could not be applied, or its health failed. What a person
@@ -120,7 +118,7 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
         let approved = generations::approval(db, &left.index)?;
         let again = approved.map(|who| Attention {
             assignment: None,
-            what: "approved",
+            what: What::Approved,
             message: format!("bundle {number} was left, and {who} lets it be tried again; it is not here any more"),
             help: format!("import bundle {number} again, or a newer bundle"),
         });
@@ -131,11 +129,11 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
     }
     let (what, when, fix) = match why.contains(UNWELL) {
         true => (
-            "health",
+            What::Health,
             " while its health was looked at",
             "fix what was not healthy",
         ),
-        false => ("left", "", "fix what is named there"),
+        false => (What::Left, "", "fix what is named there"),
     };
     let runs = active.map_or_else(
         || "no bundle runs".to_owned(),
@@ -172,7 +170,7 @@ fn damaged(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let whole = intact::can_be_put_back(&agent.state_folder, &index, &damages);
             Some(Attention {
                 assignment: None,
-                what: "content",
+                what: What::Content,
                 message: intact::sentence(number, &damages),
                 help: match (active == Some(number), whole) {
                     (true, true) => "`outhaul-agent apply` puts it back from the stored copy; the next look for \
@@ -216,7 +214,7 @@ fn disputed(agent: &Agent) -> Result<Option<Attention>, AgentError> {
     }
     Ok((!names.is_empty()).then(|| Attention {
         assignment: None,
-        what: "changed-files",
+        what: What::ChangedFiles,
         message: format!(
             "files of an earlier database were changed by hand, and no bundle writes over them: {}",
             names.join(", ")
@@ -263,7 +261,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 items.push(format!("{more} more"));
             }
             let left = Attention {
-                what: "leftovers",
+                what: What::Leftovers,
                 message: format!(
                     "`{assignment}` of bundle {number} does not run, and this of it is on this host: {}",
                     items.join(", ")
@@ -289,7 +287,7 @@ fn without_helper(agent: &Agent) -> Option<Attention> {
     let error = asked.and_then(|reconciler| reconciler.ready()).err()?;
     Some(Attention {
         assignment: None,
-        what: "apply-helper",
+        what: What::ApplyHelper,
         message: error.to_string(),
         help: error.help(),
     })
@@ -358,7 +356,7 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         Ok(differing) => differing
             .into_iter()
             .map(|(name, message, help)| Attention {
-                what: "drift",
+                what: What::Drift,
                 message,
                 help,
                 assignment: Some(name),
@@ -367,8 +365,8 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         Err(error) => vec![Attention {
             assignment: None,
             what: match &error {
-                AgentError::Apply(ApplyError::Helper { .. }) => "apply-helper",
-                _ => "drift",
+                AgentError::Apply(ApplyError::Helper { .. }) => What::ApplyHelper,
+                _ => What::Drift,
             },
             message: format!("what runs cannot be compared with bundle {active}: {error}"),
             help: match error {

@@ -4,6 +4,7 @@
 //! nothing to do. It looks at nothing else.
 
 use super::Status;
+use crate::attention::What;
 use crate::following;
 use crate::orders::EnrolmentStatus;
 
@@ -68,7 +69,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     }
     // Where nothing waits for it, a hold is nothing to be done about now; how it ends is.
     if let Some(hold) = &status.hold
-        && status.attention.iter().all(|one| one.what != "hold")
+        && status.attention.iter().all(|one| one.what != What::Hold)
     {
         next.push(format!(
             "nothing new is applied while this site is {}: `outhaul-agent hold --release` ends that",

@@ -200,3 +200,26 @@ fn a_disk_that_fills_up_in_the_middle_of_applying_is_the_sites_and_the_work_goes
     let whole = fs::read(disk.path().join("target/hello/payload/large.bin")).unwrap();
     assert_eq!(whole.len(), 700_000);
 }
+
+#[test]
+fn a_watched_folder_that_is_not_there_is_named_by_status_and_once_by_run() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let gone = site.folder.path().join("wacth");
+    site.configure(&format!("watch = [{gone:?}]\ndrift_s = 0"));
+    assert_eq!(attention(&site), ["watch"]);
+    let status = stdout(&site.run(&["status"]));
+    let named = format!(
+        "attention: the watched folder `{}` is not there",
+        gone.display()
+    );
+    assert!(status.contains(&named), "{status}");
+    assert!(
+        status.contains("or correct `watch` in agent.toml"),
+        "{status}"
+    );
+    let said = stderr(&site.run(&["run", "--once"]));
+    assert_eq!(said.matches("watched folder: ").count(), 1, "{said}");
+    std::fs::create_dir(&gone).unwrap();
+    assert_eq!(attention(&site), Vec::<String>::new());
+}

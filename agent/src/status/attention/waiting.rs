@@ -3,9 +3,9 @@
 //! What comes in: the memory, and whether the service runs. What goes out: one entry for each bundle that is here and not
 //! applied. That the service applies something is said only while it runs. It changes nothing.
 
-use super::Attention;
 use crate::advice::NO_SERVICE;
 use crate::agent::Agent;
+use crate::attention::{Attention, What};
 use crate::error::AgentError;
 use crate::machine::State;
 use crate::machine::approval::Obstacle;
@@ -47,37 +47,32 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             let now = format!("`outhaul-agent approve {number}` applies it now");
             let (what, help) = match standing.first().map(|(obstacle, _)| *obstacle) {
                 _ if held => (
-                    "hold",
+                    What::Hold,
                     format!(
                         "`outhaul-agent hold --release` ends the hold; where it then waits for something else, `status` says for what, and \
                          `outhaul-agent approve {number}` applies it"
                     ),
                 ),
-                Some(Obstacle::Delay) => ("delay", later(number, service)),
-                Some(Obstacle::Wave) => ("wave", later(number, service)),
+                Some(Obstacle::Delay) => (What::Delay, later(number, service)),
+                Some(Obstacle::Wave) => (What::Wave, later(number, service)),
                 Some(Obstacle::Values) => (
-                    "values",
+                    What::Values,
                     format!("`outhaul-agent values` shows what may be set; {now}, with the centre's value"),
                 ),
-                Some(Obstacle::Window) => ("window", later(number, service)),
-                None if known => ("due", due(service)),
+                Some(Obstacle::Window) => (What::Window, later(number, service)),
+                None if known => (What::Due, due(service)),
                 _ if !generation.note.contains("outhaul-agent approve") => (
-                    "approval",
+                    What::Approval,
                     format!("nobody needs to approve it: {}", due(service)),
                 ),
                 _ => (
-                    "approval",
+                    What::Approval,
                     format!(
                         "`outhaul-agent approve {number}` lets it through; what runs now goes on"
                     ),
                 ),
             };
-            Attention {
-                assignment: None,
-                what,
-                message,
-                help,
-            }
+            Attention::of_site(what, message, help)
         })
         .collect())
 }

@@ -93,7 +93,9 @@ impl Helper {
         let lock = match state_folder.lock() {
             Err(LockError::Busy { holder, .. }) => {
                 return Err(RequestFailure::Unable {
-                    problem: format!("it is still at work on another request: {holder} works on it"),
+                    problem: format!(
+                        "it is still at work on another request: {holder} works on it"
+                    ),
                     help: "wait until that is done; the agent tries again by itself".into(),
                 });
             }

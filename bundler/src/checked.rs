@@ -15,6 +15,7 @@ use outhaul_ship::collect::signers;
 
 pub mod offline;
 mod payloads;
+mod unread;
 
 /// What was found in one environment.
 #[derive(Debug)]

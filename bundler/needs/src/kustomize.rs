@@ -13,6 +13,7 @@ use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::{Opened, SourceError, normal_path};
 
 use crate::manifest::{Helm, Need, Substitution, is_kustomization, substitutions};
+use crate::unread::NAMES;
 
 mod empty;
 mod files;
@@ -20,10 +21,11 @@ mod items;
 mod patch;
 mod reach;
 mod rendered;
+mod unread;
 
 pub use rendered::{Build, alike, builds};
 
-use files::{Files, NAMES, join, parent};
+use files::{Files, join, parent};
 use items::Item;
 
 /// Deepest chain of bases.
@@ -44,6 +46,10 @@ pub enum Means {
     Images,
     /// It builds, and nothing is in it.
     Nothing,
+    /// A manifest is not read, and what it needs is not known.
+    Unread,
+    /// The templates of a chart that lies there are not read.
+    Templates,
 }
 
 /// What of a build could not be followed.
@@ -66,6 +72,8 @@ impl Gap {
             Means::Broken => "kustomization-broken",
             Means::Unreachable | Means::Images => "kustomization-not-followed",
             Means::Nothing => "kustomization-empty",
+            Means::Unread => "manifest-not-read",
+            Means::Templates => "chart-images-unknown",
         };
         new(code, self.message.clone()).at(&self.at).help(self.help)
     }
@@ -136,7 +144,7 @@ pub fn follow(opened: &Opened, path: &str, builds: &[Build]) -> Result<Followed,
     let mut rest = Vec::new();
     let mut everywhere = Vec::new();
     for (path, file) in &below {
-        for document in yaml::parse(file).unwrap_or_default() {
+        for document in walk.whole(path, file) {
             walk.helm.add(file, &document);
             if is_kustomization(file, &document) {
                 everywhere.extend(substitutions(&document));

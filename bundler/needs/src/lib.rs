@@ -11,6 +11,8 @@
 pub mod chart;
 pub mod kustomize;
 mod manifest;
+mod unread;
 mod values;
 
 pub use manifest::*;
+pub use unread::Unread;

@@ -2,13 +2,15 @@
 //!
 //! What comes in: the text of a file, rendered or a workload's own. What goes out: each image of a container and
 //! each source of a reconciler with its place, and what Kustomize puts in the place of an image. It is pure: it
-//! reads no file, opens nothing, and what is not YAML needs nothing.
+//! reads no file and opens nothing. What should be YAML by its name and is not is stated.
 
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::{Location, SourceFile};
 use outhaul_control::yaml::{self, Node, Value};
 use outhaul_git::source::git::is_commit_id;
+
+use crate::unread::{NAMES, Unread, is_manifest, is_text};
 
 pub(crate) mod helm;
 
@@ -142,6 +144,8 @@ pub struct Needs {
     pub substitutions: Vec<Substitution>,
     /// Charts, and where charts come from.
     pub helm: Helm,
+    /// Why it is not read, where it should be YAML by its name.
+    pub unread: Option<Unread>,
 }
 
 impl Needs {
@@ -149,18 +153,30 @@ impl Needs {
     pub fn of(name: &str, bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let name = name.to_owned();
-        Self::of_file(&Arc::new(SourceFile { name, text }))
+        let file = Arc::new(SourceFile { name, text });
+        let mut needs = Self::of_file(&file);
+        if is_manifest(&file.name) && !is_text(bytes) {
+            needs.unread = Some(Unread::encoding(&file));
+        }
+        needs
     }
 
     /// What `file` needs.
     pub fn of_file(file: &Arc<SourceFile>) -> Self {
         let mut needs = Self::default();
         let words = ["image", "url", "repoURL", "repo", "chart"];
-        if !words.iter().any(|word| file.text.contains(word)) {
+        // A key may be written with escapes.
+        if !words.iter().any(|word| file.text.contains(word)) && !file.text.contains('\\') {
             return needs;
         }
-        // What is not YAML names nothing; whether it should be is not decided here.
-        for document in yaml::parse(file).unwrap_or_default() {
+        let documents = yaml::parse(file).unwrap_or_else(|finding| {
+            // What need not be YAML names nothing.
+            if is_manifest(&file.name) {
+                needs.unread = Some(Unread::syntax(file, *finding));
+            }
+            Vec::new()
+        });
+        for document in documents {
             if is_kustomization(file, &document) {
                 needs.substitutions.extend(substitutions(&document));
                 continue;
@@ -235,10 +251,7 @@ pub(crate) fn is_kustomization(file: &SourceFile, document: &Node) -> bool {
             matches!(kind, "Kustomization" | "Component")
                 && (version.is_empty() || version.starts_with("kustomize.config.k8s.io/"))
         }
-        None => matches!(
-            name,
-            "kustomization.yaml" | "kustomization.yml" | "Kustomization"
-        ),
+        None => NAMES.contains(&name),
     }
 }
 

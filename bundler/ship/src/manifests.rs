@@ -250,6 +250,11 @@ fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
+/// Whether a reconciler applies the files of its manifests as Kubernetes objects.
+pub fn applies_objects(kind: &ReconcilerKind) -> bool {
+    matches!(kind, ReconcilerKind::Kubernetes | ReconcilerKind::Flux)
+}
+
 /// Whether a reconciler builds kustomizations by itself.
 pub fn builds_kustomizations(kind: &ReconcilerKind) -> bool {
     matches!(

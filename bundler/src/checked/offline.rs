@@ -22,6 +22,8 @@ use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
 use outhaul_ship::manifests;
 
+use super::unread::NotRead;
+
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
 
@@ -50,6 +52,7 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
     let mut needs = Needs::new();
     let mut read: BTreeMap<Payload, OfPayload> = BTreeMap::new();
     let mut gaps: Vec<(Gap, bool)> = Vec::new();
+    let mut unread = NotRead::default();
     let mut all = Diagnostics::new();
     for (name, group) in &platform.rendering.cluster_types {
         let Some(cluster_type) = plane.cluster_types.get(name) else {
@@ -89,8 +92,17 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
                 *certain |= transport.is_some() || bundled.is_some();
             };
             let rendered = assignment.files.iter();
-            let rendered = rendered.map(|(file, bytes)| OfFile::of(file, bytes));
-            let (rendered, mut helm) = without_charts(rendered.collect());
+            let rendered: Vec<_> = rendered
+                .map(|(file, bytes)| OfFile::of(file, bytes))
+                .collect();
+            let named_so = rendered.iter().filter_map(|one| one.unread.clone());
+            let kind = platform.reconciler_kind(&group.reconciler);
+            // With what is wrong with its objects that is said already.
+            if carries(&delivery) || !manifests::applies_objects(&kind) {
+                let all = named_so.chain(found.followed.unread());
+                unread.note(all, carries(&delivery));
+            }
+            let (rendered, mut helm) = without_charts(rendered);
             helm.append(found.followed.helm.clone());
             // Of a chart, its release and its repository, each may be in either.
             let is_own = |at: &Location| !assignment.files.contains_key(&at.file.name);
@@ -107,27 +119,18 @@ pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> Look
             for (need, at) in found.followed.needs.iter().chain(&own) {
                 add(need.clone(), at.to_string(), Some(at.clone()), false);
             }
-            let is_built = assignment.bootstrap.is_none()
-                && manifests::builds_kustomizations(&platform.reconciler_kind(&group.reconciler));
+            let is_built =
+                assignment.bootstrap.is_none() && manifests::builds_kustomizations(&kind);
             let is_certain = transport.is_some() || bundled.is_some();
-            for gap in &found.followed.gaps {
-                let is_reported = match gap.means {
-                    // That is an error, and said with what else is wrong with manifests.
-                    Means::Broken => !is_built,
-                    Means::Unreachable | Means::Nothing => true,
-                    Means::Images => carries(&delivery),
-                };
-                if is_reported {
-                    add_gap(gap, is_certain, &mut gaps);
-                }
+            let reported = found.followed.gaps.iter();
+            for gap in reported.filter(|gap| is_reported(gap, is_built, &delivery)) {
+                add_gap(gap, is_certain, &mut gaps);
             }
         }
     }
     findings(needs, &mut all);
-    all.extend(gaps.into_iter().map(|(gap, is_certain)| match is_certain {
-        true => gap.finding(Diagnostic::warning),
-        false => gap.finding(Diagnostic::note),
-    }));
+    all.extend(unread.findings(bundled.is_some()));
+    all.extend(gaps.iter().map(gap_finding));
     // One that cannot be asked for is a finding.
     let is_asked = |asked: &Option<Asked>| asked.as_ref().is_none_or(|one| is_exact(&one.2));
     let names = travelling.keys().filter(|(_, asked)| is_asked(asked));
@@ -226,11 +229,30 @@ fn badly_named(platform: &Platform, image: &str, at: Option<&Location>) -> Optio
     Some(finding.help(&help))
 }
 
+/// Whether what could not be followed is said here.
+fn is_reported(gap: &Gap, is_built: bool, delivery: &Delivery) -> bool {
+    match gap.means {
+        // That is an error, and said with what else is wrong with manifests.
+        Means::Broken => !is_built,
+        Means::Unreachable | Means::Nothing => true,
+        Means::Images | Means::Templates => carries(delivery),
+        // With those of rendered files.
+        Means::Unread => false,
+    }
+}
+
 /// Keeps what could not be followed, once, with whether it is certain for any cluster type.
 fn add_gap(gap: &Gap, is_certain: bool, gaps: &mut Vec<(Gap, bool)>) {
     match gaps.iter_mut().find(|(other, _)| other == gap) {
         Some((_, certain)) => *certain |= is_certain,
         None => gaps.push((gap.clone(), is_certain)),
+    }
+}
+
+fn gap_finding((gap, is_certain): &(Gap, bool)) -> Diagnostic {
+    match is_certain {
+        true => gap.finding(Diagnostic::warning),
+        false => gap.finding(Diagnostic::note),
     }
 }
 

@@ -375,3 +375,40 @@ fn strict_makes_no_bundle_when_a_payload_cannot_be_collected() {
     let seen = fleet.bundle(&[]);
     assert!(seen.contains("kept: drone/hello-test stays"), "{seen}");
 }
+
+#[test]
+fn a_manifest_that_hides_its_image_is_the_failure_of_its_assignment_where_images_travel() {
+    let fleet = Fleet::new();
+    let policy = |images: &str| {
+        let policy = format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: DeliveryPolicy\nmetadata: {{name: all}}\nspec: \
+             {{clusterTypeSelector: {{labelSelector: {{}}}}, delivery: bundle, images: {images}}}\n"
+        );
+        fleet.fixture.write("dev/delivery.yaml", &policy);
+    };
+    policy("carry");
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: evil.example/a}]}\n";
+    fleet
+        .fixture
+        .write("manifests/here/pod.yaml", &format!("{pod}---\nfoo: [\n"));
+    commit(&fleet.path("manifests"), "hidden");
+    let source = "https://git.example.org/manifests=manifests";
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("error[manifest-not-read]"), "{seen}");
+    assert!(seen.contains("here/pod.yaml:6:"), "{seen}");
+    assert!(seen.contains("kept: drone/wave-0"), "{seen}");
+    let check = || fleet.fixture.run(&["check", "--source", source]);
+    assert!(check().contains("error[manifest-not-read]"), "{}", check());
+    policy("reference");
+    assert!(
+        check().contains("warning[manifest-not-read]"),
+        "{}",
+        check()
+    );
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(seen.contains("warning[manifest-not-read]"), "{seen}");
+}

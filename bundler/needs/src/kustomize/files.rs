@@ -3,14 +3,13 @@
 //! What comes in: a repository at one commit. What goes out: single files by their paths in it, each folder read once
 //! and bounded. It follows no link, and reads nothing outside the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_git::source::{Opened, SourceError, TreeLimits};
 
-/// What Kustomize takes for a kustomization.
-pub(super) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+use crate::unread::{is_manifest, is_text};
 
 /// Most folders outside the path, and most files in all.
 const MAX_FOLDERS: usize = 2_000;
@@ -22,6 +21,8 @@ pub(super) struct Files<'a> {
     opened: &'a Opened,
     /// `None` for a folder that is not there.
     folders: BTreeMap<String, Option<Folder>>,
+    /// Those that are no text.
+    binary: BTreeSet<String>,
     read: usize,
 }
 
@@ -30,6 +31,7 @@ impl<'a> Files<'a> {
         Self {
             opened,
             folders: BTreeMap::new(),
+            binary: BTreeSet::new(),
             read: 0,
         }
     }
@@ -46,6 +48,9 @@ impl<'a> Files<'a> {
                 "" => file.path,
                 path => format!("{path}/{}", file.path),
             };
+            if !is_text(&file.bytes) {
+                self.binary.insert(below.clone());
+            }
             let file = self.source(&below, &file.bytes);
             let (folder, name) = parent(&below);
             let folder = self.folders.entry(folder.to_owned());
@@ -66,6 +71,11 @@ impl<'a> Files<'a> {
     pub(super) fn known(&self, path: &str) -> Option<Arc<SourceFile>> {
         let (folder, name) = parent(path);
         self.folders.get(folder)?.as_ref()?.get(name).cloned()
+    }
+
+    /// Whether a manifest below the path is text.
+    pub(super) fn is_text(&self, path: &str) -> bool {
+        !self.binary.contains(path)
     }
 
     /// The file at `path`; `None` when there is no such file.
@@ -115,11 +125,6 @@ impl<'a> Files<'a> {
         }
         Ok(Some(files))
     }
-}
-
-fn is_manifest(path: &str) -> bool {
-    let ends = [".yaml", ".yml", ".json"];
-    ends.iter().any(|end| path.ends_with(end)) || NAMES.contains(&parent(path).1)
 }
 
 /// A path's folder and the name in it.

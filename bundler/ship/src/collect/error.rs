@@ -8,6 +8,7 @@ use std::sync::Arc;
 use outhaul_bundle::name::NameError;
 use outhaul_control::diagnostic::{Diagnostic, Location};
 use outhaul_git::source::SourceError;
+use outhaul_needs::Unread;
 
 use crate::assemble::SpoolError;
 
@@ -118,6 +119,14 @@ pub enum CollectError {
         pinned: bool,
         /// Why.
         error: ImageError,
+    },
+    /// A manifest is not read, and so what it needs is not known.
+    #[error("`{assignment}`: {}", unread.message)]
+    NotRead {
+        /// The assignment.
+        assignment: String,
+        /// Which, and why.
+        unread: Box<Unread>,
     },
     /// A list of files that cannot be read.
     #[error("`{assignment}`: its list of files is wrong: {}", shown(problems))]
@@ -235,6 +244,7 @@ impl CollectError {
             Self::Image { at, .. } => at.as_deref(),
             Self::FileList { problems, .. } => problems.first().map(|(_, at)| at),
             Self::Package { at, .. } => Some(at),
+            Self::NotRead { unread, .. } => Some(&unread.at),
             _ => None,
         }
     }
@@ -247,6 +257,9 @@ fn shown(problems: &[(String, Location)]) -> String {
 
 /// A payload's error as a finding, still without a place.
 pub fn finding(error: &CollectError) -> Diagnostic {
+    if let CollectError::NotRead { unread, .. } = error {
+        return unread.finding(Diagnostic::error);
+    }
     let mut lines = Vec::new();
     let mut help = None;
     let mut next: Option<&dyn std::error::Error> = Some(error);

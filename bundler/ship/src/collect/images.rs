@@ -19,8 +19,8 @@ use super::served::{self, Ref, RepositoryReference, Serving};
 use super::{Brought, CollectError, Collector, ImageError, Payloads, folder};
 use crate::assemble::Spool;
 use outhaul_bundle::index::Source;
-use outhaul_needs::kustomize::{self, Build};
-use outhaul_needs::{Need, Needs, Revision, shown_image, without_charts};
+use outhaul_needs::kustomize::{self, Build, Followed};
+use outhaul_needs::{Need, Needs, Revision, Unread, shown_image, without_charts};
 
 /// An opened repository: its URL and the ref that was asked for.
 pub(super) type OtherKey = (String, RepositoryReference);
@@ -282,14 +282,21 @@ impl Collector<'_> {
         let overlays = assignment.overlays.iter().flat_map(|one| &one.files);
         let files = assignment.files.iter().chain(overlays);
         let builds = kustomize::builds(files.clone());
-        let rendered = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
+        let rendered: Vec<_> = files.map(|(name, bytes)| Needs::of(name, bytes)).collect();
+        if let Some(unread) = rendered.iter().find_map(|needs| needs.unread.clone()) {
+            return Err(not_read(name, unread));
+        }
+        let whole = |followed: Followed| {
+            let unread = followed.unread().next();
+            unread.map_or(Ok(followed), |unread| Err(not_read(name, unread)))
+        };
         let (rendered, mut helm) = without_charts(rendered);
         let mut all: Vec<_> = rendered.into_iter().map(|(need, _)| (need, None)).collect();
         let failed = |source| super::failed(name, source);
         let placed = |(need, at)| (need, Some(at));
         if let Some((opened, _)) = self.open(name, assignment, pin)? {
             let followed = kustomize::follow(opened, folder(assignment), &builds);
-            let followed = followed.map_err(failed)?;
+            let followed = whole(followed.map_err(failed)?)?;
             all.extend(followed.needs.into_iter().map(placed));
             helm.append(followed.helm);
         }
@@ -299,7 +306,7 @@ impl Collector<'_> {
                 let (opened, ..) = self.other(name, &asked)?;
                 let path = build.path.as_deref().unwrap_or(".");
                 let followed = kustomize::follow(&opened, path, std::slice::from_ref(build));
-                let followed = followed.map_err(failed)?;
+                let followed = whole(followed.map_err(failed)?)?;
                 all.extend(followed.needs.into_iter().map(placed));
                 helm.append(followed.helm);
             }
@@ -431,6 +438,13 @@ impl ChosenPlatforms {
                 "where nodes of that platform run it, use an image that has it; or narrow `platforms` for these cluster types",
             )
         })
+    }
+}
+
+fn not_read(assignment: &str, unread: Unread) -> CollectError {
+    CollectError::NotRead {
+        assignment: assignment.to_owned(),
+        unread: Box::new(unread),
     }
 }
 

@@ -89,7 +89,7 @@ fn counts(store: &mut Store, site: &str) -> (u64, u64) {
     store
         .read(|session| {
             let reports = session.timeline(site, None, 100_000)?.len() as u64;
-            let ranges = session.removed_ranges(site)?;
+            let ranges = session.removed_ranges(site, None, 100_000)?;
             let gone = ranges
                 .iter()
                 .map(|range| range.last - range.first + 1)
@@ -187,8 +187,21 @@ fn what_was_removed_is_said_and_every_decision_is_still_recomputed() {
         answer["ranges"][0]["rule"], "older than 180 days",
         "{answer}"
     );
-    let (status, _) = http::plain(server.address(), "GET /api/v1/removals?site=nobody", b"");
-    assert_eq!(status, 400);
+    let epoch = answer["ranges"][0]["epoch"].as_str().unwrap();
+    let asked = format!("GET /api/v1/removals?site=drone-1&limit=1&after={epoch}.0");
+    let (_, next) = http::json(server.address(), &asked, b"");
+    assert_eq!(next["ranges"][0], answer["ranges"][0], "{next}");
+    assert_eq!(next["ranges"].as_array().unwrap().len(), 1);
+    for wrong in [
+        "site=nobody",
+        "site=",
+        "site=drone-1&limit=0",
+        "site=drone-1&after=x",
+    ] {
+        let asked = format!("GET /api/v1/removals?{wrong}");
+        let (status, _) = http::plain(server.address(), &asked, b"");
+        assert_eq!(status, 400, "{wrong}");
+    }
     // Drone-2 failed in its newest report; what was before is here only in part.
     let faults = hub.json(&["faults", "drone-2"]);
     let fault = &faults["faults"][0];

@@ -72,7 +72,7 @@ pub struct SiteFault {
     /// Numbers between the two of which no report is here, as first and last.
     pub missing: Vec<(u64, u64)>,
     /// Numbers between the two, or before the fault where no last good report is here, of which the hub keeps the reports no longer:
-    /// what happened in them is not known any more.
+    /// what happened in them is not known any more. Of more than 1,000 ranges the lowest are given as one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_longer_kept: Vec<(u64, u64)>,
     /// How other sites do that have the same, by assignment.

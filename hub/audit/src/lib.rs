@@ -10,6 +10,7 @@ mod error;
 mod outcome;
 mod read;
 mod recompute;
+mod removed;
 mod signed;
 
 pub use error::AuditError;
@@ -32,7 +33,7 @@ pub fn audit(
     let reports = signed::reports(&export, &mut problems);
     signed::conflicts(&mut export, &mut problems);
     recompute::editions(&export, &mut problems);
-    recompute::removed(&export, &reports, &mut problems);
+    removed::impossible(&export.removed, &reports, &mut problems);
     let missing = recompute::missing_reports(&export, &reports, &mut problems);
     let decisions = recompute::all(&export, &bundles, &reports);
     problems.sort();

@@ -312,42 +312,6 @@ fn removed_of<'a>(export: &'a Export, site: &str) -> &'a Removed {
     export.removed.get(site).unwrap_or(&NONE)
 }
 
-/// Ranges of removed reports that cannot be: a report in one is in the file, or it has the newest report of its epoch, which a hub
-/// never removes.
-pub fn removed(
-    export: &Export,
-    reports: &BTreeMap<String, Vec<SeenReport>>,
-    problems: &mut Vec<Problem>,
-) {
-    for (site, removed) in &export.removed {
-        let known = reports.get(site).map_or(&[][..], Vec::as_slice);
-        for (epoch, ranges) in &removed.0 {
-            let here = || {
-                known
-                    .iter()
-                    .filter(|one| one.report.epoch.as_str() == epoch)
-            };
-            let newest = here().map(|one| one.report.number).max().unwrap_or(0);
-            let within = |number: u64| {
-                let at = ranges.partition_point(|(_, last)| *last < number);
-                ranges.get(at).is_some_and(|(first, _)| *first <= number)
-            };
-            let what = match here().find(|one| within(one.report.number)) {
-                Some(found) => format!(
-                    "report {} of site `{site}` is in the file, which states that it is no longer kept",
-                    found.report.number
-                ),
-                None if ranges.iter().any(|(_, last)| *last >= newest) => format!(
-                    "the file states that the newest report of site `{site}` in epoch `{epoch}` is no longer kept: no hub removes \
-                     that one"
-                ),
-                None => continue,
-            };
-            problems.push(Problem { line: 0, what });
-        }
-    }
-}
-
 /// The last restore by then.
 fn restored_at(export: &Export, at_ms: i64) -> Option<Restored> {
     let mut by_then = export.restores.iter().filter(|one| one.at_ms <= at_ms);

@@ -129,7 +129,9 @@ fn remove_in_parts(
 }
 
 fn removed(store: &mut Store) -> Removed {
-    let ranges = store.read(|session| session.removed_ranges("a")).unwrap();
+    let ranges = store
+        .read(|session| session.removed_ranges("a", None, 1_000))
+        .unwrap();
     let mut found = Removed::default();
     for range in ranges {
         let of = found.0.entry(range.epoch).or_default();
@@ -260,7 +262,9 @@ fn most_looks_go_and_the_first_the_last_and_the_acknowledged_one_stay() {
     // All of it: the newest is the acknowledged one and the present state.
     assert_eq!(remove(&mut store, 5_000, &[]).0, 51);
     assert_eq!(removed(&mut store).of("e1"), [(2, 100)]);
-    let ranges = store.read(|session| session.removed_ranges("a")).unwrap();
+    let ranges = store
+        .read(|session| session.removed_ranges("a", None, 1_000))
+        .unwrap();
     assert_eq!(
         (ranges.len(), ranges[0].since_ms, &*ranges[0].by),
         (1, 500, "ann")

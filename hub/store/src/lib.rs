@@ -79,7 +79,7 @@ pub use people::{KnownPerson, PersonLogin, PersonSession};
 pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
-pub use removed::{Removal, RemovedRange};
+pub use removed::{Removal, RemovedInAll, RemovedRange};
 pub use reports::{NewReport, ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
 pub use retention::{GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch};

@@ -53,6 +53,22 @@ pub struct RemovedRange {
     pub by: String,
 }
 
+/// How much of a numbering is no longer kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RemovedInAll {
+    /// In how many ranges.
+    pub ranges: u64,
+    /// How many reports.
+    pub reports: u64,
+    /// Since when the first of them was removed, milliseconds since 1970.
+    pub since_ms: i64,
+}
+
+/// What is read of a range, as [`range`] takes it.
+const RANGES: &str =
+    "SELECT d.epoch, d.first_number, d.last_number, d.since_ms, r.rule, r.by_name, d.site
+               FROM removed_reports d JOIN removals r ON r.id = d.removal";
+
 /// Ranges of one numbering: first number to last number, removal and since when.
 type Ranges = BTreeMap<u64, (u64, i64, i64)>;
 
@@ -126,17 +142,67 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The numbers of a site that are no longer kept, by numbering and number.
+    /// The numbers of a site that are no longer kept, by numbering and number, after a range that begins at a number of a numbering,
+    /// at most so many ranges.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn removed_ranges(&self, site: &str) -> Result<Vec<RemovedRange>, StoreError> {
+    pub fn removed_ranges(
+        &self,
+        site: &str,
+        after: Option<(&str, u64)>,
+        at_most: u32,
+    ) -> Result<Vec<RemovedRange>, StoreError> {
+        let text = format!(
+            "{RANGES} WHERE d.site = $1 AND (d.epoch > $2 OR (d.epoch = $2 AND d.first_number > $3))
+              ORDER BY d.epoch, d.first_number LIMIT $4"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let (epoch, number) = after.unwrap_or(("", 0));
+        let rows = query.query_map(params![site, epoch, to_sql(number), at_most], range)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Ranges of one numbering that have a number from one to another, the highest first, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn removed_within(
+        &self,
+        (site, epoch): (&str, &str),
+        (from, to): (u64, u64),
+        at_most: u32,
+    ) -> Result<Vec<RemovedRange>, StoreError> {
+        // No range overlaps another: of those that begin before `from` only the last can reach it.
+        let text = format!(
+            "{RANGES} WHERE d.site = $1 AND d.epoch = $2 AND d.first_number <= $3 AND d.last_number >= $4
+                AND d.first_number >= COALESCE((SELECT MAX(b.first_number) FROM removed_reports b
+                                                WHERE b.site = $1 AND b.epoch = $2 AND b.first_number <= $4), $4)
+              ORDER BY d.first_number DESC LIMIT $5"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let key = params![site, epoch, to_sql(to), to_sql(from), at_most];
+        let rows = query.query_map(key, range)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// How much of each numbering of a site is no longer kept.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn removed_in_all(&self, site: &str) -> Result<BTreeMap<String, RemovedInAll>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT d.epoch, d.first_number, d.last_number, d.since_ms, r.rule, r.by_name, d.site
-               FROM removed_reports d JOIN removals r ON r.id = d.removal
-              WHERE d.site = $1 ORDER BY d.epoch, d.first_number",
+            "SELECT epoch, COUNT(*), COALESCE(CAST(SUM(last_number - first_number + 1) AS BIGINT), 0), MIN(since_ms)
+               FROM removed_reports WHERE site = $1 GROUP BY epoch",
         )?;
-        let rows = query.query_map(params![site], range)?;
+        let rows = query.query_map(params![site], |row| {
+            let all = RemovedInAll {
+                ranges: from_sql(row.get(1)?),
+                reports: from_sql(row.get(2)?),
+                since_ms: row.get(3)?,
+            };
+            Ok((row.get(0)?, all))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -152,22 +218,6 @@ impl Session<'_> {
         let key = params![place.site, place.epoch, to_sql(place.number)];
         let last: Option<i64> = query.query_row(key, |row| row.get(0)).optional()?;
         Ok(last.is_some_and(|last| from_sql(last) >= place.number))
-    }
-
-    /// The numbers of one numbering that are no longer kept, as first and last.
-    pub(super) fn removed_numbers(
-        &self,
-        site: &str,
-        epoch: &str,
-    ) -> Result<Vec<(u64, u64)>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT first_number, last_number FROM removed_reports
-              WHERE site = $1 AND epoch = $2 ORDER BY first_number",
-        )?;
-        let rows = query.query_map(params![site, epoch], |row| {
-            Ok((from_sql(row.get(0)?), from_sql(row.get(1)?)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Notes numbers of a numbering that a removal has just removed, together with those beside them.

@@ -27,8 +27,13 @@ impl Session<'_> {
             return Ok(None);
         };
         let restored = self.last_restore()?;
-        // What was reported there is not known any more.
-        let removed = self.removed_numbers(&site.site, &newest.epoch)?;
+        // What was reported there is not known any more. The run ends at the highest range, if not above it.
+        let place = (site.site.as_str(), newest.epoch.as_str());
+        let removed = self.removed_within(place, (1, running.report), 1)?;
+        let removed: Vec<(u64, u64)> = removed
+            .iter()
+            .map(|range| (range.first, range.last))
+            .collect();
         let mut query = self.db.prepare_cached(
             "SELECT o.number, o.role, o.bundle_number, o.state, r.received_ms,
                     EXISTS (SELECT 1 FROM observed_assignments a

@@ -6,7 +6,7 @@
 use super::db::{OptionalExtension as _, params};
 use serde::Serialize;
 
-use super::{RemovedRange, Session, StoreError, from_sql, to_sql};
+use super::{Session, StoreError, from_sql, to_sql};
 
 /// A place in the reports of a site: which of its numberings, and the number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,6 @@ pub struct EpochOfSite {
     pub set_aside_ms: Option<i64>,
     /// The numbers that the site declared lost, as first and last.
     pub declared_lost: Vec<(u64, u64)>,
-    /// The numbers that were on record and are no longer kept, in order.
-    pub no_longer_kept: Vec<RemovedRange>,
 }
 
 impl Session<'_> {
@@ -180,7 +178,6 @@ impl Session<'_> {
                 acknowledged: from_sql(row.get(3)?),
                 set_aside_ms: row.get(4)?,
                 declared_lost: Vec::new(),
-                no_longer_kept: Vec::new(),
             })
         })?;
         let mut epochs: Vec<EpochOfSite> = rows.collect::<Result<_, _>>()?;
@@ -189,12 +186,6 @@ impl Session<'_> {
         let mut lost = self.ranges(text, params![site])?;
         for epoch in &mut epochs {
             epoch.declared_lost = lost.remove(&epoch.epoch).unwrap_or_default();
-        }
-        for range in self.removed_ranges(site)? {
-            let of = epochs.iter_mut().find(|epoch| epoch.epoch == range.epoch);
-            if let Some(epoch) = of {
-                epoch.no_longer_kept.push(range);
-            }
         }
         Ok(epochs)
     }

@@ -3,17 +3,21 @@
 //! What comes in: the store, a site, an assignment, from which place in its reports on, and the time. What goes out: plain values for
 //! the page. It has digests and sizes, no content of a file. It decides nothing, and reads no other site.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::Index;
 use outhaul_bundle::name::Name;
+use outhaul_gate::fold::some_between;
 use outhaul_gate::time;
 use outhaul_store::{
-    AssignmentLook, DesiredBundle, RemovedRange, Session, SitePage, SiteState, StoreError,
-    TimelinePlace,
+    AssignmentLook, DesiredBundle, EpochOfSite, RemovedRange, Session, SitePage, SiteState,
+    StoreError, TimelinePlace,
 };
 use serde::Serialize;
 
 use crate::contents::{FileChange, FileRow, digest_of, file_changes, files};
 use crate::indexes::{Indexes, Known};
+use crate::removed::RemovedPart;
 use crate::{AssignmentRow, Before, Reading, newest_for};
 
 /// Text of indexes that is read for the page, in bytes: two of the largest.
@@ -23,6 +27,9 @@ const FILES_SHOWN: usize = 500;
 /// Reports that one page looks through, and rows that it shows of them.
 const LOOKS_READ: usize = 1_000;
 const SPANS_SHOWN: usize = 50;
+/// Ranges of removed reports that are read of one numbering for a page, and those that it shows.
+const RANGES_READ: usize = 5_000;
+const RANGES_SHOWN: usize = 20;
 
 /// One assignment at one site.
 #[derive(Debug, Clone, Serialize)]
@@ -51,8 +58,12 @@ pub struct AssignmentView {
     pub more_differences: usize,
     /// What was reported, the newest first.
     pub history: Vec<LookSpan>,
-    /// Reports of the site that are no longer kept: what they told of it is not known.
+    /// Reports of the site that are no longer kept, on this part of its history, the newest first: what they told of it is not known.
     pub no_longer_kept: Vec<RemovedRange>,
+    /// How many more ranges there are on this part.
+    pub more_no_longer_kept: usize,
+    /// Whether there are more than that: so many are not read.
+    pub is_no_longer_kept_cut: bool,
     /// Where the next page begins.
     pub more: Option<String>,
     /// Whether this page begins with the newest report.
@@ -154,8 +165,10 @@ impl AssignmentView {
             let known = rows.into_iter().map(|row| row.assignment).collect();
             return Ok(Err(NoAssignment::Unknown(known)));
         }
-        let no_longer_kept = session.removed_ranges(site)?;
-        let (history, more) = spans(&looks, &no_longer_kept);
+        let removed = removed_between(session, site, place, &looks)?;
+        let (history, end) = spans(&looks, &removed);
+        let more = end.map(|end| format!("{}.{}", end.ordinal, end.number));
+        let (no_longer_kept, more_no_longer_kept) = shown(&removed, end);
         let desired = newest_for(&reading.bundles, state).filter(|bundle| {
             let has = |row: &AssignmentRow| row.desired == Some(bundle.number);
             row.as_ref().is_some_and(has)
@@ -216,6 +229,8 @@ impl AssignmentView {
             more_differences: more_differences.unwrap_or_default(),
             history,
             no_longer_kept,
+            more_no_longer_kept,
+            is_no_longer_kept_cut: removed.iter().any(|(_, part)| part.is_cut),
             more,
             is_newest: before.is_none(),
             read_at: time::rfc3339(now_ms),
@@ -308,24 +323,74 @@ fn not_on_record(state: &SiteState, number: u64) -> (AssignmentSide, Option<Vec<
     (side, None)
 }
 
+/// What is no longer kept between the place where a page begins and the last look that was read for it: by numbering, the newest first.
+fn removed_between(
+    session: &Session<'_>,
+    site: &str,
+    before: Option<TimelinePlace>,
+    looks: &[AssignmentLook],
+) -> Result<Vec<(EpochOfSite, RemovedPart)>, StoreError> {
+    let end = looks.last().filter(|_| looks.len() >= LOOKS_READ);
+    let mut found = Vec::new();
+    for epoch in session.epochs_of(site)? {
+        let to = match before {
+            Some(place) if epoch.ordinal > place.ordinal => continue,
+            Some(place) if epoch.ordinal == place.ordinal => place.number.saturating_sub(1),
+            _ => u64::MAX,
+        };
+        let from = match end.map(|end| end.place) {
+            Some(place) if epoch.ordinal < place.ordinal => break,
+            Some(place) if epoch.ordinal == place.ordinal => place.number,
+            _ => 1,
+        };
+        let part = RemovedPart::read(session, (site, &epoch.epoch), (from, to), RANGES_READ)?;
+        found.push((epoch, part));
+    }
+    Ok(found)
+}
+
+/// The ranges that a page shows which ends at a place, and how many more there are.
+fn shown(
+    removed: &[(EpochOfSite, RemovedPart)],
+    end: Option<TimelinePlace>,
+) -> (Vec<RemovedRange>, usize) {
+    let is_on_page = |ordinal: i64, range: &&RemovedRange| {
+        end.is_none_or(|end| (ordinal, range.last) > (end.ordinal, end.number))
+    };
+    let ranges = removed.iter().flat_map(|(epoch, part)| {
+        let ranges = part.ranges.iter();
+        ranges.filter(|range| is_on_page(epoch.ordinal, range))
+    });
+    let all: Vec<&RemovedRange> = ranges.collect();
+    let shown = all.iter().take(RANGES_SHOWN);
+    (
+        shown.map(|range| (*range).clone()).collect(),
+        all.len().saturating_sub(RANGES_SHOWN),
+    )
+}
+
 /// Reports that say the same one after the other, together; and where the next page begins.
-fn spans(looks: &[AssignmentLook], removed: &[RemovedRange]) -> (Vec<LookSpan>, Option<String>) {
+fn spans(
+    looks: &[AssignmentLook],
+    removed: &[(EpochOfSite, RemovedPart)],
+) -> (Vec<LookSpan>, Option<TimelinePlace>) {
+    let numbers = removed
+        .iter()
+        .map(|(epoch, part)| (epoch.epoch.as_str(), part.numbers()));
+    let removed: BTreeMap<&str, Vec<(u64, u64)>> = numbers.collect();
     let mut found: Vec<LookSpan> = Vec::new();
     let mut last: Option<TimelinePlace> = None;
-    let place = |place: TimelinePlace| format!("{}.{}", place.ordinal, place.number);
     for look in looks {
         // What was reported between the two may have been something else.
         let is_whole = |span: &LookSpan| {
-            let (epoch, from, to) = (&look.epoch, look.place.number, span.first);
-            !removed
-                .iter()
-                .any(|range| range.epoch == *epoch && range.first > from && range.last < to)
+            let removed = removed.get(look.epoch.as_str());
+            !removed.is_some_and(|removed| some_between(removed, look.place.number, span.first))
         };
         let is_same = found
             .last()
             .is_some_and(|span| is_same(span, look) && is_whole(span));
         if !is_same && found.len() == SPANS_SHOWN {
-            return (found, last.map(place));
+            return (found, last);
         }
         match found.last_mut().filter(|_| is_same) {
             Some(span) => {
@@ -345,7 +410,7 @@ fn spans(looks: &[AssignmentLook], removed: &[RemovedRange]) -> (Vec<LookSpan>, 
     if let Some(span) = found.last_mut() {
         span.is_open = true;
     }
-    (found, last.map(place))
+    (found, last)
 }
 
 fn is_same(span: &LookSpan, look: &AssignmentLook) -> bool {

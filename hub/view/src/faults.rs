@@ -10,8 +10,9 @@ use outhaul_bundle::report::Report;
 use outhaul_gate::fold::without;
 use outhaul_gate::time;
 use outhaul_signer::Envelope;
-use outhaul_store::{ReceivedReport, RemovedRange, Session, StoreError, TimelinePlace};
+use outhaul_store::{ReceivedReport, Session, StoreError, TimelinePlace};
 
+use crate::removed::RemovedPart;
 use find::Read;
 
 /// How much is read.
@@ -34,6 +35,8 @@ impl Depth {
 
 /// Reports read at once.
 const AT_ONCE: u32 = 200;
+/// Ranges of removed reports that are read for one fault; of more the lowest are one.
+const RANGES_READ: usize = 1_000;
 
 /// What is not well at `site`; `None` where none of this name is registered.
 ///
@@ -67,9 +70,8 @@ pub fn of_site(
             break;
         }
     }
-    let removed = session.removed_ranges(site)?;
     for fault in &mut faults {
-        say_removed(fault, &removed);
+        say_removed(session, site, fault)?;
     }
     if depth == Depth::Whole {
         compare_others(session, site, &registered.role, &mut faults)?;
@@ -96,24 +98,24 @@ fn opened(received: ReceivedReport) -> Option<Read> {
 }
 
 /// What lies between the two looks and is no longer kept is not missing, and what happened there is not known.
-fn say_removed(fault: &mut SiteFault, removed: &[RemovedRange]) {
-    let good = fault.good.as_ref().map(|good| (&good.epoch, good.report));
-    let within = |range: &RemovedRange| {
-        let (above, below) = match good {
-            Some((epoch, number)) if *epoch == range.epoch => {
-                let is_one = fault.bad.epoch == range.epoch;
-                (number, if is_one { fault.bad.report } else { u64::MAX })
-            }
-            _ if fault.bad.epoch == range.epoch => (0, fault.bad.report),
-            _ => return None,
-        };
-        (range.first > above && range.last < below).then_some((range.first, range.last))
+fn say_removed(session: &Session<'_>, site: &str, fault: &mut SiteFault) -> Result<(), StoreError> {
+    let bad = (fault.bad.epoch.clone(), fault.bad.report.saturating_sub(1));
+    let good = fault.good.as_ref();
+    let good = good.map(|good| (good.epoch.clone(), good.report.saturating_add(1)));
+    let parts = match good {
+        Some((epoch, from)) if epoch == bad.0 => vec![(epoch, (from, bad.1))],
+        Some((epoch, from)) => vec![(epoch, (from, u64::MAX)), (bad.0, (1, bad.1))],
+        None => vec![(bad.0, (1, bad.1))],
     };
-    let mut gone: Vec<(u64, u64)> = removed.iter().filter_map(within).collect();
+    let mut gone: Vec<(u64, u64)> = Vec::new();
+    for (epoch, part) in parts {
+        gone.extend(RemovedPart::read(session, (site, &epoch), part, RANGES_READ)?.numbers());
+    }
     gone.sort_unstable();
     let missing = fault.missing.iter().flat_map(|gap| without(*gap, &gone));
     fault.missing = missing.collect();
     fault.no_longer_kept = gone;
+    Ok(())
 }
 
 /// How other sites do with what this one has.

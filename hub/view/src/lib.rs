@@ -20,6 +20,7 @@ mod list;
 mod measured;
 mod orders;
 pub mod record;
+mod removed;
 mod report_text;
 mod requests;
 mod rows;

@@ -3,23 +3,29 @@
 //! What comes in: the store, a name, a place in the reports, and the time. What goes out: plain values for the page. The
 //! rows are those of the API. It decides nothing, and reads no other site.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::hub_api::SiteFaults;
 use outhaul_bundle::report::Report;
 use outhaul_signer::Envelope;
 use serde::Serialize;
 
 use super::faults;
+use super::removed::RemovedPart;
 use super::report_text::{plain, report_text};
 use super::values;
 use super::{AssignmentRow, Reading, RequestRow, SiteRow, newest_for, requests};
 use outhaul_bundle::hub_api::SiteValueRow;
 use outhaul_gate::time;
 use outhaul_store::{
-    EpochOfSite, ReceivedReport, Session, SitePage, SiteState, StoreError, TimelinePlace,
+    EpochOfSite, ReceivedReport, RemovedInAll, RemovedRange, Session, SitePage, SiteState,
+    StoreError, TimelinePlace,
 };
 
 /// Reports on one page.
 const REPORTS_SHOWN: usize = 50;
+/// Ranges of removed reports that are read of one numbering for a page: between two reports there is one, unless some are lost.
+const RANGES_READ: usize = 500;
 
 /// One site.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +50,8 @@ pub struct SiteView {
     pub keys: Vec<(i64, String)>,
     /// Its numberings, the newest first.
     pub epochs: Vec<EpochOfSite>,
+    /// How much of each numbering is no longer kept.
+    pub no_longer_kept: BTreeMap<String, RemovedInAll>,
     /// Requests for its name that wait.
     pub requests: Vec<RequestRow>,
     /// What is not well there, and since when; read on the newest page only.
@@ -188,8 +196,9 @@ impl SiteView {
                 None => faults::of_site(session, name, faults::Depth::Page, now_ms)?,
                 Some(_) => None,
             },
-            timeline: timeline(&reports, &epochs),
+            timeline: timeline(&reports, &epochs, &removed_of(session, name, &reports)?),
             epochs,
+            no_longer_kept: session.removed_in_all(name)?,
             more,
             is_newest: before.is_none(),
             read_at: time::rfc3339(now_ms),
@@ -199,7 +208,11 @@ impl SiteView {
 }
 
 /// The rows of one page. A report more than is shown is read, for what lies between it and the last one.
-fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineRow> {
+fn timeline(
+    reports: &[ReceivedReport],
+    epochs: &[EpochOfSite],
+    removed: &BTreeMap<String, RemovedPart>,
+) -> Vec<TimelineRow> {
     let mut rows = Vec::new();
     for (at, report) in reports.iter().take(REPORTS_SHOWN).enumerate() {
         rows.push(row(report));
@@ -208,22 +221,48 @@ fn timeline(reports: &[ReceivedReport], epochs: &[EpochOfSite]) -> Vec<TimelineR
             .filter(|next| next.epoch == report.epoch);
         let below = next.map_or(0, |next| next.number);
         if report.number > below + 1 {
-            gaps(report, (below + 1, report.number - 1), epochs, &mut rows);
+            let known = epochs.iter().find(|epoch| epoch.epoch == report.epoch);
+            let lost = known.map_or(&[][..], |epoch| &epoch.declared_lost);
+            let gone = removed.get(&report.epoch);
+            let gone = gone.map_or(&[][..], |part| &part.ranges);
+            let gap = (below + 1, report.number - 1);
+            gaps(report, gap, (lost, gone), &mut rows);
         }
     }
     rows
+}
+
+/// What is no longer kept on the part of each numbering that the page has.
+fn removed_of(
+    session: &Session<'_>,
+    site: &str,
+    reports: &[ReceivedReport],
+) -> Result<BTreeMap<String, RemovedPart>, StoreError> {
+    let mut parts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (at, report) in reports.iter().enumerate() {
+        // Below the one that is not shown the next page begins; below the last of a numbering everything may be gone.
+        let from = match at < REPORTS_SHOWN {
+            true => 1,
+            false => report.number,
+        };
+        let part = parts.entry(&report.epoch);
+        part.or_insert((from, report.number)).0 = from;
+    }
+    let mut found = BTreeMap::new();
+    for (epoch, part) in parts {
+        let read = RemovedPart::read(session, (site, epoch), part, RANGES_READ)?;
+        found.insert(epoch.to_owned(), read);
+    }
+    Ok(found)
 }
 
 /// The numbers of a gap, those that the site declared lost and those that are no longer kept apart, the highest first.
 fn gaps(
     report: &ReceivedReport,
     (from, to): (u64, u64),
-    epochs: &[EpochOfSite],
+    (lost, removed): (&[(u64, u64)], &[RemovedRange]),
     rows: &mut Vec<TimelineRow>,
 ) {
-    let found = epochs.iter().find(|epoch| epoch.epoch == report.epoch);
-    let lost = found.map_or(&[][..], |epoch| &epoch.declared_lost);
-    let removed = found.map_or(&[][..], |epoch| &epoch.no_longer_kept);
     let here = |first: u64, last: u64| (first.max(from), last.min(to));
     let mut parts: Vec<((u64, u64), TimelineRow)> = Vec::new();
     let gap = |(from, to): (u64, u64), declared| {

@@ -15,8 +15,9 @@ use super::{
 use crate::error::HubError;
 use crate::fake::{self, FLEET, NEW, Site};
 use crate::retention::{self, Rule};
-use crate::store::{Carrier, Signed, Store};
+use crate::store::{Carrier, Signed, Store, StoreError};
 use crate::time::DAY_MS;
+use crate::view::{AssignmentView, SiteView, TimelineRow};
 
 #[test]
 fn what_the_report_after_it_confirmed_is_known_when_it_comes_again_after_it_was_removed() {
@@ -210,4 +211,47 @@ fn what_the_gate_of_another_environment_saw_stays_after_the_site_went_to_this_on
     });
     moved.unwrap();
     assert_eq!(seen_by_dev(&mut store), [(2, 30), (32, 100)]);
+}
+
+#[test]
+fn pages_and_answers_have_a_bounded_number_of_the_ranges_of_a_site() {
+    let (_, mut store, _) = looked_a_hundred_times();
+    // As where a gate decided at every second one.
+    let gone = store.write(|session| {
+        let removal = session.begin_removal(("ann", "older"), 5_000, 5_000)?;
+        for number in 1..=45 {
+            session.remove_reports(("a", "e1"), (2 * number, 2 * number), (removal, 5_000))?;
+        }
+        session.end_removal(removal, 5_000)
+    });
+    gone.unwrap();
+    store
+        .read(|session| {
+            let some = |after, at_most| session.removed_ranges("a", after, at_most);
+            let first = |ranges: &[crate::store::RemovedRange]| -> Vec<u64> {
+                ranges.iter().map(|range| range.first).collect()
+            };
+            assert_eq!(first(&some(None, 2)?), [2, 4]);
+            assert_eq!(first(&some(Some(("e1", 4)), 2)?), [6, 8]);
+            assert!(some(Some(("e1", 90)), 2)?.is_empty());
+            let within = |part, at_most| session.removed_within(("a", "e1"), part, at_most);
+            assert_eq!(first(&within((4, 9), 9)?), [8, 6, 4]);
+            assert_eq!(first(&within((1, u64::MAX), 2)?), [90, 88]);
+            assert!(within((91, 200), 9)?.is_empty());
+            let view = AssignmentView::of(session, ("a", "maps-uat"), None, 5_000)?.unwrap();
+            let shown = first(&view.no_longer_kept);
+            assert_eq!((shown[0], shown.len()), (90, 20));
+            assert_eq!(view.more_no_longer_kept, 25);
+            // Each look stands alone up to the last one that is gone.
+            assert_eq!((view.history[0].first, view.history[1].first), (91, 89));
+            let site = SiteView::of(session, "a", None, 5_000)?.unwrap();
+            let all = site.no_longer_kept["e1"];
+            assert_eq!((all.ranges, all.reports, all.since_ms), (45, 45, 5_000));
+            let removed = |row: &&TimelineRow| matches!(row, TimelineRow::Removed { .. });
+            let rows = site.timeline.iter();
+            // Reports 101 to 91, and 39 others, below each of which one is gone.
+            assert_eq!(rows.filter(removed).count(), 40);
+            Ok::<_, StoreError>(())
+        })
+        .unwrap();
 }

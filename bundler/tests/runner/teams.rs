@@ -61,16 +61,19 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
         before = format!("\"{repo}\"");
         let seen = fleet.bundle(&[]);
         assert!(seen.starts_with("exit code 1"), "{repo}: {seen}");
-        assert!(seen.contains("error[not-collected]"), "{repo}: {seen}");
+        // What nobody may open is refused before anything is collected.
+        let is_address = !repo.starts_with("ext::") && !repo.starts_with('-');
+        let code = match is_address {
+            true => "error[not-collected]",
+            false => "error[forbidden-source]",
+        };
+        assert!(seen.contains(code), "{repo}: {seen}");
         assert!(
             seen.contains("left out: drone/hello-test"),
             "{repo}: {seen}"
         );
         let checked = fleet.fixture.run(&["check"]);
-        assert!(
-            checked.contains("error[not-collected]"),
-            "{repo}: {checked}"
-        );
+        assert!(checked.contains(code), "{repo}: {checked}");
     }
     assert!(!fleet.path("fleet/mark").exists() && !fleet.path("mark").exists());
     assert!(server.accept().is_err(), "somebody called");
@@ -93,6 +96,35 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
     let mapped = format!("{repo}=manifests");
     let seen = fleet.bundle(&["--source", &mapped]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
+}
+
+#[test]
+fn a_password_in_the_url_of_a_workload_is_published_by_no_command() {
+    let fleet = Fleet::new();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let repo = "https://u:hunter2@git.example.org/manifests";
+    let old = "repo: https://git.example.org/manifests\n        path: here";
+    fleet.fixture.edit(
+        "app/wave.yaml",
+        old,
+        &old.replace("https://git.example.org/manifests", repo),
+    );
+    let mapped = format!("{repo}=manifests");
+    git(&fleet.path(""), &["init", "--quiet", "--bare", "gitops"]);
+    for words in [
+        &["render", "--out", "tree"][..],
+        &["publish", "git", "--to", "gitops", "--branch", "dev"],
+    ] {
+        let seen = fleet.fixture.run(words);
+        assert!(seen.starts_with("exit code 1"), "{seen}");
+        assert!(seen.contains("error[forbidden-source]"), "{seen}");
+        assert!(!seen.contains("hunter2"), "{seen}");
+    }
+    let seen = fleet.bundle(&["--source", &mapped]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("error[forbidden-source]"), "{seen}");
+    assert!(!seen.contains("hunter2"), "{seen}");
 }
 
 #[test]

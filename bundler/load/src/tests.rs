@@ -205,6 +205,43 @@ fn a_file_that_is_not_read_and_cannot_be_looked_at_keeps_nothing_else_from_being
 }
 
 #[test]
+fn a_list_of_objects_is_named_and_what_is_not_looked_at_is_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let of = |names: &[String]| {
+        let opened = source::open_plain(root.path(), "", Some("c")).unwrap();
+        let below = names.iter().cloned().collect();
+        let found = unread::of_our_kinds(&opened, "", below, &str::to_owned);
+        found.into_iter().map(|one| one.message).collect::<Vec<_>>()
+    };
+    let list = r#"{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "outhaul.dev/v1alpha1"}]}"#;
+    write(&root.path().join("list.json"), list);
+    let found = of(&["list.json".to_owned()]);
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains("list.json")),
+        "{found:?}"
+    );
+    write(
+        &root.path().join("list.json"),
+        &list.replacen('{', r#"{"$schema": "a", "#, 1),
+    );
+    assert_eq!(of(&["list.json".to_owned()]), [""; 0]);
+    let names: Vec<String> = (10..22)
+        .map(|number| format!("large-{number}.json"))
+        .collect();
+    for name in &names {
+        let large = fs::File::create(root.path().join(name)).unwrap();
+        large
+            .set_len(TreeLimits::PAYLOAD.max_file_bytes + 1)
+            .unwrap();
+    }
+    let found = of(&names);
+    assert!(
+        matches!(found.as_slice(), [one] if one.starts_with("12 files ")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_repository_that_cannot_be_reached_is_the_environments_fault() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());

@@ -57,7 +57,7 @@ const LOOKED_AT_BYTES: u64 = 64 << 10;
 const MAX_PASSED_OVER: usize = 8;
 
 /// Of the files `below` that are not read because of their endings, those that hold objects of a control plane. `full` gives a path from
-/// the root. One that cannot be looked at is passed over: nothing depends on it.
+/// the root. One that cannot be looked at is passed over: nothing depends on it. After too many of them the rest is counted.
 pub(super) fn of_our_kinds(
     opened: &Opened,
     path: &str,
@@ -65,8 +65,12 @@ pub(super) fn of_our_kinds(
     full: &dyn Fn(&str) -> String,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for _ in 0..=MAX_PASSED_OVER {
+    for passed_over in 0.. {
         if below.is_empty() {
+            break;
+        }
+        if passed_over > MAX_PASSED_OVER {
+            found.push(not_looked_at(passed_over + below.len()));
             break;
         }
         let wanted = |path: &str| below.contains(path);
@@ -94,6 +98,16 @@ pub(super) fn of_our_kinds(
     found
 }
 
+fn not_looked_at(count: usize) -> Diagnostic {
+    let files = format_count(count, "file", "files");
+    let message = format!(
+        "{files} whose ending is not `.yaml` or `.yml` were not looked at: too many of them cannot be read"
+    );
+    Diagnostic::warning("file-ending", message).help(
+        "see that no object of a control plane is in them; what is too large, or is no object, is listed in `.sourceignore`",
+    )
+}
+
 /// The group of the object that a text begins with. A JSON Schema names the groups of the kinds that it is for, and is no object.
 fn group_of(start: &str) -> Option<&'static str> {
     let named = |text: &str| {
@@ -104,12 +118,14 @@ fn group_of(start: &str) -> Option<&'static str> {
     let mut version = None;
     let mut json = serde_json::Deserializer::from_str(start);
     let read = json.deserialize_map(TopLevel(&mut version));
+    let is_schema = start.contains("\"$schema\"");
     match (version, read) {
-        (Some(version), _) => named(&version),
+        // A list of any kind holds others.
+        (Some(version), _) => named(&version).or_else(|| named(start).filter(|_| !is_schema)),
         (None, Ok(())) => None,
         // It is longer than what is looked at.
         (None, Err(error)) if error.is_eof() => None,
-        (None, Err(_)) if start.contains("\"$schema\"") => None,
+        (None, Err(_)) if is_schema => None,
         (None, Err(_)) => named(start),
     }
 }

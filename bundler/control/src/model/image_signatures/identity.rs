@@ -12,13 +12,14 @@ const MAX_CHARS: usize = 1000;
 const WORKFLOWS: &str = "https://token.actions.githubusercontent.com";
 
 /// Domains of mail at which anybody gets an address.
-const PUBLIC_MAIL: [&str; 24] = [
+const PUBLIC_MAIL: [&str; 27] = [
     "126.com",
     "163.com",
     "duck.com",
     "fastmail.com",
     "free.fr",
     "freenet.de",
+    "gmx.info",
     "hey.com",
     "laposte.net",
     "libero.it",
@@ -37,6 +38,8 @@ const PUBLIC_MAIL: [&str; 24] = [
     "users.noreply.github.com",
     "wanadoo.fr",
     "web.de",
+    "yandex.asia",
+    "zohomail.com",
 ];
 
 /// Providers of mail for anybody, each with a domain for many countries, such as `yahoo.co.uk`.
@@ -243,6 +246,9 @@ mod tests {
             "*@yahoo.co.uk.",
             "*@proton.me",
             "*@web.de",
+            "*@gmx.info",
+            "*@yandex.asia",
+            "*@zohomail.com",
             "a b",
             "a\nb",
         ] {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{ClusterTypeChange, FileKind};
+use super::ClusterTypeChange;
+use super::files::FileKind;
 
 /// How many of each thing differ in one environment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -16,8 +16,8 @@ use outhaul_plane::render::{RenderedAssignment, Rendering};
 use outhaul_plane::schedule::{AssignmentId, Schedule};
 
 mod counted;
-pub mod files;
-pub mod lines;
+mod files;
+mod lines;
 pub mod markdown;
 mod phrases;
 mod plain;
@@ -25,14 +25,15 @@ mod selected;
 mod sites;
 mod templates;
 pub mod text;
-pub mod values;
+mod values;
 
-pub use counted::{AssignmentCounts, Counts, FileCounts};
-pub use files::{FileChange, FileKind};
-pub use selected::SelectedChange;
+pub use counted::Counts;
 pub use sites::SitesTouched;
-pub use templates::{TemplateAt, TemplateChange};
+pub use templates::TemplateChange;
 pub use values::{ValueAt, ValueChange};
+
+use files::FileChange;
+use selected::SelectedChange;
 
 /// What the stages made of one control plane.
 #[derive(Debug, Clone, Copy)]

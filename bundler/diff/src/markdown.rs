@@ -8,7 +8,8 @@
 use std::fmt::Write as _;
 
 use super::phrases;
-use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
+use super::templates::TemplateAt;
+use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 
 /// Largest text in bytes: GitHub's comments hold 65,536 characters.
 const MAX_BYTES: usize = 60_000;
@@ -201,9 +202,9 @@ fn files(change: &ClusterTypeChange, out: &mut String) {
             let paths: Vec<String> = paths.iter().map(|path| code(path)).collect();
             let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
             let kind = match file.kind {
-                super::FileKind::Added => "added",
-                super::FileKind::Changed => "changed",
-                super::FileKind::Removed => "removed",
+                super::files::FileKind::Added => "added",
+                super::files::FileKind::Changed => "changed",
+                super::files::FileKind::Removed => "removed",
             };
             let lines = format!("+{} −{}", file.lines_added, file.lines_removed);
             let sites = html(&phrases::on_sites(file));

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::index::Source;
 
-use super::{ClusterTypeChange, Difference, FileChange, FileKind, Presence, Version, counted};
+use super::files::FileKind;
+use super::{ClusterTypeChange, Difference, FileChange, Presence, Version, counted};
 use outhaul_control::diagnostic::Diagnostic;
 
 /// A finding as one line: place and message.

@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 
 use super::phrases;
-use super::{ClusterTypeChange, Difference, Reason, TemplateAt, ValueAt, Version};
+use super::templates::TemplateAt;
+use super::{ClusterTypeChange, Difference, Reason, ValueAt, Version};
 
 /// Most lines of one kind in one cluster type.
 const MAX_ENTRIES: usize = 40;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What comes in: a control plane, and answers of schedulers as values. What goes out: a schedule, one
-//! composition per assignment, files; and from the same values explanations, differences and findings.
+//! composition per assignment, files; and from the same values explanations and findings.
 //! It is pure: no file, clock, environment or network, so that the same snapshot always gives the
 //! same bytes. The one exception renders a team's Jinja template in a separate process. It knows
 //! nothing of git, of signing, and of where files end up.

@@ -9,6 +9,7 @@ use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
 use outhaul_kit::suggest::{did_you_mean, nearest};
+use outhaul_parity::ParityError;
 use outhaul_signer::seal::SealError;
 use rustix::io::Errno;
 
@@ -212,6 +213,10 @@ impl Classified for CopyError {
                 InspectError::Read(read) if read.is_environment() => Environment,
                 _ => FailureClass::Trust,
             },
+            Self::Parity {
+                source: ParityError::Coding { .. },
+                ..
+            } => Internal,
             Self::Changed { .. }
             | Self::Deliver(_)
             | Self::Parity { .. }
@@ -244,7 +249,11 @@ impl Classified for CopyError {
                     format!("`{}` fits here; write the other parts to other sticks with `--part`", fit.join(" "))
                 }
             }),
-            Self::Read { .. } => None,
+            Self::Read { .. }
+            | Self::Parity {
+                source: ParityError::Coding { .. },
+                ..
+            } => None,
             Self::Parity { .. } => Some(
                 "nothing is wrong with the medium: see what is wrong with the disk that the fleet's folder is on (`dmesg`), and \
                  repeat the command"

@@ -26,6 +26,7 @@ mod error;
 mod journal;
 mod ring;
 mod state;
+mod waiting;
 
 pub use attest::{StatementSigner, statement_keys};
 pub use error::FleetError;
@@ -302,12 +303,7 @@ impl Fleet {
             path: path.clone(),
             source,
         };
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(failed)?;
-        file.lock().map_err(failed)?;
+        let file = waiting::locked(&path).map_err(failed)?;
         let lock = Lock {
             _whole: interrupt::finishing(),
             _file: file,

@@ -341,3 +341,28 @@ impl Classified for DeliverError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_disk_is_named_for_what_cannot_be_read_alone() {
+        let of = |source| CopyError::Parity {
+            stream: "dev/press".to_owned(),
+            number: 1,
+            source,
+        };
+        let read = of(ParityError::Read(io::Error::other("a")));
+        assert!(read.help().unwrap().contains("dmesg"));
+        assert!(matches!(read.class(), Environment));
+        let coding = of(ParityError::Coding {
+            parts: 1,
+            parity: 1,
+            source: reed_solomon_simd::Error::InvalidShardSize { shard_bytes: 1 },
+        });
+        assert!(matches!((coding.help(), coding.class()), (None, Internal)));
+    }
+}

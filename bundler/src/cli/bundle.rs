@@ -25,7 +25,7 @@ use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::check::selecting_nothing;
-use outhaul_plane::delivery;
+use outhaul_plane::delivery::{self, Delivery};
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
@@ -209,17 +209,17 @@ impl Args {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());
         };
-        let sites = Sites::of(fleet).all();
-        let sites = sites.map_err(super::site::site_failure)?;
+        let sites = Sites::of(fleet).all().map_err(super::site::site_failure)?;
         let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
-        let is_named =
-            |name: &String| self.cluster_type.is_empty() || self.cluster_type.contains(name);
-        // Of what travels by git alone no bundle is made.
-        let made = plane.cluster_types.values().filter(|one| {
-            let delivery = delivery::of(plane, one).ok();
-            let transport = delivery.and_then(|delivery| delivery.transport);
-            is_named(&one.name) && transport.is_none_or(|said| said.value != Transport::Git)
-        });
+        let named = &self.cluster_type;
+        let is_named = |name| named.is_empty() || named.contains(name);
+        // Of what travels by git alone no bundle is made, nor where policies contradict each other.
+        let transport = |one: Delivery| one.transport.map(|said| said.value);
+        let is_bundled = |one: &_| {
+            delivery::of(plane, one).is_ok_and(|one| transport(one) != Some(Transport::Git))
+        };
+        let made = plane.cluster_types.values();
+        let made = made.filter(|one| is_named(&one.name) && is_bundled(one));
         let streams = made.filter_map(|one| {
             let role = fleet.role(environment, &one.name).parse().ok()?;
             Some((role, format!("{environment}/{}", one.name)))

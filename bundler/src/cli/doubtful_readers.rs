@@ -1,7 +1,8 @@
 //! What may be a mistake in whom bundles are sealed for.
 //!
-//! What comes in: the readers that were named, the fleet's sites as they are on record, and the streams that bundles are made of. What goes
-//! out: a warning for each reader who is no site, and for the sites of a stream that cannot open its bundle. It refuses nothing and is pure.
+//! What comes in: the readers that were named, the fleet's sites as they are on record, and the streams that bundles could be made of. What
+//! goes out: a warning for each reader who is no site, and for the sites of a stream that could not open a bundle sealed so. Whether one is
+//! made is not known here. It refuses nothing and is pure.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use outhaul_sites::SiteRecord;
 /// Most sites that are named in one warning.
 const MAX_NAMED: usize = 5;
 
-/// What may be a mistake in `readers`: names that are of no site, and sites of `streams` that cannot open their bundle. Each stream comes
+/// What may be a mistake in `readers`: names that are of no site, and sites of `streams` that could not open their bundle. Each stream comes
 /// with its role, its name for people, and whether a site is one that its bundle is for.
 pub(super) fn doubtful(
     readers: &[Reader],
@@ -66,7 +67,7 @@ pub(super) fn doubtful(
             None => String::new(),
         };
         let message = format!(
-            "{} of {stream} cannot open this bundle: it is not sealed for the key of that site{unless}",
+            "{} of {stream} could not open a bundle sealed so: it is not for the key of that site{unless}",
             names.join(", ")
         );
         let help = "add the lines of these sites that `outhaul site list --recipients` prints; a site without a key there is not approved yet";
@@ -125,7 +126,7 @@ mod tests {
             mistyped.contains("did you mean the site `press-1`?"),
             "{mistyped}"
         );
-        let cannot = "`press-1` of dev/press cannot open this bundle";
+        let cannot = "`press-1` of dev/press could not open a bundle sealed so";
         assert!(mistyped.contains(cannot), "{mistyped}");
         assert!(
             mistyped.contains("unless it has the key of `pres-1`"),
@@ -133,7 +134,7 @@ mod tests {
         );
         let one_only = found(&[("press-1", &one)], &["press-1", "press-2", "press-3"]);
         assert!(
-            one_only.contains("`press-2`, `press-3` of dev/press cannot open"),
+            one_only.contains("`press-2`, `press-3` of dev/press could not open"),
             "{one_only}"
         );
         assert!(!one_only.contains("no site on record"), "{one_only}");

@@ -5,7 +5,9 @@
 //! A report row is written in the transaction of the change that it reports, so that neither can exist
 //! without the other. A damaged file is never replaced silently: the floors in it guard the site.
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -218,6 +220,13 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // SQLite would let others read a new one; what it writes beside it gets the mode of this. What is wrong with the place, it says.
+        let mut new = OpenOptions::new();
+        let _ = new
+            .write(true)
+            .create_new(true)
+            .mode(durable::SECRET_MODE)
+            .open(path);
         let open = || -> Result<Connection, rusqlite::Error> {
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(Duration::from_secs(10))?;

@@ -267,3 +267,14 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn a_new_database_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let memory = Memory::new();
+    let files = ["agent.db", "agent.db-wal", "agent.db-shm"];
+    for path in files.map(|name| memory.folder.path().join(name)) {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+}

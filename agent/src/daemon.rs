@@ -19,7 +19,6 @@ use crate::update;
 use outhaul_kit::heartbeat::Heartbeat;
 
 mod exports;
-mod links;
 mod round;
 mod watch;
 

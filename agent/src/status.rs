@@ -33,7 +33,6 @@ use outhaul_pace::PullStatus;
 use outhaul_site::backup::restore::Restored;
 
 mod attention;
-pub mod blind;
 mod brief;
 mod next;
 pub mod page;

@@ -3,8 +3,10 @@
 //! What comes in: questions. What goes out: what the system says, and errors with what to do next. It decides nothing and
 //! remembers nothing.
 
+pub mod blind;
 pub mod error;
 pub mod facilities;
 pub mod host;
 pub mod http;
+pub mod links;
 pub mod other_files;

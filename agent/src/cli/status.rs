@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use outhaul_host::blind::Blind;
+
 use super::Context;
 use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 use crate::status;
-use crate::status::blind::Blind;
 use crate::status::page;
 
 /// Whoever sits at the machine may read the page.

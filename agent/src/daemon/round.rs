@@ -7,12 +7,11 @@
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_host::links::Links;
+use outhaul_kit::service;
 use outhaul_pace::Pace;
 
-use outhaul_kit::service;
-
 use super::exports::Exports;
-use super::links::Links;
 use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::durable;
+use outhaul_kit::durable;
 
 /// Largest routing table that is read, in bytes; a longer one is taken for "no change".
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;

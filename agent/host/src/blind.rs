@@ -4,12 +4,12 @@
 //! database if it opens and from the disk if not. It repairs nothing and changes nothing.
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
+use outhaul_kit::durable;
+use outhaul_site::state::{self, SiteIdentity, StateError, Store, key};
+use outhaul_site::state_folder::{LockError, StateFolder};
 use serde::Serialize;
 
-use crate::durable;
 use crate::error::AgentError;
-use crate::state::{self, SiteIdentity, StateError, Store, key};
-use crate::state_folder::{LockError, StateFolder};
 
 /// What can still be said.
 #[derive(Debug, Serialize)]

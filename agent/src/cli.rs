@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::agent::Agent;
 use crate::calls::CommandResult;
 use crate::error::AgentError;
+use crate::intake::visit;
 use crate::interrupted;
 use crate::state::StateError;
 use crate::state_folder::LockError;
@@ -236,7 +237,12 @@ fn exclusive_or_shared(context: &Context) -> Result<(Agent, bool), AgentError> {
         Err(AgentError::State(StateError::Lock(LockError::Busy { .. }))) => {
             Ok((Agent::open(&context.state)?, true))
         }
-        other => Ok((other?, false)),
+        other => {
+            let mut agent = other?;
+            // Before what is decided now ends the work: what was read then was copied.
+            visit::close_interrupted(&mut agent)?;
+            Ok((agent, false))
+        }
     }
 }
 

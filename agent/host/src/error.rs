@@ -4,6 +4,9 @@
 //! next; for a script, the exit code of the table in the design (1 refused, 2 usage, 3 environment,
 //! 4 trust, 5 internal). It adds no cause of its own.
 
+use std::io;
+use std::path::Path;
+
 use outhaul_bundle::ReadError;
 use outhaul_reconcilers::ApplyError;
 use outhaul_site::backup::BackupError;
@@ -11,6 +14,7 @@ use outhaul_site::backup::BackupError;
 use outhaul_content::content_error::GenerationError;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::text;
 use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
@@ -66,10 +70,13 @@ pub enum AgentError {
     /// Reports could not be written onto a stick.
     #[error("{0}; every report that the hub has not acknowledged is still here")]
     Export(#[source] FileError),
+    /// What lies on a stick or in a folder may not be read by the user who runs this.
+    #[error("{0}; no bundle was taken from it")]
+    NotReadable(#[source] FileError),
     /// Not enough space.
     #[error(
-        "not enough space in `{folder}`: {needed} MiB are needed (bundle, unpacked files and a reserve \
-         of {reserve} MiB), {free} MiB are free, {missing} MiB are missing; nothing was changed"
+        "not enough space in `{folder}`: needed {needed} MiB (bundle, unpacked files and a reserve \
+         of {reserve} MiB), free {free} MiB, missing {missing} MiB; nothing was changed"
     )]
     Space {
         /// The state folder.
@@ -199,6 +206,17 @@ impl AgentError {
         matches!(self, Self::Refused { rule, .. } if rule == wanted)
     }
 
+    /// The same, where it is about rights to what was to be read at `path`: those of another user's state are no way out.
+    #[must_use]
+    pub fn while_reading(self, path: &Path) -> Self {
+        match self {
+            Self::File(error) if is_denied(&error) && error.path.starts_with(path) => {
+                Self::NotReadable(error)
+            }
+            other => other,
+        }
+    }
+
     /// What a backup said: the file's fault, or this machine's.
     pub fn from_backup(source_name: &str, error: BackupError) -> Self {
         match (error.rule(), error) {
@@ -268,6 +286,8 @@ impl AgentError {
         match self {
             Self::Config(_) => "correct agent.toml; nothing was changed".into(),
             Self::State(error) => error.help(),
+            Self::Export(error) if is_denied(error) => rights_help(error, "write to", "export to a folder of that user, and copy it to the stick as root"),
+            Self::NotReadable(error) => rights_help(error, "read", "copy it as root to a folder that this user may read, and import it from there"),
             Self::File(error)
             | Self::Export(error)
             | Self::Generation(GenerationError::File(error)) => error.help(),
@@ -310,6 +330,24 @@ impl AgentError {
             }
         }
     }
+}
+
+/// Whether the user who runs this lacks a right.
+fn is_denied(error: &FileError) -> bool {
+    error.source.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// How the user who runs this gets at a stick. Whoever came so far owns the state folder: where that is not root, root is refused.
+fn rights_help(error: &FileError, what: &str, or: &str) -> String {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return error.help();
+    }
+    let (user, path) = (user.as_raw(), text::path(&error.path));
+    format!(
+        "let user {user}, who owns the state folder, {what} `{path}`: mount the stick for that user (`mount -o uid={user}`, where it is \
+         FAT), or {or}"
+    )
 }
 
 /// What a refusal leaves alone: a revoked site still notes which keys sign the orders of a bundle that it

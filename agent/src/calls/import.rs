@@ -3,9 +3,13 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
-use outhaul_kit::failure::Classified as _;
-use outhaul_kit::text::json_path;
+use std::io::ErrorKind;
 use std::path::Path;
+
+use outhaul_kit::durable::FileError;
+use outhaul_kit::failure::Classified as _;
+use outhaul_kit::media::Media;
+use outhaul_kit::text::json_path;
 
 use super::CommandResult;
 use crate::acks::{Acknowledged, Renumbered};
@@ -43,7 +47,7 @@ pub fn path(agent: &mut Agent, path: &Path, went_on: Option<(u64, State)>) -> Co
     };
     match read {
         Ok(findings) => found(path, findings, number, &mut answer),
-        Err(error) => answer.fail(&error),
+        Err(error) => answer.fail(&error.while_reading(path)),
     }
     answer
 }
@@ -293,6 +297,9 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     if !findings.refused.is_empty() || !findings.slips.is_empty() {
         return;
     }
+    if let Some(denied) = denied(path) {
+        return answer.fail(&AgentError::NotReadable(denied));
+    }
     let place = path.display();
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
@@ -319,4 +326,16 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         ),
     };
     answer.fail(&AgentError::Nothing { message, help });
+}
+
+/// The first bundle below `path` that this user may not read.
+fn denied(path: &Path) -> Option<FileError> {
+    let medium = Media::open(path).ok()?;
+    let listed = media::bundles(&medium).ok()?;
+    let closed = listed
+        .files
+        .iter()
+        .filter_map(|file| medium.open_file(file).err());
+    let mut all = listed.unusable.into_iter().chain(closed);
+    all.find(|error| error.source.kind() == ErrorKind::PermissionDenied)
 }

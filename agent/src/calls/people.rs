@@ -128,6 +128,12 @@ fn applied(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Result
         answer.value = json!({ "soaking": candidate, "message": note });
         return Ok(());
     }
+    if site.waiting.is_some_and(|waits| waits.number == number) {
+        return Err(AgentError::Failed {
+            message: format!("bundle {number} waits, and is not applied yet: {note}"),
+            help: let_through(agent, number)?,
+        });
+    }
     if !runs(&site, number) {
         return Err(AgentError::Failed {
             message: format!(
@@ -197,6 +203,10 @@ fn approved(
     };
     answer.text = format!("bundle {number} is approved by {who}: {word}{still}");
     answer.value = json!({ "number": number, "who": who, "state": word });
+    if site.hold && state == Some(State::Gated) {
+        let released = "help: `outhaul-agent hold --release` ends the hold; then the service applies it, or `outhaul-agent apply`";
+        answer.messages.push(released.to_owned());
+    }
     if matches!(state, Some(State::Failed | State::Reverted)) {
         let why = if note.is_empty() { word } else { &note };
         answer.fail(&AgentError::Failed {
@@ -243,6 +253,20 @@ fn given_up(agent: &mut Agent, number: u64, answer: &mut CommandResult) -> Resul
     );
     answer.value = json!({ "active": site.active.map(|active| active.number), "given_up": number });
     Ok(())
+}
+
+/// What to type so that a bundle that waits is applied.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub fn let_through(agent: &Agent, number: u64) -> Result<String, AgentError> {
+    let first = match runner::site_now(agent.store.read())?.hold {
+        true => "`outhaul-agent hold --release` ends the hold; then ",
+        false => "",
+    };
+    Ok(format!(
+        "{first}`outhaul-agent approve {number}` lets it through"
+    ))
 }
 
 fn runs(site: &Site, number: u64) -> bool {

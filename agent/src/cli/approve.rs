@@ -59,7 +59,7 @@ fn waiting(agent: &Agent) -> Result<(String, String), AgentError> {
     Ok(match newest {
         Some(number) => (
             format!("bundle {number} waits"),
-            format!("`outhaul-agent approve {number}` lets it through"),
+            people::let_through(agent, number)?,
         ),
         None => (
             "no bundle waits".to_owned(),

@@ -177,7 +177,7 @@ fn without_enough_space_nothing_is_changed() {
         &[
             "not enough space",
             "nothing was changed",
-            "MiB are missing",
+            " MiB, missing ",
             "help:",
         ],
     );

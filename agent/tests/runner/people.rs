@@ -164,6 +164,18 @@ fn approval_always_makes_every_bundle_wait() {
     ]);
     assert_eq!(taken["state"], "gated");
     assert!(site.applied().is_empty());
+    // It is not as if `apply` had broken something.
+    let waits = site.run(&["apply"]);
+    let words = [
+        "bundle 1 waits, and is not applied yet",
+        "help: `outhaul-agent approve 1` lets it through",
+    ];
+    assert_reports(&waits, 1, &words);
+    assert!(
+        !stderr(&waits).contains("now no bundle"),
+        "{}",
+        stderr(&waits)
+    );
     site.ok(&["approve", "1"]);
     assert_eq!(site.active(), Some(1));
 }
@@ -204,8 +216,17 @@ fn under_a_hold_nothing_new_is_applied_until_it_is_released() {
         "{taken}"
     );
     assert_eq!(site.status()["hold"]["who"], "ann");
-    // An approval does not override a hold.
-    site.ok(&["approve", "2"]);
+    // An approval does not override a hold, and whoever approves hears first what does.
+    let words = [
+        "bundle 2 waits",
+        "help: `outhaul-agent hold --release` ends the hold; then",
+    ];
+    assert_reports(&site.run(&["approve"]), 2, &words);
+    assert_reports(
+        &site.run(&["approve", "2"]),
+        0,
+        &["help: `outhaul-agent hold --release`"],
+    );
     assert_eq!(site.active(), Some(1));
     site.ok(&["hold", "--release"]);
     let output = site.import(&bundle);
@@ -280,6 +301,47 @@ fn root_does_not_lock_the_owner_of_the_state_folder_out() {
     let done = as_user(&site, NOBODY, &import);
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(site.active(), Some(2));
+
+    // A stick that root alone may read and write: nobody is sent back to root, who is refused.
+    let stick = site.folder.path().join("stick");
+    let closed = stick.join("three.outhaul");
+    fs::create_dir(&stick).unwrap();
+    fs::copy(centre.publish(&Draft::hello("three")), &closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).unwrap();
+    for (command, path, words) in [
+        (
+            "import",
+            &stick,
+            [
+                "let user 65534, who owns the state folder, read `",
+                "copy it as root to a folder",
+            ],
+        ),
+        (
+            "import",
+            &closed,
+            [
+                "let user 65534, who owns the state folder, read `",
+                "copy it as root to a folder",
+            ],
+        ),
+        (
+            "export",
+            &stick,
+            [
+                "let user 65534, who owns the state folder, write to `",
+                "copy it to the stick as root",
+            ],
+        ),
+    ] {
+        let refused = as_user(&site, NOBODY, &[command, path.to_str().unwrap()]);
+        assert_reports(&refused, 3, &words);
+        assert!(
+            !stderr(&refused).contains("put `sudo` in front"),
+            "{}",
+            stderr(&refused)
+        );
+    }
 }
 
 #[test]
@@ -314,4 +376,22 @@ fn an_import_that_was_cut_off_is_shown_and_goes_on_with_words_that_say_so() {
         let printed = stdout(&done);
         assert!(!printed.contains("nothing was applied"), "{printed}");
     }
+}
+
+#[test]
+fn what_was_copied_from_a_stick_is_not_said_to_be_cut_off_after_it_was_given_up() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let one = centre.publish(&Draft::hello("one"));
+    let mut cut = site.command(&["import", one.to_str().unwrap()]);
+    let done = cut.env("OUTHAUL_CUT", "step-applied").output().unwrap();
+    assert!(!done.status.success());
+    assert_eq!(site.ok(&["rollback"])["given_up"], 1);
+    let status = site.status();
+    assert!(!status["next"].to_string().contains("cut off"), "{status}");
+    let stick = status["media"][0]["text"].as_str().unwrap();
+    assert!(
+        stick.contains("bundle 1 was copied from it, and is"),
+        "{status}"
+    );
 }

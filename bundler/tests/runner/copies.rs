@@ -70,6 +70,20 @@ fn a_second_stick_gets_the_same_bytes_read_back_and_without_a_control_plane() {
 }
 
 #[test]
+fn a_hub_that_was_typed_and_would_not_be_asked_is_refused() {
+    let fleet = Fleet::new();
+    fs::create_dir(fleet.path("stick")).unwrap();
+    for typed in [["--hub", "https://hub.example"], ["--hub-ca", "ca.pem"]] {
+        let command = [
+            "copy", "--fleet", "fleet", "--to", "stick", "--for", "drone-1",
+        ];
+        let seen = fleet.fixture.run_only(&[&command[..], &typed].concat());
+        assert!(seen.starts_with("exit code 2"), "{seen}");
+        assert!(seen.contains("add `--ask-hub`"), "{seen}");
+    }
+}
+
+#[test]
 fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
     let fleet = Fleet::new();
     fs::create_dir(fleet.path("stick")).unwrap();

@@ -30,6 +30,8 @@ const DATABASE_FILES: [&str; 4] = [
 ];
 /// What group and others may do, of a file's mode.
 const OTHERS: u32 = 0o077;
+/// Of that, what lets them put something else in the place of what is there.
+const OTHERS_WRITE: u32 = 0o022;
 /// Largest lock file, in bytes.
 const MAX_LOCK_BYTES: u64 = 64;
 
@@ -96,13 +98,19 @@ impl StateFolder {
     }
 
     /// Lets only their owner into the folder and to the lock and the database: also where the folder was there before, or somebody
-    /// has opened it since. Whoever can open the lock keeps the agent from its work.
+    /// has opened it since. Whoever can open the lock keeps the agent from its work. A folder with programs in it (`agent`) that
+    /// others may write stays as it is: closed, it would look as if the programs were what this site was brought, and they would be
+    /// started.
     ///
     /// # Errors
     /// [`FileError`] where this user may not do that.
     fn close_to_others(&self) -> Result<(), FileError> {
         let files = DATABASE_FILES.map(|name| self.root.join(name));
         let lock = self.root.join("lock");
+        let mode = fs::metadata(&self.root).map_or(0, |found| found.permissions().mode());
+        if mode & OTHERS_WRITE != 0 && self.root.join("agent").exists() {
+            return Ok(());
+        }
         // The folder first: from then on nobody else puts a link where a file was.
         for path in [&self.root, &lock].into_iter().chain(&files) {
             let found = match path == &self.root {
@@ -399,6 +407,13 @@ mod tests {
         fs::remove_file(state.root().join("lock")).unwrap();
         drop(state.lock().unwrap());
         assert_eq!(mode(&files[0]), 0o600, "a new one");
+        // Where others may have put a program into it, it does not become trusted by that.
+        fs::create_dir(folder.path().join("agent")).unwrap();
+        for (before, after) in [(0o775, 0o775), (0o755, 0o700)] {
+            open(folder.path(), before).unwrap();
+            state.create().unwrap();
+            assert_eq!(mode(folder.path()), after);
+        }
         // A link leads elsewhere: what is there is not ours.
         let elsewhere = tempfile::NamedTempFile::new().unwrap();
         open(elsewhere.path(), 0o644).unwrap();

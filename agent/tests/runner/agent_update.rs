@@ -13,7 +13,7 @@ use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft};
-use crate::site::{Site, code, stderr, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// This agent as another build.
 fn newer() -> Vec<u8> {
@@ -183,7 +183,16 @@ fn a_state_folder_that_others_may_write_starts_no_program_out_of_it() {
     let (_centre, site) = site("9.9.0", newer());
     site.ok(&["run", "--once"]);
     fs::set_permissions(site.state(), fs::Permissions::from_mode(0o777)).unwrap();
-    site.ok(&["run", "--once"]);
+    let said = site.run(&["run", "--once"]);
+    assert_reports(
+        &said,
+        0,
+        &[
+            "no other agent is started out of `",
+            "`, then `chmod go-rwx ",
+        ],
+    );
+    // Whoever closes the folder did not look into it.
     assert_eq!(agent(&site)["version"], env!("CARGO_PKG_VERSION"));
 }
 

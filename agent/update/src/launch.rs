@@ -74,6 +74,11 @@ impl Launcher<'_> {
     /// [`LaunchError`] of the disk: this program goes on then, too.
     pub fn start(&self) -> Result<(), LaunchError> {
         if !self.is_ours() {
+            (self.say)(&format!(
+                "no other agent is started out of `{0}`, which is not this user's alone: look at what is in `{0}/agent`, then \
+                 `chmod go-rwx {0}`",
+                self.state.display()
+            ));
             return Ok(());
         }
         loop {

@@ -207,6 +207,8 @@ pub fn accept(
     }
     let reported = outcome.as_ref().err();
     let reported = reported.and_then(|error| refusals::to_tell(error, source.name()));
+    let offer = reported.as_ref().and_then(|_| verify(agent, source).ok());
+    let number = offer.map(|offer| offer.acceptance.number);
     // How much space is missing differs each time; that it is missing is reported once.
     let known_by = |refused: &AgentError| match refused {
         AgentError::Refused { rule, .. } if rule == refusals::NO_SPACE => rule.clone(),
@@ -214,7 +216,7 @@ pub fn accept(
     };
     if !source.is_polled() {
         if let Some(refused) = &reported {
-            report(agent, refused)?;
+            refusals::report_source(agent, number, refused)?;
         }
         return outcome;
     }
@@ -226,24 +228,13 @@ pub fn accept(
     let before: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
     if now != before {
         if let Some(refused) = &reported {
-            report(agent, refused)?;
+            refusals::report_source(agent, number, refused)?;
         }
         agent
             .commit(|db, _| state::set_meta(db, key::REFUSED, now.as_ref()))
             .map_err(|error: StateError| AgentError::from(error))?;
     }
     outcome
-}
-
-/// Queues the report of a source that was not taken. A disk that has no room for it either is reported by the error itself.
-fn report(agent: &mut Agent, refused: &AgentError) -> Result<(), AgentError> {
-    match (refusals::report_refusal(agent, refused), refused) {
-        (Err(error), AgentError::Refused { rule, .. }) if rule == refusals::NO_SPACE => {
-            tracing::warn!("the lack of space cannot be reported: {error}");
-            Ok(())
-        }
-        (done, _) => done,
-    }
 }
 
 fn try_accept(
@@ -411,7 +402,11 @@ fn known_outcome(
             row.index.short(),
             offer.index.short()
         );
-        return Err(AgentError::refused(name, "published-twice", message));
+        return Err(AgentError::refused(
+            name,
+            refusals::PUBLISHED_TWICE,
+            message,
+        ));
     }
     if let Some(active) = site.active.filter(|active| active.number == number) {
         let Ok(index) = runner::index_of(agent, number) else {

@@ -321,7 +321,7 @@ fn take_newest(
             }
             // Reported before the next one is tried, as long as each has a separate report.
             Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
-                refusals::report_refusal(agent, &error)?;
+                refusals::report_refusal_of(agent, Some(number), &error)?;
                 findings.refused.push(error);
             }
             Err(error @ AgentError::Refused { .. }) => late.push(error),
@@ -350,7 +350,7 @@ fn take_newest(
                 taken = Some(number);
             }
             Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
-                refusals::report_refusal(agent, &error)?;
+                refusals::report_refusal_of(agent, Some(number), &error)?;
                 findings.refused.push(error);
             }
             Err(error @ AgentError::Refused { .. }) => late.push(error),

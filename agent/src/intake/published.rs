@@ -10,6 +10,7 @@ use outhaul_signer::trust::walk::MAX_TIMESTAMP_BYTES;
 use outhaul_signer::{Acceptance, MetadataSource};
 use serde_json::Value;
 
+use super::refusals::PUBLISHED_TWICE;
 use crate::error::AgentError;
 
 const FILE: &str = "timestamp.json";
@@ -36,7 +37,7 @@ pub fn refuse_second(
         "its `{FILE}` is version {}, and this site has accepted another one of that version",
         version.unwrap_or_default()
     );
-    Err(AgentError::refused(name, "published-twice", message))
+    Err(AgentError::refused(name, PUBLISHED_TWICE, message))
 }
 
 /// The signed part.

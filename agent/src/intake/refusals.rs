@@ -11,7 +11,7 @@ use outhaul_reconcilers::shortened;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::MAX_REPORTED;
+use super::{MAX_REPORTED, parity};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::incomplete::IncompleteBundle;
@@ -35,10 +35,28 @@ pub struct PastRefusal {
     /// The bundle that was active then, 0 for none; absent in what an earlier agent remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<u64>,
+    /// The bundle that it is about, where its metadata was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+}
+
+impl PastRefusal {
+    /// Whether it is about a bundle that runs by now, or that a newer one has replaced: from another copy, or without the file.
+    fn is_over(&self, now: u64) -> bool {
+        let before = |number| self.active.is_some_and(|active| active < number);
+        let concerns = |number| before(number) || self.rule == parity::PARITY;
+        let is_past = |number| number <= now && concerns(number);
+        self.rule != PUBLISHED_TWICE && self.number.is_some_and(is_past)
+    }
 }
 
 /// Remembers a refusal, in the transaction of its report. The same one again only moves up.
-fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(), StateError> {
+fn remember_refusal(
+    db: &Connection,
+    at_ms: i64,
+    error: &AgentError,
+    number: Option<u64>,
+) -> Result<(), StateError> {
     let AgentError::Refused {
         rule, source_name, ..
     } = error
@@ -51,6 +69,7 @@ fn remember_refusal(db: &Connection, at_ms: i64, error: &AgentError) -> Result<(
         text: shortened(&error.to_string()),
         source: source_name.clone(),
         active: Some(state::meta::<u64>(db, key::ACTIVE)?.unwrap_or(0)),
+        number,
     };
     let mut all: Vec<PastRefusal> = state::meta(db, key::REFUSALS)?.unwrap_or_default();
     all.retain(|known| known.text != refused.text);
@@ -64,7 +83,11 @@ pub(crate) const FAILED_BEFORE: &str = "failed-before";
 /// Rules by which a bundle is refused that this site could take as it was then: once another one is active, they say nothing any more.
 const OF_THEN: [&str; 3] = [FAILED_BEFORE, "left-out", "patch-base"];
 
-/// What was refused, without what was refused for how the site stood before the bundle that runs became active.
+/// The rule of another bundle under a number that this site knows: no other copy heals that.
+pub(super) const PUBLISHED_TWICE: &str = "published-twice";
+
+/// What was refused, without what was refused for how the site stood before the bundle that runs became active, or of a bundle that
+/// this site has had since.
 ///
 /// # Errors
 /// [`StateError`]
@@ -73,7 +96,8 @@ pub fn since_active(db: &Connection) -> Result<Vec<PastRefusal>, StateError> {
     let now = state::meta::<u64>(db, key::ACTIVE)?.unwrap_or(0);
     all.retain(|refused| {
         let is_of_then = OF_THEN.contains(&refused.rule.as_str());
-        !is_of_then || refused.active.is_none_or(|active| active >= now)
+        let holds = !is_of_then || refused.active.is_none_or(|active| active >= now);
+        holds && !refused.is_over(now)
     });
     Ok(all)
 }
@@ -158,6 +182,37 @@ pub fn report_refusal(agent: &mut Agent, error: &AgentError) -> Result<(), Agent
     report_refusals(agent, std::slice::from_ref(error))
 }
 
+/// The same of bundle `number`, whose metadata was verified.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub(super) fn report_refusal_of(
+    agent: &mut Agent,
+    number: Option<u64>,
+    error: &AgentError,
+) -> Result<(), AgentError> {
+    queue(agent, 0, std::slice::from_ref(error), number)
+}
+
+/// Queues the report of a source that was not taken. A disk that has no room for it either is reported by the error itself.
+///
+/// # Errors
+/// [`AgentError`] of the store.
+pub(super) fn report_source(
+    agent: &mut Agent,
+    number: Option<u64>,
+    refused: &AgentError,
+) -> Result<(), AgentError> {
+    let reported = report_refusal_of(agent, number, refused);
+    match (reported, refused) {
+        (Err(error), AgentError::Refused { rule, .. }) if rule == NO_SPACE => {
+            tracing::warn!("the lack of space cannot be reported: {error}");
+            Ok(())
+        }
+        (done, _) => done,
+    }
+}
+
 /// Queues reports of refusals in one transaction: one each of the first [`MAX_REPORTED`], one of the rest.
 /// Of other errors, nothing.
 ///
@@ -175,6 +230,15 @@ pub(super) fn report_further_refusals(
     agent: &mut Agent,
     before: usize,
     errors: &[AgentError],
+) -> Result<(), AgentError> {
+    queue(agent, before, errors, None)
+}
+
+fn queue(
+    agent: &mut Agent,
+    before: usize,
+    errors: &[AgentError],
+    number: Option<u64>,
 ) -> Result<(), AgentError> {
     let mut reported = Vec::new();
     let mut more: BTreeMap<&str, usize> = BTreeMap::new();
@@ -204,7 +268,7 @@ pub(super) fn report_further_refusals(
     agent
         .commit(|db, author| {
             for (error, event) in reported {
-                remember_refusal(db, author.reading.wall_ms(), error)?;
+                remember_refusal(db, author.reading.wall_ms(), error, number)?;
                 outbox::queue(db, author, event)?;
             }
             if !more.is_empty() {

@@ -198,6 +198,8 @@ fn a_damaged_parity_part_is_refused_by_name_and_another_one_does() {
         "{}",
         stderr(&done)
     );
+    // The bundle is active: nobody has to do anything about the part any more.
+    assert!(site.status().get("refusals").is_none(), "{}", site.status());
     let site = Site::new(&centre, "drone-8");
     let path = stick.path().join(all.parity[0].file_name().unwrap());
     assert_reports(&site.import(&path), 4, &["1of2.parity", "expected digest"]);

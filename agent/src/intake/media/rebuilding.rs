@@ -116,7 +116,7 @@ pub(super) fn complete(
             Tried::Whole(outcome, rebuilt) => {
                 if first.is_some() {
                     for error in which_lied(number, &failed, &way) {
-                        refusals::report_refusal(agent, &error)?;
+                        refusals::report_refusal_of(agent, Some(number), &error)?;
                         findings.refused.push(error);
                     }
                 }
@@ -131,7 +131,7 @@ pub(super) fn complete(
         0 | 1 => error,
         _ => all_lied(number, &tried),
     };
-    refusals::report_refusal(agent, &error)?;
+    refusals::report_refusal_of(agent, Some(number), &error)?;
     findings.refused.push(error);
     match incomplete(agent.store.read(), &agent.site)? {
         Some(left) => {

@@ -96,6 +96,9 @@ pub struct Status {
     /// Why nothing is applied, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// How long this machine still has to run until the hold's deadline, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_left_s: Option<i64>,
     /// What on this site asks for a bundle that waits to be applied later, by who asks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub delays: Delays,
@@ -213,6 +216,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let reading = agent.clock_reading()?;
     let service = agent.state_folder.service_runs();
     let media = visit::visits(db, &agent.state_folder)?;
+    let hold: Option<Hold> = state::meta(db, key::HOLD)?;
+    let deadline = hold.as_ref().and_then(|hold| hold.until.as_ref());
     let mut status = Status {
         site: agent.site.name.to_string(),
         fleet: agent.site.fleet.to_string(),
@@ -237,7 +242,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         assignments: state::meta(db, key::RESULTS)?.unwrap_or_default(),
         observed_ms: state::meta(db, key::OBSERVED)?,
         left_behind,
-        hold: state::meta(db, key::HOLD)?,
+        hold_left_s: deadline.map(|deadline| deadline.left(&reading).as_secs()),
+        hold,
         held: held::all(agent)?,
         earlier: site.earlier.clone(),
         reports_waiting: outbox::count(db)?,
@@ -429,9 +435,7 @@ impl Status {
         lines.extend(self.incomplete.iter().map(IncompleteBundle::sentence));
         lines.extend(self.cluster.iter().flat_map(following::lines));
         lines.extend(self.assignment_lines());
-        if let Some(hold) = &self.hold {
-            lines.push(hold.sentence());
-        }
+        lines.extend(brief::hold(self));
         for (name, hold) in &self.held {
             let sentence = held::sentence(hold, hold.generation);
             lines.push(format!("  {name} is {sentence}"));

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::SignedDuration;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 
 use outhaul_site::backup::restore::Restored;
@@ -65,6 +66,20 @@ pub(super) fn plugged_in(watch: &[PathBuf], media: &[Visit]) -> Vec<String> {
         .filter(there)
         .cloned()
         .collect()
+}
+
+/// Who holds the site, why, until when, and how long that is.
+pub(super) fn hold(status: &Status) -> Option<String> {
+    let sentence = status.hold.as_ref()?.sentence();
+    Some(match status.hold_left_s {
+        None => sentence,
+        Some(0) => format!("{sentence}: the deadline has passed"),
+        Some(left) => {
+            // A part of a minute is shown as one.
+            let left = SignedDuration::from_mins((left - 1) / 60 + 1);
+            format!("{sentence}, which is {left:#} from now while this machine runs")
+        }
+    })
 }
 
 /// The steps of an assignment that are not as they should be.

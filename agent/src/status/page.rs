@@ -11,7 +11,6 @@ use crate::agent::Agent;
 use crate::durable;
 use crate::error::AgentError;
 use crate::runner::held;
-use crate::state::Hold;
 
 const STYLE: &str = "body{font:16px/1.5 sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
     h1{font-size:1.6em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;text-align:left}\
@@ -56,8 +55,7 @@ pub fn html(status: &Status) -> String {
         list(&mut page, "ol", status.next.iter().cloned());
     }
     let attention = status.attention.iter().map(|one| one.message.clone());
-    let hold = status.hold.as_ref();
-    let hold = hold.map(Hold::sentence);
+    let hold = brief::hold(status);
     let held = status.held.iter();
     let held =
         held.map(|(name, hold)| format!("{name} is {}", held::sentence(hold, hold.generation)));

@@ -29,6 +29,10 @@ fn held(policy: &str, trusted: bool) -> (Centre, Site) {
     assert_eq!(taken["state"], "gated");
     let why = taken["message"].as_str().unwrap();
     assert!(why.contains("held by ann: harvest; until 2"), "{why}");
+    // The instant alone says little where the clock is years off.
+    let status = stdout(&site.run(&["status"]));
+    let left = ", which is 8h from now while this machine runs";
+    assert!(status.contains(left), "{status}");
     (centre, site)
 }
 

@@ -84,6 +84,16 @@ impl Deadline {
         self.ran.at().duration_since(Timestamp::UNIX_EPOCH)
     }
 
+    /// How long the machine still has to run for it, as counted on to now: the instant alone says nothing where the clock is wrong.
+    #[must_use]
+    pub fn left(&self, reading: &ClockReading) -> SignedDuration {
+        let mut now = self.clone();
+        match now.has_passed(reading) {
+            true => SignedDuration::ZERO,
+            false => SignedDuration::from_millis(now.after_ms) - now.ran(),
+        }
+    }
+
     /// Counts on to now, and returns whether it has passed.
     pub fn has_passed(&mut self, reading: &ClockReading) -> bool {
         if let Some(boot) = reading.boot.clone() {

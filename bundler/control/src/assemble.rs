@@ -12,6 +12,7 @@ use super::model::{CompositionPolicy, ControlPlane, DeploymentTarget, Unreadable
 /// Labels that Flux puts on what it applies; templates of a Kalypso control plane may print them.
 const FLUX_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+const WORKLOAD: &str = "Workload";
 
 /// Who brought an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,24 +66,39 @@ pub fn assemble(
     for FoundObject { object, by } in everything.objects {
         let key = (object.kind(), object.name().to_owned());
         if let Some((first, brought)) = places.get(&key) {
-            let finding = twice(key.0, &key.1, object.location(), first);
-            // Nothing says which of two teams has the name: what ran of both stays as it was.
-            let teams = [&by, brought];
-            if teams
-                .iter()
-                .any(|by| matches!(by, ObjectOrigin::Registration { .. }))
-            {
-                for by in teams {
-                    lose(&mut plane, by, &finding);
+            let at = object.location();
+            let is_taken = key.0 == WORKLOAD;
+            let of = |by| registration_of(by).filter(|_| is_taken);
+            let names = |name| is_owner(name, &key.1);
+            match (of(&by), of(brought)) {
+                (Some(by), Some((its, _))) if names(its) && !names(by.0) => {
+                    lose(&mut plane, by, &taken(key.0, &key.1, at, (first, its)));
+                    continue;
                 }
-            } else {
-                findings.push(finding);
+                (Some((its, _)), Some(brought)) if names(its) && !names(brought.0) => {
+                    let finding = taken(key.0, &key.1, first, (at, its));
+                    plane.targets.retain(|_, one| one.registration != brought.0);
+                    lose(&mut plane, brought, &finding);
+                }
+                _ => {
+                    let finding = twice(key.0, &key.1, at, first);
+                    // Nothing says which of two teams has the name: what ran of both stays as it was.
+                    let teams = [&by, brought].into_iter().filter_map(registration_of);
+                    let teams: Vec<_> = teams.collect();
+                    for team in &teams {
+                        lose(&mut plane, *team, &finding);
+                    }
+                    if teams.is_empty() {
+                        findings.push(finding);
+                    }
+                    continue;
+                }
             }
-            continue;
         }
         places.insert(key, (object.location().clone(), by.clone()));
         add(&mut plane, object, by, findings);
     }
+    of_unreadable(&mut plane);
     let lost = &plane.lost;
     let whole =
         |_: &String, target: &mut DeploymentTarget| !lost.contains_key(&target.registration);
@@ -105,9 +121,7 @@ fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mu
         Object::GitOpsRepo(o) => drop(plane.gitops_repos.insert(o.name.clone(), o)),
         Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
         Object::Promotion(o) => {
-            if by == ObjectOrigin::Environment {
-                findings.push(misplaced(&o.name, &o.location));
-            }
+            findings.push(misplaced(&o.name, &o.location, &by));
             plane.promotions.insert(o.name.clone(), o);
         }
         Object::Registration(o) => drop(plane.registrations.insert(o.name.clone(), o)),
@@ -134,25 +148,60 @@ fn add(plane: &mut ControlPlane, object: Object, by: ObjectOrigin, findings: &mu
     }
 }
 
-/// The registration cannot be followed.
-fn lose(plane: &mut ControlPlane, by: &ObjectOrigin, finding: &Diagnostic) {
-    if let ObjectOrigin::Registration { name, workspace } = by {
-        let lost = plane
-            .lost
-            .entry(name.clone())
-            .or_insert_with(|| UnreadableRegistration {
-                workspace: workspace.clone(),
-                ..UnreadableRegistration::default()
-            });
-        lost.findings.push(finding.clone());
+/// The name and workspace of the registration that brought something.
+fn registration_of(by: &ObjectOrigin) -> Option<(&str, &str)> {
+    match by {
+        ObjectOrigin::Registration { name, workspace } => Some((name, workspace)),
+        ObjectOrigin::Environment | ObjectOrigin::Base => None,
     }
 }
 
-/// An environment must not be able to loosen the rule that lets it be entered.
-fn misplaced(name: &str, location: &Location) -> Diagnostic {
+/// Whether a workload's name is that of its registration, which no team writes: no other team takes it from that one.
+fn is_owner(registration: &str, workload: &str) -> bool {
+    registration == workload
+}
+
+/// Workloads that have the name of another registration whose repository cannot be read now: what runs under that name is not theirs.
+fn of_unreadable(plane: &mut ControlPlane) {
+    let mut found = BTreeMap::new();
+    for target in plane.targets.values() {
+        let (by, name) = (&target.registration, &target.workload);
+        if is_owner(by, name) || !plane.lost.contains_key(name) || plane.lost.contains_key(by) {
+            continue;
+        }
+        let owner = plane.registrations.get(name);
+        let at = owner.map_or(&target.location, |owner| &owner.location);
+        let finding = taken(WORKLOAD, name, &target.location, (at, name));
+        found.insert(by.clone(), (target.workspace.clone(), finding));
+    }
+    for (by, (workspace, finding)) in &found {
+        lose(plane, (by, workspace), finding);
+    }
+}
+
+/// The registration cannot be followed.
+fn lose(plane: &mut ControlPlane, (name, workspace): (&str, &str), finding: &Diagnostic) {
+    let lost = plane
+        .lost
+        .entry(name.to_owned())
+        .or_insert_with(|| UnreadableRegistration {
+            workspace: workspace.to_owned(),
+            ..UnreadableRegistration::default()
+        });
+    lost.findings.push(finding.clone());
+}
+
+/// An environment must not be able to loosen the rule that lets it be entered. Those that count are not read as objects of one.
+fn misplaced(name: &str, location: &Location, by: &ObjectOrigin) -> Diagnostic {
+    let place = match by {
+        ObjectOrigin::Environment => "is an environment's own",
+        ObjectOrigin::Base | ObjectOrigin::Registration { .. } => {
+            "does not lie beside the environments"
+        }
+    };
     Diagnostic::warning(
         "misplaced-policy",
-        format!("promotion policy `{name}` is an environment's own: it has no effect"),
+        format!("promotion policy `{name}` {place}: it has no effect"),
     )
     .at(location)
     .help("move it to `.environments/` on the control plane's main branch, beside the environments")
@@ -216,21 +265,29 @@ fn targets(plane: &mut ControlPlane, workload: Workload, registration: &str, wor
             continue;
         }
         // `a-b` with target `c` and `a` with target `b-c` have one full name.
-        if let Some(first) = plane.targets.get(&made.name) {
-            let finding = twice(
-                "deployment target",
-                &made.name,
-                &made.location,
-                &first.location,
-            );
-            for target in [first.clone(), made] {
-                let by = ObjectOrigin::Registration {
-                    name: target.registration,
-                    workspace: target.workspace,
-                };
-                lose(plane, &by, &finding);
+        if let Some(first) = plane.targets.get(&made.name).cloned() {
+            let of = |one: &DeploymentTarget| is_owner(&one.registration, &one.workload);
+            let (kind, name) = ("deployment target", made.name.as_str());
+            let (lost, finding) = match (of(&first), of(&made)) {
+                (true, false) => {
+                    let its = (&first.location, first.registration.as_str());
+                    (vec![&made], taken(kind, name, &made.location, its))
+                }
+                (false, true) => {
+                    let its = (&made.location, made.registration.as_str());
+                    (vec![&first], taken(kind, name, &first.location, its))
+                }
+                _ => {
+                    let finding = twice(kind, name, &made.location, &first.location);
+                    (vec![&first, &made], finding)
+                }
+            };
+            for target in &lost {
+                lose(plane, (&target.registration, &target.workspace), &finding);
             }
-            continue;
+            if lost.contains(&&made) {
+                continue;
+            }
         }
         plane.targets.insert(made.name.clone(), made);
     }
@@ -244,4 +301,22 @@ fn twice(kind: &str, name: &str, second: &Location, first: &Location) -> Diagnos
     .at(second)
     .related(first, "first here")
     .help("rename one of them, or remove it: one would silently replace the other")
+}
+
+/// The name is that of the workload of a registration that is called so.
+fn taken(
+    kind: &str,
+    name: &str,
+    intruder: &Location,
+    (owner, registration): (&Location, &str),
+) -> Diagnostic {
+    let message = format!(
+        "the {kind} `{name}` is that of registration `{registration}`, and this repository has one of the same name"
+    );
+    Diagnostic::error("duplicate-name", message)
+        .at(intruder)
+        .related(owner, "it is this one")
+        .help(format!(
+            "rename this one: a workload that is called as its registration keeps its name, and `{registration}` goes on as it is"
+        ))
 }

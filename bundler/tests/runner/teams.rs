@@ -231,6 +231,64 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
 }
 
 #[test]
+fn a_workload_that_is_called_as_its_registration_keeps_its_name() {
+    let fleet = Fleet::new();
+    two_teams(&fleet);
+    fleet
+        .fixture
+        .edit("main/app.yaml", "name: app", "name: hello");
+    let seen = fleet.bundle(WAVE);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let first = fleet.last();
+    let other = fs::read_to_string(fleet.path("app/workload.yaml")).unwrap();
+    // By its own name, and by that of one of its targets.
+    let longer = other.replace("name: hello", "name: hello-a");
+    for (text, what) in [
+        (other.clone(), "Workload `hello`"),
+        (longer, "deployment target `hello-a-b`"),
+    ] {
+        fleet.fixture.write(
+            "wave/second.yaml",
+            &text.replace("- name: test", "- name: b"),
+        );
+        let own = match what {
+            "Workload `hello`" => other.clone(),
+            _ => other.replace("- name: test", "- name: a-b"),
+        };
+        fleet.fixture.write("app/workload.yaml", &own);
+        commit(&fleet.path("wave"), what);
+        let mut words = vec!["check"];
+        words.extend(WAVE);
+        let seen = fleet.fixture.run(&words);
+        assert!(
+            seen.contains(&format!(
+                "error[duplicate-name]: the {what} is that of registration `hello`"
+            )),
+            "{seen}"
+        );
+    }
+    fleet.fixture.write("wave/second.yaml", &other);
+    fleet.fixture.write("app/workload.yaml", &other);
+    commit(&fleet.path("wave"), "mine");
+    fleet.fixture.edit("dev/config.yaml", "East US", "Far East");
+    let seen = fleet.bundle(WAVE);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(seen.contains("kept: drone/wave-0"), "{seen}");
+    assert!(!seen.contains("kept: drone/hello-test"), "{seen}");
+    let second = fleet.last();
+    let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
+    assert_eq!(of(&second, "wave-0"), of(&first, "wave-0"));
+    assert_ne!(of(&second, "hello-test"), of(&first, "hello-test"));
+    // Nor does it where its own repository cannot be read.
+    fleet.fixture.write("app/workload.yaml", "kind: [Workload");
+    let seen = fleet.bundle(WAVE);
+    assert!(seen.contains("kept: drone/hello-test"), "{seen}");
+    assert!(seen.contains("kept: drone/wave-0"), "{seen}");
+    let third = fleet.last();
+    assert_eq!(of(&third, "hello-test"), of(&second, "hello-test"));
+}
+
+#[test]
 fn one_payload_that_cannot_be_collected_is_one_payload() {
     let fleet = Fleet::new();
     let seen = fleet.bundle(&[]);

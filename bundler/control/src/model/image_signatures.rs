@@ -95,8 +95,32 @@ impl SignatureRule {
         }
     }
 
+    /// The entries of `before` that are for every whole name that this one is for, alone or together; none where this one counts for some.
+    pub fn hidden_by<'b>(&self, before: &'b [Self]) -> Vec<&'b Self> {
+        if let Some(one) = before.iter().rev().find(|one| one.hides(self)) {
+            return vec![one];
+        }
+        if self.may_be_unsigned() {
+            return Vec::new();
+        }
+        let parts = pattern::parts(&self.images);
+        let of = |part: &String| before.iter().find(|one| one.is_for_all(part));
+        let found: Option<Vec<&Self>> = parts.iter().map(of).collect();
+        let mut found = found.unwrap_or_default();
+        found.dedup_by(|one, other| std::ptr::eq(*one, *other));
+        found
+    }
+
+    /// Whether this one is for every name that `part` stands for, as it is written.
+    fn is_for_all(&self, part: &str) -> bool {
+        match self.may_be_unsigned() {
+            true => pattern::exempts(&self.images, part),
+            false => pattern::covers(&self.images, part),
+        }
+    }
+
     /// Whether every whole name that a later entry is for is one of this entry.
-    pub fn hides(&self, later: &Self) -> bool {
+    fn hides(&self, later: &Self) -> bool {
         match self.may_be_unsigned() {
             true => pattern::exempts_all(&self.images, &later.images, !later.may_be_unsigned()),
             false => pattern::covers(&self.images, &later.images),

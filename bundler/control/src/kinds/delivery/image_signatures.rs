@@ -155,11 +155,13 @@ fn entries(
             identities,
             root,
         };
-        let mut before = rules.iter().rev();
-        if let Some(before) = before.find(|before: &&SignatureRule| before.hides(&rule)) {
+        let hiding = rule.hidden_by(&rules).into_iter();
+        let hiding: Vec<_> = hiding.map(|one| format!("`{}`", one.images)).collect();
+        if !hiding.is_empty() {
             let message = format!(
-                "`{what}` never counts: `{}` before it is for every image that it is for",
-                before.images
+                "`{what}` never counts: {} before it {} for every image that it is for",
+                hiding.join(" and "),
+                if hiding.len() == 1 { "is" } else { "are" }
             );
             let finding = Diagnostic::error("bad-value", message).at(&images.location);
             reader.report(finding.help(

@@ -60,12 +60,22 @@ pub(super) fn exempts_all(earlier: &str, later: &str, wants_signature: bool) -> 
     if !wants_signature {
         return true;
     }
-    // It is for every digest of its repository, too, with any tag and with none.
-    let later = plain(later);
-    let (tagged, digest) = split_digest(&later);
+    parts(later)
+        .iter()
+        .skip(1)
+        .all(|part| exempts(earlier, part))
+}
+
+/// What an entry that wants a signature is for: what is written, and every digest of its repository, with no tag and with any.
+pub(super) fn parts(pattern: &str) -> [String; 3] {
+    let written = plain(pattern);
+    let (tagged, digest) = split_digest(&written);
     let (repository, digest) = (repository(tagged), digest.unwrap_or("*"));
-    exempts(earlier, &format!("{repository}@{digest}"))
-        && exempts(earlier, &format!("{repository}:*@{digest}"))
+    let (none, any) = (
+        format!("{repository}@{digest}"),
+        format!("{repository}:*@{digest}"),
+    );
+    [written, none, any]
 }
 
 /// What is before `@`, and the digest behind it.

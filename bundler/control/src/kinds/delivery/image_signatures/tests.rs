@@ -147,6 +147,49 @@ fn an_entry_that_an_earlier_one_hides_is_refused() {
 }
 
 #[test]
+fn an_entry_that_earlier_ones_hide_together_is_refused() {
+    let all = |before: &[&str], last: &str| {
+        let before = before
+            .iter()
+            .map(|one| format!("    - {{images: '{one}', keys: []}}\n"));
+        let before: String = before.collect();
+        format!(
+            "  imageSignatures:\n{before}    - {{images: '{last}', keys: ['-----BEGIN PUBLIC KEY-----']}}\n"
+        )
+    };
+    let (tags, digests) = ("registry.example/app:dev-*", "registry.example/*@*");
+    let of_tag = "registry.example/app:dev-1";
+    for (before, last, hiding) in [
+        (
+            &[tags, digests][..],
+            of_tag,
+            "`registry.example/app:dev-*` and `registry.example/*@*` before it are for",
+        ),
+        (
+            &["registry.example/app:*"],
+            "registry.example/app@sha256:*",
+            "`registry.example/app:*` before it is for",
+        ),
+        (&[digests], of_tag, ""),
+        (&[tags, "registry.example/app@*"], of_tag, ""),
+        (
+            &[tags, "registry.example/*@*"],
+            "registry.example/app:*",
+            "",
+        ),
+    ] {
+        let (_, findings) = read(&all(before, last));
+        let shown = findings.render(false);
+        assert_eq!(
+            findings.has_errors(),
+            !hiding.is_empty(),
+            "{before:?} {last} {shown}"
+        );
+        assert!(shown.contains(hiding), "{shown}");
+    }
+}
+
+#[test]
 fn attack_what_is_no_key_of_signatures_is_named_in_the_place_of_one() {
     for (key, expected) in [
         ("ssh-ed25519 AAAA me", "a key of SSH"),

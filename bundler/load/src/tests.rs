@@ -170,6 +170,67 @@ fn objects_in_files_and_folders_that_are_not_read_are_named() {
 }
 
 #[test]
+fn an_object_in_a_file_with_a_mistyped_ending_or_that_of_settings_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let object = format!("# mine\n{GROUP}kind: Site\n");
+    let meant = ["a.ymal", "b.yam", "c.jsn", "d.conf", "e.cfg"];
+    for name in meant {
+        write(&root.path().join("env").join(name), &object);
+    }
+    // What only writes about one, and what is of another kind.
+    write(
+        &root.path().join("env/notes.conf"),
+        "Begin with `apiVersion: outhaul.dev/v1alpha1`.\n",
+    );
+    write(&root.path().join("env/main.rs"), &object);
+    let (plane, _) = load(&request(root.path())).unwrap();
+    let shown = plane.findings.to_string();
+    assert_eq!(plane.findings.iter().count(), meant.len(), "{shown}");
+    for name in meant {
+        assert!(
+            shown.contains(&format!("env/{name}` has an object")),
+            "{name}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn a_promotion_policy_that_has_no_effect_is_named_wherever_it_lies() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let policy = |name: &str| {
+        format!(
+            "apiVersion: outhaul.dev/v1alpha1\nkind: PromotionPolicy\nmetadata: {{name: {name}}}\nspec: {{from: dev, to: stage}}\n"
+        )
+    };
+    write(&root.path().join("env/policy.yaml"), &policy("own"));
+    write(&root.path().join("base/policy.yaml"), &policy("based"));
+    write(
+        &root.path().join("base/.environments/policy.yaml"),
+        &policy("right"),
+    );
+    let (plane, _) = load(&request(root.path())).unwrap();
+    let found = plane
+        .findings
+        .iter()
+        .map(|one| (one.code, one.message.as_str()));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            (
+                "misplaced-policy",
+                "promotion policy `based` does not lie beside the environments: it has no effect"
+            ),
+            (
+                "misplaced-policy",
+                "promotion policy `own` is an environment's own: it has no effect"
+            ),
+        ]
+    );
+}
+
+#[test]
 fn a_schema_that_is_written_for_editors_is_no_object() {
     let root = tempfile::tempdir().unwrap();
     folders(root.path());

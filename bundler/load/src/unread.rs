@@ -83,7 +83,12 @@ pub(super) fn of_our_kinds(
                     path: PathBuf::from(&file.path),
                     error,
                 })?;
-                if let Some(group) = group_of(&String::from_utf8_lossy(&start)) {
+                let start = String::from_utf8_lossy(&start);
+                let group = match is_settings(&file.path) {
+                    true => group_of_object(&start),
+                    false => group_of(&start),
+                };
+                if let Some(group) = group {
                     found.push(unread_object(&opened.file_name(&full(&file.path)), group));
                 }
                 done.insert(file.path);
@@ -108,13 +113,30 @@ fn not_looked_at(count: usize) -> Diagnostic {
     )
 }
 
+/// Whether a file may write about objects without being one, by its ending: settings of any kind.
+fn is_settings(path: &str) -> bool {
+    [".conf", ".cfg"]
+        .iter()
+        .any(|end| path.to_ascii_lowercase().ends_with(end))
+}
+
+/// The group of the first object in a text that may hold anything else: of a line that states it.
+fn group_of_object(start: &str) -> Option<&'static str> {
+    let stated = |line: &str| {
+        let line = line.trim_start_matches([' ', '-', '{', '"', '\'']);
+        named(line.strip_prefix("apiVersion")?)
+    };
+    start.lines().find_map(stated)
+}
+
+fn named(text: &str) -> Option<&'static str> {
+    [OUTHAUL, KALYPSO]
+        .into_iter()
+        .find(|one| text.contains(one))
+}
+
 /// The group of the object that a text begins with. A JSON Schema names the groups of the kinds that it is for, and is no object.
 fn group_of(start: &str) -> Option<&'static str> {
-    let named = |text: &str| {
-        [OUTHAUL, KALYPSO]
-            .into_iter()
-            .find(|one| text.contains(one))
-    };
     let mut version = None;
     let mut json = serde_json::Deserializer::from_str(start);
     let read = json.deserialize_map(TopLevel(&mut version));

@@ -14,7 +14,7 @@ use outhaul_control::diagnostic::{Cause, Diagnostic, Diagnostics, Location, Seve
 use outhaul_control::model::Environment;
 use outhaul_git::source::ignore::{BadLine, Ignore};
 use outhaul_git::source::{Opened, SourceError, SourceMap, TreeFile, TreeLimits};
-use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::suggest::{did_you_mean, nearest};
 
 pub(super) fn text_file(name: String, file: TreeFile) -> Result<Arc<SourceFile>, Box<Diagnostic>> {
     match String::from_utf8(file.bytes) {
@@ -62,15 +62,19 @@ pub(super) fn is_nearly_yaml(path: &str) -> bool {
     !is_yaml(path) && is_yaml(&path.to_ascii_lowercase())
 }
 
-/// Whether a file that is not read may have been meant as one: JSON, and copies and drafts of YAML such as `x.yaml.bak`.
+/// Endings of JSON, and of settings of any kind.
+const OTHERS: [&str; 5] = ["json", "json5", "jsonc", "conf", "cfg"];
+
+/// Whether a file that is not read may have been meant as one: JSON, copies and drafts of YAML such as `x.yaml.bak`, a mistyped ending such as
+/// `.ymal`, and settings.
 pub(super) fn may_be_meant(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    let inside = name.contains(".yaml") || name.contains(".yml");
-    !is_yaml(&name)
-        && (inside
-            || [".json", ".json5", ".jsonc"]
-                .iter()
-                .any(|end| name.ends_with(end)))
+    if is_yaml(&name) {
+        return false;
+    }
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    let is_mistyped = || nearest(end, &["yaml", "yml", "json"]).is_some();
+    name.contains(".yaml") || name.contains(".yml") || OTHERS.contains(&end) || is_mistyped()
 }
 
 /// The finding about a file whose ending keeps it from being read.

@@ -23,7 +23,6 @@ mod backup;
 mod backup_error;
 pub mod cli;
 mod clock;
-mod desired;
 mod error;
 #[cfg(test)]
 mod fake;
@@ -31,7 +30,6 @@ mod gate;
 mod import;
 pub mod ingest;
 mod kalypso;
-mod materials;
 #[cfg(test)]
 mod orders;
 mod pages;
@@ -47,6 +45,8 @@ mod visible;
 
 pub use error::HubError;
 pub use gate::{Decision, GateQuestion, GateVerdict};
+use outhaul_desired as desired;
+use outhaul_desired::materials;
 pub use outhaul_enrol as enrol;
 pub use outhaul_store as store;
 pub use outhaul_view as view;

@@ -197,6 +197,15 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "the hub's database knows no network but that of its server",
     },
     Rule {
+        member: "outhaul-desired",
+        never: &[
+            &CENTRE,
+            &["axum", "hyper", "outhaul-listen", "ureq"],
+            PROGRAMS,
+        ],
+        why: "what should run follows from what was signed",
+    },
+    Rule {
         member: "outhaul-enrol",
         never: &[
             &CENTRE,

@@ -13,8 +13,7 @@ use outhaul_bundle::index::{Blob, Content};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::{Digest, Index};
-
-use crate::store::{Session, Store, StoreError};
+use outhaul_store::{Session, Store, StoreError};
 
 /// How the file name of a bill of materials ends.
 pub const ENDING: &str = ".cdx.json";

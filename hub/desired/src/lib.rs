@@ -6,6 +6,8 @@
 //! because the hub installs nothing. Bills of materials, which lie before the content, are taken by `materials`. It never
 //! trusts what a bundle says about its stream.
 
+pub mod materials;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
@@ -15,12 +17,10 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index};
+use outhaul_enrol::orders;
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
-
-use crate::enrol::orders;
-use crate::materials;
-use crate::store::{Carrier, Session, Signed, Store, StoreError};
+use outhaul_store::{Carrier, Session, Signed, Store, StoreError};
 
 /// Under this name the store keeps the metadata that the hub was set up with.
 pub const ENROLLED: &str = "";

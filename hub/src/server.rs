@@ -26,6 +26,7 @@ mod otlp;
 mod pages;
 mod people;
 mod problem;
+mod rate;
 mod removals;
 mod reported;
 mod shared;

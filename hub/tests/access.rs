@@ -144,9 +144,12 @@ fn reading_needs_a_token_and_what_is_signed_needs_none() {
         );
         let other = ask(&server, &line, &bearer(&sender), "");
         assert_eq!(other.status, 403, "{path}: {}", other.body);
-        let open = ask(&server, &line, &bearer(&reader), "").status;
         let expected = if path.ends_with("nothing") { 404 } else { 200 };
-        assert_eq!(open, expected, "{path}");
+        for scheme in ["Bearer", "bearer"] {
+            let shown = bearer(&reader).replace("Bearer", scheme);
+            let open = ask(&server, &line, &shown, "").status;
+            assert_eq!(open, expected, "{path}, {scheme}");
+        }
     }
     for path in [
         "/",
@@ -290,6 +293,47 @@ fn who_shows_wrong_tokens_again_and_again_waits() {
     // A program with its token is not kept out by others behind the same address.
     let right = ask(&server, "GET /api/v1/sites", &bearer(&reader), "");
     assert_eq!(right.status, 200);
+}
+
+#[test]
+fn a_token_puts_so_much_on_record_a_minute_and_no_more() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let pipeline = token(&hub, "ci", "record");
+    let other = token(&hub, "ann", "record");
+    let server = hub.serve_in(&[], &[]);
+    for _ in 0..20 {
+        login(&server, &other);
+    }
+    let page = ask(&server, "GET /login", "", "");
+    let begun = cookie(&page, "outhaul_login");
+    let fields = [("form", &*page.field("form")), ("token", &*other)];
+    let waits = posted(&server, "/login", &begun, &fields);
+    assert_eq!(waits.status, 429, "{}", waits.body);
+    assert!(waits.body.contains("20 logins"), "{}", waits.body);
+    let asked = |token: &str, percent: u32| {
+        let line =
+            format!("GET /api/v1/gate?environment=dev&commit={NEW}&quorum_percent={percent}");
+        ask(&server, &line, &bearer(token), "")
+    };
+    for percent in 1..=60 {
+        assert_eq!(asked(&pipeline, percent).status, 200);
+        if percent < 60 {
+            // What is on record already does not count.
+            assert_eq!(asked(&pipeline, percent).status, 200);
+        }
+    }
+    let waits = asked(&pipeline, 61);
+    assert_eq!(waits.status, 429, "{}", waits.body);
+    let seconds: u32 = waits.header("retry-after").parse().unwrap();
+    let said = format!("try again in {seconds} seconds");
+    assert!(
+        seconds <= 61 && waits.body.contains(&said),
+        "{}",
+        waits.body
+    );
+    assert_eq!(asked(&other, 61).status, 200, "another token");
+    let decisions = hub.json(&["decisions", "--limit", "1000"]);
+    assert_eq!(decisions.as_array().unwrap().len(), 61, "{decisions}");
 }
 
 #[test]

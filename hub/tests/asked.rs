@@ -199,6 +199,15 @@ fn a_list_asked_for_by_a_name_that_nothing_has_is_refused_with_those_that_exist(
             let words = format!("knows no {what} {}; it knows {}", tick(name), tick(known));
             assert!(answer.body.contains(&words), "{words}: {}", answer.body);
         }
+        // An empty field of a form asks for nothing; an empty variable of a script would list everything.
+        for query in ["?environment=", "?cluster_type="] {
+            let expected = if is_page { 200 } else { 400 };
+            assert_eq!(
+                asked(&format!("{list}{query}")).status,
+                expected,
+                "{list}{query}"
+            );
+        }
         // What exists is a list, also where the two together are no stream; and nothing asked for is anything.
         for query in ["?environment=dev", "?cluster_type=drone", ""] {
             assert_eq!(
@@ -207,5 +216,10 @@ fn a_list_asked_for_by_a_name_that_nothing_has_is_refused_with_those_that_exist(
                 "{list}{query}"
             );
         }
+    }
+    for query in ["environment=&", "environment=dev&to=&"] {
+        let answer = asked(&format!("/api/v1/gate?{query}commit={NEW}"));
+        assert_eq!(answer.status, 400, "{query}: {}", answer.body);
+        assert!(answer.body.contains("is empty"), "{}", answer.body);
     }
 }

@@ -1,60 +1,67 @@
-//! How often somebody may fail to show a token that holds.
+//! How often somebody may do something, such as fail to show a token that holds.
 //!
-//! What comes in: the network that tried, and when. What goes out: whether it may try now, or how long it has to wait. The
-//! memory is bounded: of very many networks those are forgotten that failed longest ago. What succeeds is never counted.
+//! What comes in: who did it, and when. What goes out: whether they may now, or how long they have to wait. The memory is bounded: of
+//! very many those are forgotten who did it longest ago.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// Failures of one network within [`WINDOW_MS`] after which it has to wait.
 pub const MAX_FAILED: usize = 10;
 /// How long a failure counts, in milliseconds.
 pub const WINDOW_MS: i64 = 10 * 60 * 1000;
-/// Networks that are remembered.
-const MAX_NETWORKS: usize = 10_000;
+/// How many are remembered.
+const MAX_REMEMBERED: usize = 10_000;
 
-/// Failures of late.
-#[derive(Debug, Default)]
-pub struct Attempts {
-    /// When each network failed, the oldest first.
-    failed: BTreeMap<IpAddr, Vec<i64>>,
+/// What each did of late.
+#[derive(Debug)]
+pub struct Recent<K> {
+    most: usize,
+    window_ms: i64,
+    /// When each did it, the oldest first.
+    times: BTreeMap<K, Vec<i64>>,
 }
 
-impl Attempts {
-    /// Whether `network` may try at `now_ms`.
+impl<K: Ord + Clone> Recent<K> {
+    /// Nobody did anything yet; each may `most` times within so many milliseconds.
+    pub fn new(most: usize, window_ms: i64) -> Self {
+        Self {
+            most,
+            window_ms,
+            times: BTreeMap::new(),
+        }
+    }
+
+    /// Whether `who` may at `now_ms`.
     ///
     /// # Errors
-    /// The milliseconds after which it may.
-    pub fn may_try(&self, network: IpAddr, now_ms: i64) -> Result<(), i64> {
-        let Some(times) = self.failed.get(&network) else {
+    /// The milliseconds after which they may.
+    pub fn may(&self, who: &K, now_ms: i64) -> Result<(), i64> {
+        let Some(times) = self.times.get(who) else {
             return Ok(());
         };
         // A clock that was set back must not lock anybody out for longer than the window.
-        let counts = |at: &&i64| (**at - now_ms).abs() < WINDOW_MS;
+        let counts = |at: &&i64| (**at - now_ms).abs() < self.window_ms;
         let counted: Vec<i64> = times.iter().filter(counts).copied().collect();
         match counted.first() {
-            Some(oldest) if counted.len() >= MAX_FAILED => {
-                Err((oldest + WINDOW_MS - now_ms).clamp(1, WINDOW_MS))
+            Some(oldest) if counted.len() >= self.most => {
+                Err((oldest + self.window_ms - now_ms).clamp(1, self.window_ms))
             }
             _ => Ok(()),
         }
     }
 
-    /// Remembers that `network` failed.
-    pub fn failed(&mut self, network: IpAddr, now_ms: i64) {
-        let times = self.failed.entry(network).or_default();
-        times.retain(|at| (*at - now_ms).abs() < WINDOW_MS);
+    /// Remembers that `who` did it.
+    pub fn did(&mut self, who: K, now_ms: i64) {
+        let times = self.times.entry(who).or_default();
+        times.retain(|at| (*at - now_ms).abs() < self.window_ms);
         times.push(now_ms);
-        if times.len() > MAX_FAILED {
+        if times.len() > self.most {
             times.remove(0);
         }
-        if self.failed.len() > MAX_NETWORKS {
-            let longest_ago = self
-                .failed
-                .iter()
-                .min_by_key(|(_, times)| times.last().copied());
-            if let Some(network) = longest_ago.map(|(network, _)| *network) {
-                self.failed.remove(&network);
+        if self.times.len() > MAX_REMEMBERED {
+            let longest_ago = self.times.iter().min_by_key(|(_, times)| times.last());
+            if let Some(who) = longest_ago.map(|(who, _)| who.clone()) {
+                self.times.remove(&who);
             }
         }
     }
@@ -67,22 +74,24 @@ mod tests {
         clippy::cast_possible_wrap,
         reason = "small numbers of a test"
     )]
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
 
-    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
-    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
     #[test]
     fn who_fails_too_often_waits_and_nobody_else_does() {
-        let mut attempts = Attempts::default();
+        let mut attempts = Recent::new(MAX_FAILED, WINDOW_MS);
         for at in 0..MAX_FAILED as i64 {
-            assert_eq!(attempts.may_try(ONE, at), Ok(()));
-            attempts.failed(ONE, at);
+            assert_eq!(attempts.may(&ONE, at), Ok(()));
+            attempts.did(ONE, at);
         }
-        assert_eq!(attempts.may_try(ONE, 20), Err(WINDOW_MS - 20));
-        assert_eq!(attempts.may_try(OTHER, 20), Ok(()));
+        assert_eq!(attempts.may(&ONE, 20), Err(WINDOW_MS - 20));
+        assert_eq!(attempts.may(&OTHER, 20), Ok(()));
         assert_eq!(
-            attempts.may_try(ONE, WINDOW_MS),
+            attempts.may(&ONE, WINDOW_MS),
             Ok(()),
             "the oldest counts no more"
         );
@@ -90,21 +99,21 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_locks_nobody_out_for_good() {
-        let mut attempts = Attempts::default();
+        let mut attempts = Recent::new(MAX_FAILED, WINDOW_MS);
         let later = 10 * WINDOW_MS;
         for _ in 0..MAX_FAILED {
-            attempts.failed(ONE, later);
+            attempts.did(ONE, later);
         }
-        assert!(attempts.may_try(ONE, later).is_err());
-        assert_eq!(attempts.may_try(ONE, 0), Ok(()));
+        assert!(attempts.may(&ONE, later).is_err());
+        assert_eq!(attempts.may(&ONE, 0), Ok(()));
     }
 
     #[test]
     fn the_memory_is_bounded() {
-        let mut attempts = Attempts::default();
-        for number in 0..MAX_NETWORKS as u32 + 50 {
-            attempts.failed(IpAddr::from(number.to_be_bytes()), i64::from(number));
+        let mut attempts = Recent::new(MAX_FAILED, WINDOW_MS);
+        for number in 0..MAX_REMEMBERED as u32 + 50 {
+            attempts.did(IpAddr::from(number.to_be_bytes()), i64::from(number));
         }
-        assert_eq!(attempts.failed.len(), MAX_NETWORKS);
+        assert_eq!(attempts.times.len(), MAX_REMEMBERED);
     }
 }

@@ -158,7 +158,7 @@ async fn visitor(
     let network = peer.network();
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let text = value.to_str().unwrap_or_default();
-        let token = text.strip_prefix("Bearer ").unwrap_or_default();
+        let token = bearer(text);
         if let Some(found) = token_of(shared, token, now_ms).await? {
             return Ok(of_token(&found, None, network.to_string()));
         }
@@ -193,6 +193,14 @@ async fn visitor(
         peer: network.to_string(),
         is_person: false,
     })
+}
+
+/// The token in the text of a header. The scheme may be written in small letters (RFC 9110, section 11.1).
+fn bearer(text: &str) -> &str {
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("Bearer") => token,
+        _ => "",
+    }
 }
 
 /// The token that a session was begun with, or the person.

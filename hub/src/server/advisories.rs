@@ -61,6 +61,7 @@ impl Question for AffectedQuestion {
 #[utoipa::path(
     get,
     path = path::ADVISORIES,
+    operation_id = "advisories",
     tag = "read",
     summary = "The advisories on record, the one that was imported last first",
     responses(
@@ -81,6 +82,7 @@ pub(super) async fn all(
 #[utoipa::path(
     get,
     path = path::AFFECTED,
+    operation_id = "affected",
     tag = "read",
     summary = "Which sites an advisory is about, which not, and of which it is not known",
     params(

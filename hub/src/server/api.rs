@@ -380,6 +380,20 @@ async fn refused(
 mod tests {
     use super::*;
 
+    #[test]
+    fn each_call_has_a_name_of_its_own() {
+        let made: serde_json::Value =
+            serde_json::from_str(&openapi::text(&calls().split_for_parts().1)).unwrap();
+        let paths = made["paths"].as_object().unwrap().values();
+        let mut names: Vec<&str> = paths
+            .flat_map(|path| path.as_object().unwrap().values())
+            .map(|call| call["operationId"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert!(names.len() > 15, "{names:?}");
+        assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
+    }
+
     /// `OUTHAUL_WRITE_OPENAPI=1` writes it anew.
     #[test]
     fn the_document_that_is_checked_in_is_that_of_these_calls() {

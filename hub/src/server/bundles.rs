@@ -30,6 +30,7 @@ impl Question for BundlesPart {
 #[utoipa::path(
     get,
     path = path::BUNDLES,
+    operation_id = "bundles_on_record",
     tag = "read",
     summary = "The bundles on record: how large each is, and where the sites that it is for stand with it",
     params(
@@ -48,9 +49,9 @@ pub(super) async fn listed(
     State(shared): State<Arc<Shared>>,
     Params(BundlesPart(part)): Params<BundlesPart>,
 ) -> Result<Response, Problem> {
-    let (limit, offset) = (part.limit()?, part.offset()?);
+    let (limit, offset, streams) = (part.limit()?, part.offset()?, part.streams()?);
     let answer = shared.look(move |store, _| {
-        let streams = (part.environment.as_str(), part.cluster_type.as_str());
+        let streams = (streams.0.as_str(), streams.1.as_str());
         let found = store.read(|session| match view::unknown_name(session, streams)? {
             Some(unknown) => Ok::<_, StoreError>(Err(unknown)),
             None => view::bundle_rows(session, streams, (offset, limit)).map(Ok),

@@ -6,8 +6,7 @@
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use axum::http::StatusCode;
-use outhaul_access::{Attempts, MAX_FAILED};
+use outhaul_access::{MAX_FAILED, Recent, WINDOW_MS};
 
 use super::problem::Problem;
 
@@ -16,17 +15,17 @@ use super::problem::Problem;
 pub(super) struct Door {
     /// What fails there, for messages.
     what: &'static str,
-    attempts: Mutex<Attempts>,
+    attempts: Mutex<Recent<IpAddr>>,
 }
 
 impl Door {
     /// A door at which nobody failed yet.
     pub(super) fn new(what: &'static str) -> Self {
-        let attempts = Mutex::default();
+        let attempts = Mutex::new(Recent::new(MAX_FAILED, WINDOW_MS));
         Self { what, attempts }
     }
 
-    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+    fn attempts(&self) -> MutexGuard<'_, Recent<IpAddr>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -35,18 +34,18 @@ impl Door {
     /// # Errors
     /// [`Problem`] with how long it has to wait, where it failed too often.
     pub(super) fn may_try(&self, network: IpAddr, now_ms: i64) -> Result<(), Problem> {
-        self.attempts().may_try(network, now_ms).map_err(|wait_ms| {
-            let seconds = wait_ms.div_euclid(1000) + 1;
+        self.attempts().may(&network, now_ms).map_err(|wait_ms| {
             let what = self.what;
-            let text = format!(
-                "{MAX_FAILED} {what} came from your network lately: try again in {seconds} seconds"
-            );
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, text)
+            Problem::wait(wait_ms, |seconds| {
+                format!(
+                    "{MAX_FAILED} {what} came from your network lately: try again in {seconds} seconds"
+                )
+            })
         })
     }
 
     /// Remembers that a network failed.
     pub(super) fn failed(&self, network: IpAddr, now_ms: i64) {
-        self.attempts().failed(network, now_ms);
+        self.attempts().did(network, now_ms);
     }
 }

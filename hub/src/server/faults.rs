@@ -19,6 +19,7 @@ use crate::view::faults;
 #[utoipa::path(
     get,
     path = path::FAULTS,
+    operation_id = "faults",
     tag = "read",
     summary = "What is not well at a site, when it was well last, and what happened there meanwhile",
     params(("site" = String, Query, description = "The site's name")),

@@ -14,6 +14,7 @@ use outhaul_bundle::hub_api::{
 use serde_json::Value;
 
 use super::access::Visitor;
+use super::lists::named;
 use super::problem::{Answers, Guarded, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
@@ -38,6 +39,8 @@ fn asked(query: GateQuery) -> Result<Asked, Problem> {
         return Err(bad("max_age_hours is 1 to 87600, quorum_percent 1 to 100"));
     }
     gate::commit(&query.commit).map_err(bad)?;
+    named("environment", Some(&query.environment))?;
+    named("to", query.to.as_deref())?;
     let rules = match query.rules {
         None => None,
         Some(text) if text.len() > MAX_RULES_BYTES => {
@@ -119,20 +122,21 @@ pub(super) async fn gate(
     };
     let json = sorted(&answer);
     if let Some(caller) = caller.filter(|_| known) {
-        let decision = answer.decision;
-        shared
-            .change(move |hub| {
-                Ok(hub.store.write(|session| {
-                    keep(
-                        session,
-                        (&question, &decision),
-                        step.as_ref(),
-                        &caller,
-                        now_ms,
-                    )
-                })?)
-            })
-            .await?;
+        let (decision, rate) = (answer.decision, Arc::clone(&shared));
+        let kept = shared.change(move |hub| {
+            if let Err(problem) = rate.recorded.may(&caller, now_ms) {
+                return Ok(Err(problem));
+            }
+            let is_new = hub.store.write(|session| {
+                let decided = (&question, &decision);
+                keep(session, decided, step.as_ref(), &caller, now_ms)
+            })?;
+            if is_new {
+                rate.recorded.did(&caller, now_ms);
+            }
+            Ok(Ok(()))
+        });
+        kept.await??;
     }
     Ok(json)
 }

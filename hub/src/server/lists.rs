@@ -38,11 +38,9 @@ pub(super) struct Part {
     /// Of sites only.
     format: Option<Format>,
     /// Rows of this environment; of bundles only.
-    #[serde(default)]
-    pub(super) environment: String,
+    environment: Option<String>,
     /// Rows of this cluster type; of bundles only.
-    #[serde(default)]
-    pub(super) cluster_type: String,
+    cluster_type: Option<String>,
 }
 
 /// The form of a list.
@@ -112,6 +110,19 @@ impl Part {
         }
     }
 
+    /// Environment and cluster type of the rows; empty where none is asked for.
+    ///
+    /// # Errors
+    /// [`Problem`] where one is asked for without a name: an empty variable of a script would list everything.
+    pub(super) fn streams(&self) -> Result<(String, String), Problem> {
+        let environment = named("environment", self.environment.as_deref())?;
+        let cluster_type = named("cluster_type", self.cluster_type.as_deref())?;
+        Ok((
+            environment.unwrap_or_default().to_owned(),
+            cluster_type.unwrap_or_default().to_owned(),
+        ))
+    }
+
     /// Whether CSV is asked for, by `format` or by `Accept`.
     fn is_csv(&self, headers: &HeaderMap) -> bool {
         match self.format {
@@ -122,6 +133,21 @@ impl Part {
                 .is_some_and(|value| value.trim().starts_with("text/csv")),
         }
     }
+}
+
+/// The name that is asked for, where one is.
+///
+/// # Errors
+/// [`Problem`] for an empty one.
+pub(super) fn named<'a>(
+    parameter: &str,
+    name: Option<&'a str>,
+) -> Result<Option<&'a str>, Problem> {
+    if name == Some("") {
+        let text = format!("{parameter} is empty: name one, or leave it out");
+        return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+    }
+    Ok(name)
 }
 
 /// The rows of one answer as JSON, with a `Link` to the next ones.

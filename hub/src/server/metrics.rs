@@ -65,6 +65,7 @@ impl Shared {
 #[utoipa::path(
     get,
     path = "/metrics",
+    operation_id = "metrics",
     tag = "operate",
     summary = "Metrics in Prometheus's text form",
     responses(

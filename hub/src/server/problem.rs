@@ -27,6 +27,8 @@ const NAMES_SHOWN: usize = 50;
 pub(super) struct Problem {
     status: StatusCode,
     message: String,
+    /// After how many seconds it may be tried again.
+    after: Option<i64>,
 }
 
 impl Problem {
@@ -34,6 +36,16 @@ impl Problem {
         Self {
             status,
             message: message.into(),
+            after: None,
+        }
+    }
+
+    /// That something was done too often, and may be again after so many milliseconds.
+    pub(super) fn wait(wait_ms: i64, text: impl FnOnce(i64) -> String) -> Self {
+        let seconds = wait_ms.div_euclid(1000) + 1;
+        Self {
+            after: Some(seconds),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, text(seconds))
         }
     }
 
@@ -90,7 +102,8 @@ pub(super) enum Guarded {
     /// The token is for something else.
     #[response(status = 403)]
     OtherScope(ErrorAnswer),
-    /// Too many tokens that do not hold came from this network.
+    /// Too many tokens that do not hold came from this network, or this token put too many answers of gates on record within a
+    /// minute; `Retry-After` has the seconds to wait.
     #[response(status = 429)]
     TooMany(ErrorAnswer),
 }
@@ -216,7 +229,8 @@ impl IntoResponse for Problem {
             // The rest of the body is not waited for.
             return (self.status, [(header::CONNECTION, "close")], answer).into_response();
         }
-        (self.status, answer).into_response()
+        let after = self.after.map(|seconds| [(header::RETRY_AFTER, seconds)]);
+        (self.status, after, answer).into_response()
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) struct Removals {
 #[utoipa::path(
     get,
     path = path::REMOVALS,
+    operation_id = "removals",
     tag = "read",
     summary = "When old reports were removed, and which of a site are no longer kept",
     params(

@@ -40,6 +40,7 @@ impl Question for ReportsOfSite {
 #[utoipa::path(
     get,
     path = path::REPORTS,
+    operation_id = "reports_of_site",
     tag = "read",
     summary = "The reports of a site's present numbering, as it signed them",
     params(

@@ -18,6 +18,7 @@ use super::counters::Counters;
 use super::door::Door;
 use super::lanes::Lane;
 use super::meter::Meter;
+use super::rate::Rate;
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
@@ -39,6 +40,9 @@ const LOOKED_AT: Duration = Duration::from_secs(2);
 const ANSWERED_FOR: Duration = Duration::from_secs(5);
 /// Refusals recorded in one second of what the network sends.
 const REFUSALS_A_SECOND: u32 = 20;
+/// Logins of one token or person, and answers of gates that one token puts on record, in one minute.
+const LOGINS_A_MINUTE: usize = 20;
+const RECORDED_A_MINUTE: usize = 60;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -62,6 +66,10 @@ pub(super) struct Shared {
     pub(super) tokens: Door,
     /// Where people come back from the identity provider: what is wrong there keeps nobody's token out.
     pub(super) logins: Door,
+    /// Sessions that each begins: they are on record for good.
+    pub(super) begun: Rate,
+    /// Answers of gates that each puts on record.
+    pub(super) recorded: Rate,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
@@ -123,6 +131,8 @@ impl Shared {
             oidc: None,
             tokens: Door::new("tokens that do not hold"),
             logins: Door::new("logins that came to nothing"),
+            begun: Rate::new(LOGINS_A_MINUTE, "logins"),
+            recorded: Rate::new(RECORDED_A_MINUTE, "new answers of gates on record"),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),

@@ -31,6 +31,7 @@ impl Question for OfSite {
 #[utoipa::path(
     get,
     path = path::SITE_VALUES,
+    operation_id = "site_values",
     tag = "read",
     summary = "The values that a site set itself, within what the centre opens",
     params(("site" = String, Query, description = "The site's name")),

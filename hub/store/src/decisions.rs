@@ -52,8 +52,8 @@ pub struct StepRules {
 }
 
 impl Session<'_> {
-    /// Records a gate decision, unless the one before said the same from the same evidence. `lines` are one per site,
-    /// in the order of their names.
+    /// Records a gate decision, unless the one before said the same from the same evidence: `false` then. `lines` are one per
+    /// site, in the order of their names.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -63,7 +63,7 @@ impl Session<'_> {
         fingerprint: &str,
         text: &str,
         lines: &[String],
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let before: Option<String> = self
             .db
             .query_row(
@@ -74,7 +74,7 @@ impl Session<'_> {
             )
             .optional()?;
         if before.as_deref() == Some(fingerprint) {
-            return Ok(());
+            return Ok(false);
         }
         let id = self.next_id("gate_decisions")?;
         self.db.execute(
@@ -108,7 +108,8 @@ impl Session<'_> {
         for (place, block) in lines.chunks(SITES_OF_BLOCK).enumerate() {
             self.add_block(id, place, &block.concat())?;
         }
-        self.forget_closed(&decision.environment)
+        self.forget_closed(&decision.environment)?;
+        Ok(true)
     }
 
     fn add_block(&self, decision: i64, place: usize, body: &str) -> Result<(), StoreError> {

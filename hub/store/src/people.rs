@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use super::db::{DbError, OptionalExtension as _, Row, params};
+use super::tokens::MAX_SESSIONS;
 use super::{Session, StoreError};
 
 /// Somebody who logged in at the provider.
@@ -72,7 +73,7 @@ impl Session<'_> {
         Ok(self.db.execute(text, params![login_sha256, expires_ms])? == 1)
     }
 
-    /// Begins a session of a person, and forgets those that ended.
+    /// Begins a session of a person, and forgets those that ended, and of the person's very many the oldest.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -122,6 +123,11 @@ impl Session<'_> {
                 expires_ms
             ],
         )?;
+        let others = "DELETE FROM person_sessions WHERE name = $1 AND session_sha256 <> $2 AND session_sha256 NOT IN
+             (SELECT session_sha256 FROM person_sessions WHERE name = $1 AND session_sha256 <> $2
+               ORDER BY begun_ms DESC, session_sha256 LIMIT $3)";
+        let bounds = params![person.name, session_sha256, MAX_SESSIONS - 1];
+        self.db.execute(others, bounds)?;
         Ok(PersonLogin::Begun)
     }
 

@@ -32,6 +32,9 @@ impl Token {
     }
 }
 
+/// Sessions of one token, or of one person: whoever begins more ends their oldest.
+pub(super) const MAX_SESSIONS: i64 = 50;
+
 const COLUMNS: &str = "t.name, t.scopes, t.added_ms, t.added_by, t.expires_ms, t.revoked_ms";
 
 impl Session<'_> {
@@ -104,7 +107,7 @@ impl Session<'_> {
         Ok(found.filter(|token| token.holds(now_ms)))
     }
 
-    /// Begins a session with the token of this digest, and forgets those that ended.
+    /// Begins a session with the token of this digest, and forgets those that ended, and of the token's very many the oldest.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -120,6 +123,11 @@ impl Session<'_> {
              VALUES ($1, $2, $3, $4)";
         let bounds = params![session_sha256, token_sha256, now_ms, expires_ms];
         self.db.execute(text, bounds)?;
+        let others = "DELETE FROM sessions WHERE token_sha256 = $1 AND session_sha256 <> $2 AND session_sha256 NOT IN
+             (SELECT session_sha256 FROM sessions WHERE token_sha256 = $1 AND session_sha256 <> $2
+               ORDER BY begun_ms DESC, session_sha256 LIMIT $3)";
+        let bounds = params![token_sha256, session_sha256, MAX_SESSIONS - 1];
+        self.db.execute(others, bounds)?;
         Ok(())
     }
 
@@ -253,5 +261,33 @@ mod tests {
             .write(|session| session.add_token(&token("ann", None), "d2", true))
             .unwrap();
         assert_eq!(of(&mut store, 19), None);
+    }
+
+    #[test]
+    fn a_token_has_a_bounded_number_of_sessions_and_the_oldest_ends() {
+        let mut store = Store::in_memory().unwrap();
+        let begin = |store: &mut Store, name: &str, token: &str, at: i64| {
+            store
+                .write(|session| session.begin_session(name, token, (at, 1_000)))
+                .unwrap();
+        };
+        store
+            .write(|session| {
+                session.add_token(&token("ann", None), "d1", false)?;
+                session.add_token(&token("bob", None), "d2", false)
+            })
+            .unwrap();
+        begin(&mut store, "of-bob", "d2", 1);
+        for at in 0..MAX_SESSIONS {
+            begin(&mut store, &format!("s{at}"), "d1", at);
+        }
+        // The clock was set back: what has just begun does not end at once.
+        begin(&mut store, "last", "d1", -5);
+        let holds = |name: &str, store: &mut Store| {
+            let found = store.read(|session| session.token_of_session(name, 100));
+            found.unwrap().is_some()
+        };
+        let known = ["of-bob", "s0", "s1", "last"].map(|name| holds(name, &mut store));
+        assert_eq!(known, [true, false, true, true]);
     }
 }

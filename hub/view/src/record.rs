@@ -316,7 +316,7 @@ fn well_since(
     Ok(found)
 }
 
-/// Puts a decision on record with the digests of its evidence, and who asked for it.
+/// Puts a decision on record with the digests of its evidence, and who asked for it; `false` when the one before said the same.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -326,7 +326,7 @@ pub fn keep(
     rules: Option<&StepRules>,
     asked_by: &str,
     now_ms: i64,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     if let Some(rules) = rules {
         session.add_step_rules(rules)?;
     }

@@ -1,0 +1,53 @@
+//! How often one caller may do what the hub keeps, so that no token fills the store.
+//!
+//! What comes in: the name of a token or person, and when. What goes out: whether they may, or the answer that says how long they have
+//! to wait. Each name counts for itself, at each process for itself. It puts nothing on record.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outhaul_access::Recent;
+
+use super::problem::Problem;
+
+/// For how long something counts, in milliseconds.
+const MINUTE_MS: i64 = 60 * 1000;
+
+/// What one caller may do a number of times a minute.
+#[derive(Debug)]
+pub(super) struct Rate {
+    most: usize,
+    /// What it is, for messages.
+    what: &'static str,
+    done: Mutex<Recent<String>>,
+}
+
+impl Rate {
+    /// Nobody did it yet; each may `most` times a minute.
+    pub(super) fn new(most: usize, what: &'static str) -> Self {
+        let done = Mutex::new(Recent::new(most, MINUTE_MS));
+        Self { most, what, done }
+    }
+
+    fn done(&self) -> MutexGuard<'_, Recent<String>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a caller may do it once more.
+    ///
+    /// # Errors
+    /// [`Problem`] with how long they have to wait.
+    pub(super) fn may(&self, who: &str, now_ms: i64) -> Result<(), Problem> {
+        let done = self.done().may(&who.to_owned(), now_ms);
+        done.map_err(|wait_ms| {
+            let (most, what) = (self.most, self.what);
+            Problem::wait(wait_ms, |seconds| {
+                format!("`{who}` has {most} {what} within a minute, and that is the most: try again in {seconds} seconds")
+            })
+        })
+    }
+
+    /// Remembers that a caller did it.
+    pub(super) fn did(&self, who: &str, now_ms: i64) {
+        self.done().did(who.to_owned(), now_ms);
+    }
+}

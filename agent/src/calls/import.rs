@@ -108,9 +108,7 @@ pub fn plan_text(agent: &mut Agent, text: &str) -> CommandResult {
 }
 
 fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut CommandResult) {
-    let skipped = findings.skipped.iter();
-    let skipped = skipped.map(|line| format!("skipped {line}"));
-    answer.messages.extend(skipped);
+    said_of_others(&findings, answer);
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
     let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
     let Some(outcome) = findings.outcome.take() else {
@@ -166,11 +164,16 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     answer.value = value;
 }
 
-fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut CommandResult) {
+/// What came of what else lies there.
+fn said_of_others(findings: &Findings, answer: &mut CommandResult) {
+    answer.messages.extend(findings.notes.iter().cloned());
     let skipped = findings.skipped.iter();
-    answer
-        .messages
-        .extend(skipped.map(|line| format!("skipped {line}")));
+    let skipped = skipped.map(|line| format!("skipped {line}"));
+    answer.messages.extend(skipped);
+}
+
+fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut CommandResult) {
+    said_of_others(&findings, answer);
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
     let rebuilt = std::mem::take(&mut findings.rebuilt);
@@ -246,6 +249,14 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
     });
     if !rebuilt.is_empty() {
         answer.value["rebuilt"] = rebuilt.into();
+    }
+    // Whoever waits for the newest bundle of a stick does not have it yet.
+    if let Some(newer) = findings.newer {
+        answer.exit = 1;
+        answer.value["newer"] = newer.into();
+        answer.messages.push(format!(
+            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` says what to do about it"
+        ));
     }
     if !matches!(state, State::Active | State::Gated | State::Soaking) {
         answer.exit = 1;

@@ -14,7 +14,7 @@ use outhaul_kit::text;
 use super::file::BundleFile;
 use super::slip::{self, SlipEffect};
 use super::{ImportOutcome, MAX_REPORTED, Offer, set_aside, since};
-use crate::acks::{self, Acknowledged, Renumbered};
+use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::durable::FileError;
 use crate::error::AgentError;
@@ -24,7 +24,10 @@ use crate::orders::executed;
 use crate::other_files;
 use crate::state::SiteIdentity;
 
+mod acknowledgements;
 mod rebuilding;
+
+pub use acknowledgements::{acks_of, take_acks};
 
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
@@ -32,17 +35,8 @@ const BOUNDS: Bounds = Bounds {
     entries: 100_000,
     kept: 2_000,
 };
-/// What is looked at for acknowledgements whose name has other letters.
-const ACKS_BOUNDS: Bounds = Bounds {
-    depth: 1,
-    entries: 10_000,
-    kept: 2_000,
-};
 /// The ending of parity parts.
 const PARITY: &str = "parity";
-/// Largest file of acknowledgements, in bytes.
-const MAX_ACKS_BYTES: u64 = 16 * 1024 * 1024;
-
 /// What a medium was good for.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -56,6 +50,10 @@ pub struct Findings {
     pub slips: Vec<SlipEffect>,
     /// Parts of the bundle that were made again from parity.
     pub rebuilt: Vec<usize>,
+    /// The newest bundle, where it is newer than the one that was taken and could not be taken whole.
+    pub newer: Option<u64>,
+    /// What else came of others, one sentence each.
+    pub notes: Vec<String>,
     /// Why others were skipped, one sentence each.
     pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
@@ -72,11 +70,6 @@ pub struct Findings {
 /// [`FileError`] for a medium that cannot be listed.
 pub fn bundles(media: &Media) -> Result<Listing, FileError> {
     media.files(BOUNDS, |name| is_ours(Path::new(name)))
-}
-
-/// Where acknowledgements for `site` lie on a medium.
-pub fn acks_of(site: &str) -> PathBuf {
-    Path::new("acks").join(format!("{site}.acks"))
 }
 
 /// By its ending. Sticks are FAT: what writes them may turn all letters into capitals.
@@ -274,7 +267,7 @@ fn take_newest(
         let number = std::cmp::Reverse(offer.acceptance.number);
         (number, media::is_named(path, PARITY))
     });
-    let (mut taken, mut late) = (None, Vec::new());
+    let (mut taken, mut left, mut late) = (None, None, Vec::new());
     let mut trouble = None;
     let mut lacking = Vec::new();
     for (path, offer) in &offers {
@@ -303,7 +296,8 @@ fn take_newest(
         }
         if let (true, Some(newer), Some(of)) = (meanwhile, taken, &findings.taken) {
             let name = text::file_name(of);
-            findings.skipped.push(format!(
+            left = left.max(Some(newer));
+            findings.notes.push(format!(
                 "`{name}`: bundle {newer} is not complete and waits for the rest; bundle {number} is taken meanwhile"
             ));
         }
@@ -319,12 +313,10 @@ fn take_newest(
             Err(error) if error.is_refused_by(since::LEFT_OUT) => {
                 lacking.push((path.clone(), number, error));
             }
-            // Reported before the next one is tried, as long as each has a separate report.
-            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
-                refusals::report_refusal_of(agent, Some(number), &error)?;
-                findings.refused.push(error);
+            Err(error @ AgentError::Refused { .. }) => {
+                left = left.max(Some(number));
+                refused(agent, number, error, findings, &mut late)?;
             }
-            Err(error @ AgentError::Refused { .. }) => late.push(error),
             Err(other) => {
                 trouble = Some(other);
                 break;
@@ -341,7 +333,7 @@ fn take_newest(
             Ok(outcome) => {
                 if let (Some(first), Some(before)) = (taken, &findings.taken) {
                     let name = text::file_name(before);
-                    findings.skipped.push(format!(
+                    findings.notes.push(format!(
                         "`{name}`: bundle {first} was taken first: the copy of bundle {number} builds on it"
                     ));
                 }
@@ -349,20 +341,37 @@ fn take_newest(
                 findings.taken = Some(media.path().join(path));
                 taken = Some(number);
             }
-            Err(error @ AgentError::Refused { .. }) if findings.refused.len() < MAX_REPORTED => {
-                refusals::report_refusal_of(agent, Some(number), &error)?;
-                findings.refused.push(error);
+            Err(error @ AgentError::Refused { .. }) => {
+                left = left.max(Some(number));
+                refused(agent, number, error, findings, &mut late)?;
             }
-            Err(error @ AgentError::Refused { .. }) => late.push(error),
             Err(other) => trouble = trouble.or(Some(other)),
         }
     }
     refusals::report_further_refusals(agent, MAX_REPORTED, &late)?;
     findings.refused.append(&mut late);
+    findings.newer = left.filter(|left| taken.is_some_and(|taken| *left > taken));
     if trouble.is_none() {
         trouble = rebuilding::complete(agent, media, findings, &offers).err();
     }
     trouble.map_or(Ok(()), Err)
+}
+
+/// Reports a refusal before the next bundle is tried, as long as each has a separate report; `late` are the others.
+fn refused(
+    agent: &mut Agent,
+    number: u64,
+    error: AgentError,
+    findings: &mut Findings,
+    late: &mut Vec<AgentError>,
+) -> Result<(), AgentError> {
+    if findings.refused.len() >= MAX_REPORTED {
+        late.push(error);
+        return Ok(());
+    }
+    refusals::report_refusal_of(agent, Some(number), &error)?;
+    findings.refused.push(error);
+    Ok(())
 }
 
 fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, AgentError> {
@@ -381,60 +390,6 @@ fn open_bundle(agent: &Agent, media: &Media, path: &Path) -> Result<BundleFile, 
 fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentError> {
     let mut source = open_bundle(agent, media, path)?;
     intake::verify(agent, &mut source).map_err(|error| with_claim(error, &source, &agent.site))
-}
-
-/// Takes acknowledgements for this site from `acks/` on a medium. What of them cannot be used is refused
-/// in `findings`; the others count.
-///
-/// # Errors
-/// [`AgentError::File`] for what lies there and cannot be used, or [`AgentError`] of the store.
-pub fn take_acks(
-    agent: &mut Agent,
-    media: &Media,
-    findings: &mut Findings,
-) -> Result<(), AgentError> {
-    let own = acks_of(agent.site.name.as_str());
-    let Some((path, bytes)) = acks_on(media, &own)? else {
-        return Ok(());
-    };
-    let (envelopes, problem) = acks::usable(&agent.site, &bytes);
-    if let Some((rule, problem)) = problem {
-        let message = match envelopes.is_empty() {
-            true => format!(
-                "acknowledgements of reports: {problem}; the reports that they are of stay here and go again"
-            ),
-            false => format!(
-                "acknowledgements of reports: a part of the file cannot be used: {problem}; the others count, and reports that \
-                 none of them is of stay here and go again"
-            ),
-        };
-        let rule = match envelopes.is_empty() {
-            true => rule,
-            false => "damaged-acks-in-part",
-        };
-        let name = text::path(&path);
-        findings
-            .refused
-            .push(AgentError::refused(&name, rule, message));
-    }
-    if !envelopes.is_empty() {
-        findings.acknowledged = Some(acks::accept(agent, &envelopes)?);
-    }
-    Ok(())
-}
-
-/// The file of acknowledgements `own`, whatever letters a FAT stick made of its name.
-fn acks_on(media: &Media, own: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, FileError> {
-    if let Some(bytes) = media.read(own, MAX_ACKS_BYTES)? {
-        return Ok(Some((own.to_owned(), bytes)));
-    }
-    let is_own = |path: &PathBuf| path.as_os_str().eq_ignore_ascii_case(own);
-    let found = media.files(ACKS_BOUNDS, |name| media::is_named(Path::new(name), "acks"))?;
-    let Some(path) = found.files.into_iter().find(is_own) else {
-        return Ok(None);
-    };
-    let bytes = media.read(&path, MAX_ACKS_BYTES)?;
-    Ok(bytes.map(|bytes| (path, bytes)))
 }
 
 /// What lies there and cannot be used: the entry, and why.

@@ -41,6 +41,18 @@ pub struct PastRefusal {
 }
 
 impl PastRefusal {
+    /// What to do about a bundle of which another copy is needed, with its number. What fails here for another reason has a way
+    /// out of its own.
+    pub fn way_out(&self) -> Option<(u64, String)> {
+        let has_own = [NO_SPACE, INCOMPLETE, FAILED_BEFORE].contains(&self.rule.as_str());
+        let number = self.number.filter(|_| !has_own)?;
+        let help = AgentError::refused(&self.source, &self.rule, "").help();
+        Some((
+            number,
+            format!("bundle {number} was refused (`{}`): {help}", self.source),
+        ))
+    }
+
     /// Whether it is about a bundle that runs by now, or that a newer one has replaced: from another copy, or without the file.
     fn is_over(&self, now: u64) -> bool {
         let before = |number| self.active.is_some_and(|active| active < number);

@@ -458,6 +458,7 @@ fn parts(findings: &Findings) -> Vec<String> {
     if !findings.rebuilt.is_empty() {
         parts.push(parity::sentence(&findings.rebuilt));
     }
+    parts.extend(findings.notes.iter().cloned());
     let slips = findings.slips.iter();
     parts.extend(slips.map(SlipEffect::sentence));
     parts.extend(findings.acknowledgements());

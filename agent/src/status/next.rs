@@ -6,6 +6,8 @@
 use super::Status;
 use crate::attention::What;
 use crate::following;
+use crate::intake::refusals::PastRefusal;
+use crate::machine::State;
 use crate::orders::EnrolmentStatus;
 
 /// What to do next; `has_hub`: reports are also sent over a network.
@@ -24,6 +26,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         .iter()
         .map(|attention| attention.help.clone());
     next.extend(helps);
+    next.extend(refused(status));
     match status.enrolment {
         EnrolmentStatus::Requested => next.push(
             "`outhaul-agent export FOLDER` puts the enrolment request on a stick; tell the centre the key shown above \
@@ -86,4 +89,19 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     let mut reported = std::collections::BTreeSet::new();
     next.retain(|step| reported.insert(step.clone()));
     next
+}
+
+/// What to do about the newest bundle that was refused and is newer than all that is here.
+fn refused(status: &Status) -> Option<String> {
+    let here = status.generations.iter();
+    let here = here.filter(|bundle| State::from_word(bundle.state) != Some(State::Rejected));
+    let here = here.map(|bundle| bundle.number);
+    let newest = here
+        .chain(status.incomplete.iter().map(|bundle| bundle.number))
+        .max();
+    let newer = status.refusals.iter().filter_map(PastRefusal::way_out);
+    let newer = newer.filter(|(number, _)| Some(*number) > newest);
+    newer
+        .max_by_key(|(number, _)| *number)
+        .map(|(_, help)| help)
 }

@@ -318,11 +318,12 @@ fn an_older_bundle_is_taken_when_only_too_little_of_a_newer_one_is_there() {
         let site = Site::new(&centre, "drone-7");
         let both = stick([&older, file]);
         let done = site.import(both.path());
-        assert_eq!(code(&done), 0, "{}{}", stdout(&done), stderr(&done));
+        assert_eq!(code(&done), 1, "{}{}", stdout(&done), stderr(&done));
         assert_eq!(site.status()["active"], 1);
         assert_eq!(site.status()["incomplete"]["number"], 2);
         let words = "bundle 2 is not complete and waits for the rest; bundle 1 is taken meanwhile";
         assert!(stderr(&done).contains(words), "{}", stderr(&done));
+        assert!(!stderr(&done).contains("skipped"), "{}", stderr(&done));
         // What runs already does not hide that the newer one is not complete.
         let done = site.import(both.path());
         assert_eq!(code(&done), 1, "{}{}", stdout(&done), stderr(&done));

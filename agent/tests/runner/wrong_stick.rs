@@ -232,3 +232,38 @@ fn work_that_could_not_begin_is_not_called_half_done() {
     site.ok(&["apply"]);
     assert_eq!(site.active(), Some(2));
 }
+
+#[test]
+fn a_damaged_newest_bundle_beside_an_older_whole_one_is_no_success() {
+    let (centre, site) = running();
+    let stick = tempfile::tempdir().unwrap();
+    let copied = |path: &Path| {
+        let to = stick.path().join(path.file_name().unwrap());
+        fs::copy(path, &to).unwrap();
+        to
+    };
+    copied(&centre.publish(&Draft::hello("two")));
+    let three = centre.publish(&Draft::hello("three"));
+    let damaged = copied(&three);
+    let mut bytes = fs::read(&damaged).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let words = [
+        "is refused",
+        "help: bundle 3 is newer than bundle 2 and was not taken",
+    ];
+    assert_reports(&site.import(stick.path()), 1, &words);
+    assert_eq!(site.active(), Some(2));
+    let next = |site: &Site| site.status()["next"].to_string();
+    assert!(
+        next(&site).contains("bundle 3 was refused (`drone-3.outhaul`): do not use this copy"),
+        "{}",
+        next(&site)
+    );
+    // With another copy of it, nothing is left to do.
+    let other = stick.path().join("other.outhaul");
+    fs::copy(&three, &other).unwrap();
+    site.take(&other);
+    assert!(!next(&site).contains("bundle 3"), "{}", next(&site));
+}

@@ -58,14 +58,16 @@ pub fn check(
     findings
 }
 
-/// Policies and other rules that select nothing: each may be a protection that nobody has.
-pub fn selecting_nothing(plane: &ControlPlane) -> Diagnostics {
+/// Policies and other rules that select nothing, and sites of a cluster type that is not there: each may be a protection or a value that
+/// nobody has.
+pub fn reaching_nothing(plane: &ControlPlane) -> Diagnostics {
     let mut findings = schedule::lints::lints(plane);
     policies(plane, &mut findings);
     let mut findings: Diagnostics = findings
         .into_iter()
         .filter(|finding| finding.code == "selects-nothing")
         .collect();
+    findings.extend(lost_sites(plane, Diagnostic::warning));
     findings.sort();
     findings
 }
@@ -161,20 +163,27 @@ fn references(plane: &ControlPlane, findings: &mut Diagnostics) {
             );
         }
     }
+    findings.extend(lost_sites(plane, Diagnostic::error));
+}
+
+/// Sites of a cluster type that is not there, as findings of a severity as `new` makes them.
+fn lost_sites(
+    plane: &ControlPlane,
+    new: fn(&'static str, String) -> Diagnostic,
+) -> impl Iterator<Item = Diagnostic> {
     let known: Vec<&String> = plane.cluster_types.keys().collect();
-    for site in plane.sites.values() {
-        if !plane.cluster_types.contains_key(&site.cluster_type.value) {
-            let message = format!(
-                "site `{}` is of cluster type `{}`, which does not exist",
-                site.name, site.cluster_type.value
-            );
-            findings.push(
-                Diagnostic::error("unknown-cluster-type", message)
-                    .at(&site.cluster_type.location)
-                    .help(did_you_mean(&site.cluster_type.value, &known)),
-            );
-        }
-    }
+    let is_there = |name: &String| plane.cluster_types.contains_key(name);
+    let sites = plane.sites.values();
+    let lost = sites.filter(move |site| !is_there(&site.cluster_type.value));
+    lost.map(move |site| {
+        let (name, of) = (&site.name, &site.cluster_type);
+        let message = format!(
+            "site `{name}` is of cluster type `{}`, which does not exist",
+            of.value
+        );
+        let finding = new("unknown-cluster-type", message).at(&of.location);
+        finding.help(did_you_mean(&of.value, &known))
+    })
 }
 
 /// Targets for environments that nobody declares.

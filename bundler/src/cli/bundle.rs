@@ -24,7 +24,7 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
-use outhaul_plane::check::selecting_nothing;
+use outhaul_plane::check::reaching_nothing;
 use outhaul_plane::delivery::{self, Delivery};
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
@@ -177,7 +177,7 @@ impl Args {
         };
         let mut noted = offline::unreachable(&platform, Some(&self.cluster_type));
         noted.append(delivery::without_effect(&platform.control_plane));
-        noted.append(selecting_nothing(&platform.control_plane));
+        noted.append(reaching_nothing(&platform.control_plane));
         noted.append(Manifests::new(&platform).same_packages());
         if !noted.is_empty() {
             super::say_findings(&noted);

@@ -6,7 +6,7 @@
 
 use outhaul_kit::format_count::{assignments, format_count};
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::check::selecting_nothing;
+use outhaul_plane::check::reaching_nothing;
 use outhaul_ship::manifests::Manifests;
 use outhaul_ship::stream::estimate::{Estimate, Estimates, Share};
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(super) fn print(
     let environment = &platform.rendering.environment;
     let mut unreachable = offline::unreachable(platform, Some(cluster_types));
     unreachable.append(estimates.uncertain.clone());
-    unreachable.append(selecting_nothing(&platform.control_plane));
+    unreachable.append(reaching_nothing(&platform.control_plane));
     unreachable.append(Manifests::new(platform).same_packages());
     unreachable.sort();
     if output == Output::Json {

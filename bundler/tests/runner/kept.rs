@@ -412,3 +412,15 @@ fn a_manifest_that_hides_its_image_is_the_failure_of_its_assignment_where_images
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(seen.contains("warning[manifest-not-read]"), "{seen}");
 }
+
+#[test]
+fn a_site_of_a_cluster_type_that_is_not_there_is_named_when_the_bundle_is_made() {
+    let fleet = Fleet::new();
+    let site = "apiVersion: outhaul.dev/v1alpha1\nkind: Site\nmetadata: {name: hangar-1}\nspec: {clusterType: dron}\n";
+    fleet.fixture.write("dev/site.yaml", site);
+    let seen = fleet.bundle(&[]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    let words = "warning[unknown-cluster-type]: site `hangar-1` is of cluster type `dron`, which does not exist";
+    assert!(seen.contains(words), "{seen}");
+    assert!(seen.contains("did you mean `drone`?"), "{seen}");
+}

@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use outhaul_tests::{program, run_expecting};
+
 use super::since::{approve, change, copy, fixture};
 
 #[test]
@@ -34,9 +36,18 @@ fn a_copy_for_a_site_asks_a_hub_what_it_runs() {
         "{seen}"
     );
     assert_eq!(fs::read_dir(fixture.path("again")).unwrap().count(), 0);
-    // A hub that a project names is asked only where somebody says so, and no other copy needs it.
-    let seen = copy(&fixture, "plain", 0, &["--hub", "http://127.0.0.1:9"]);
-    assert!(seen.contains("dev/bench: number 2"), "{seen}");
+    // A hub that the settings name is asked only where somebody says so, and no other copy needs it; one that was typed is meant.
+    let mut plain = fixture.command(&program("outhaul").unwrap());
+    plain.env("OUTHAUL_HUB", "http://127.0.0.1:9");
+    fs::create_dir_all(fixture.path("plain")).unwrap();
+    let seen = run_expecting(plain.args(["copy", "--fleet", "fleet", "--to", "plain"]), 0).unwrap();
+    assert!(
+        seen.stdout.contains("dev/bench: number 2"),
+        "{}",
+        seen.stdout
+    );
+    let seen = copy(&fixture, "plain", 2, &["--hub", "http://127.0.0.1:9"]);
+    assert!(seen.contains("add `--ask-hub`"), "{seen}");
     // A hub that wants a token, and one that is not there: nothing is written.
     drop(hub);
     let closed = fixture.serve_closed();

@@ -90,11 +90,8 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
     let (mut removing, mut reading) = (another(), another());
     let done = AtomicBool::new(false);
     let rule = Rule {
-        days: KEPT_DAYS,
-        by: "bench".to_owned(),
-        how: "serve",
         pause: Duration::from_millis(20),
-        at_once: retention::LOOKED_AT,
+        ..Rule::by_hand(KEPT_DAYS, "bench")
     };
     let (removed, took, beside, read_beside) = std::thread::scope(|scope| {
         let removal = scope.spawn(|| {

@@ -60,6 +60,17 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// What somebody asks for at the command line, without pauses.
+    pub fn by_hand(days: u32, by: &str) -> Self {
+        Self {
+            days,
+            by: by.to_owned(),
+            how: "command line",
+            pause: Duration::ZERO,
+            at_once: LOOKED_AT,
+        }
+    }
+
     /// As it stands on record.
     pub fn text(&self) -> String {
         format!("older than {} days", self.days)

@@ -74,16 +74,6 @@ fn take(hub: &Hub, fleet: &str, lines: &[u8], received_ms: i64) {
     assert_eq!(done.refused, []);
 }
 
-fn rule(days: u32) -> Rule {
-    Rule {
-        days,
-        by: "ann".to_owned(),
-        how: "command line",
-        pause: std::time::Duration::ZERO,
-        at_once: retention::LOOKED_AT,
-    }
-}
-
 /// How many reports of a site are there, and how many are on record as removed.
 fn counts(store: &mut Store, site: &str) -> (u64, u64) {
     store
@@ -129,7 +119,13 @@ fn half_a_year_later() -> (Hub, Centre, Vec<Site>) {
         &looks(&centre, &mut sites[0], 1),
         later_ms,
     );
-    let done = retention::remove(&mut store(&hub), &rule(180), later_ms, false, &|| false);
+    let done = retention::remove(
+        &mut store(&hub),
+        &Rule::by_hand(180, "ann"),
+        later_ms,
+        false,
+        &|| false,
+    );
     let done = done.unwrap();
     // Of 243: what decisions rest on, the soak of one of them, the first and the last of each site.
     assert!((60..240).contains(&done.reports), "{done:?}");

@@ -52,11 +52,11 @@ fn days(text: &str) -> Result<u32, String> {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let rule = Rule {
-        days: args.older_than,
-        by: args.by.clone().unwrap_or_default().trim().to_owned(),
-        how: "command line",
         pause: PAUSE,
-        at_once: retention::LOOKED_AT,
+        ..Rule::by_hand(
+            args.older_than,
+            args.by.as_deref().unwrap_or_default().trim(),
+        )
     };
     let done = retention::remove(&mut hub.store, &rule, time::now_ms(), args.dry_run, &|| {
         false

@@ -6,25 +6,13 @@ use outhaul_bundle::Index;
 use outhaul_bundle::index::Overlay;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 
-use super::bundles::{bundle, look};
+use super::bundles::{bundle, look, view};
 use super::{store_with, take};
 use crate::fake::{self, NEW, OLD, Site};
 use crate::store::Store;
-use crate::view::{BundleAsked, BundleView, Comparison, bundle_rows};
+use crate::view::{Comparison, bundle_rows};
 
 const NOW: i64 = 1_000_000_000;
-
-fn view(store: &mut Store, number: u64) -> BundleView {
-    let asked = BundleAsked {
-        environment: "dev",
-        cluster_type: "drone",
-        number,
-        place: None,
-        after: "",
-    };
-    let read = store.read(|session| BundleView::of(session, &asked, NOW));
-    read.unwrap().unwrap()
-}
 
 /// Says of a bundle on record that its index has this size.
 fn with_size(store: &mut Store, number: u64, bytes: u64) {

@@ -63,7 +63,7 @@ pub(crate) fn look(site: &mut Site, index: &Index, state: G, status: C) -> Vec<u
     site.say(ReportEvent::Generation(event))
 }
 
-fn view(store: &mut Store, number: u64) -> BundleView {
+pub(super) fn view(store: &mut Store, number: u64) -> BundleView {
     let asked = BundleAsked {
         environment: "dev",
         cluster_type: "drone",

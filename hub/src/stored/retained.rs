@@ -353,14 +353,8 @@ fn results_that_no_report_names_any_more_are_gone_and_others_stay() {
     assert_eq!(sets(&store), 1);
 }
 
-fn rule(days: u32) -> Rule {
-    Rule {
-        days,
-        by: "ann".to_owned(),
-        how: "command line",
-        pause: std::time::Duration::ZERO,
-        at_once: retention::LOOKED_AT,
-    }
+fn week() -> Rule {
+    Rule::by_hand(7, "ann")
 }
 
 /// Another site reports: its reports came in at `received_ms`, so that this may be the present.
@@ -383,13 +377,13 @@ fn a_numbering_stays_whole_where_a_report_counts_by_the_one_after_it_only() {
     lines.extend((0..9).map(|_| site.active(1, NEW)));
     assert_eq!(take(&mut store, &lines, 10).accepted, 12);
     another_reports(&mut store, 900 * DAY_MS);
-    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    let done = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &|| false).unwrap();
     assert_eq!((done.reports, done.unconfirmed), (0, vec!["a".to_owned()]));
     // All of them signed by the key on record.
     site.forget("e2");
     let lines: Vec<_> = (0..9).map(|_| site.active(1, NEW)).collect();
     take(&mut store, &lines, 20);
-    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    let done = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &|| false).unwrap();
     assert_eq!(done.reports, 7);
     assert_eq!(removed(&mut store).of("e2"), [(2, 8)]);
 }
@@ -423,7 +417,7 @@ fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
         }
         false
     };
-    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &decides).unwrap();
+    let done = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &decides).unwrap();
     assert_eq!(done.reports, 6);
     assert_eq!(removed(&mut store).of("e1"), [(2, 3), (5, 8)]);
 }
@@ -432,7 +426,7 @@ fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
 fn a_removal_that_is_stopped_says_so_and_is_not_ended() {
     let (_, mut store, _) = looked_a_hundred_times();
     another_reports(&mut store, 900 * DAY_MS);
-    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| true).unwrap();
+    let done = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &|| true).unwrap();
     assert_eq!((done.reports, done.removal, done.stopped), (0, None, true));
     assert_eq!(removed(&mut store), Removed::default());
 }

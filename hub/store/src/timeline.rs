@@ -3,7 +3,7 @@
 //! What comes in: a site, and from which place on. What goes out: reports as they were signed, with when and how they
 //! came, a bounded number of them. It reads no other site and works nothing out.
 
-use super::db::{OptionalExtension as _, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
 use super::{Session, StoreError, from_sql, to_sql};
@@ -57,6 +57,10 @@ pub struct EpochOfSite {
     pub declared_lost: Vec<(u64, u64)>,
 }
 
+/// What is read of a report, as [`received`] takes it.
+const REPORTS: &str =
+    "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports";
+
 impl Session<'_> {
     /// Reports of a site before a place, the newest numbering first, and the highest number of it.
     ///
@@ -91,24 +95,12 @@ impl Session<'_> {
         below: u64,
         at_most: i64,
     ) -> Result<Vec<ReceivedReport>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports
-              WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4",
-        )?;
+        let text = format!(
+            "{REPORTS} WHERE site = $1 AND epoch = $2 AND number < $3 ORDER BY number DESC LIMIT $4"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
         let key = params![site, epoch.epoch, to_sql(below), at_most];
-        let rows = query.query_map(key, |row| {
-            Ok(ReceivedReport {
-                ordinal: epoch.ordinal,
-                epoch: epoch.epoch.clone(),
-                number: from_sql(row.get(0)?),
-                digest: row.get(1)?,
-                envelope: row.get(2)?,
-                via: row.get(3)?,
-                received_ms: row.get(4)?,
-                wall_ms: row.get(5)?,
-                clock_trusted: row.get::<_, i64>(6)? != 0,
-            })
-        })?;
+        let rows = query.query_map(key, |row| received(epoch, row))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -134,25 +126,14 @@ impl Session<'_> {
     pub fn newest_values(&self, site: &str) -> Result<Option<ReceivedReport>, StoreError> {
         let mut epochs = self.epochs_of(site)?;
         epochs.sort_by_key(|epoch| epoch.set_aside_ms.is_some());
+        let text = format!(
+            "{REPORTS} WHERE site = $1 AND epoch = $2 AND kind = 'site_values' ORDER BY number DESC LIMIT 1"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
         for epoch in epochs {
-            let mut query = self.db.prepare_cached(
-                "SELECT number, digest, envelope, via, received_ms, wall_ms, clock_trusted FROM reports
-                  WHERE site = $1 AND epoch = $2 AND kind = 'site_values' ORDER BY number DESC LIMIT 1",
-            )?;
+            let key = params![site, epoch.epoch];
             let found = query
-                .query_row(params![site, epoch.epoch], |row| {
-                    Ok(ReceivedReport {
-                        ordinal: epoch.ordinal,
-                        epoch: epoch.epoch.clone(),
-                        number: from_sql(row.get(0)?),
-                        digest: row.get(1)?,
-                        envelope: row.get(2)?,
-                        via: row.get(3)?,
-                        received_ms: row.get(4)?,
-                        wall_ms: row.get(5)?,
-                        clock_trusted: row.get::<_, i64>(6)? != 0,
-                    })
-                })
+                .query_row(key, |row| received(&epoch, row))
                 .optional()?;
             if found.is_some() {
                 return Ok(found);
@@ -218,4 +199,19 @@ impl Session<'_> {
         let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+/// A report of a numbering.
+fn received(epoch: &EpochOfSite, row: &Row<'_>) -> Result<ReceivedReport, DbError> {
+    Ok(ReceivedReport {
+        ordinal: epoch.ordinal,
+        epoch: epoch.epoch.clone(),
+        number: from_sql(row.get(0)?),
+        digest: row.get(1)?,
+        envelope: row.get(2)?,
+        via: row.get(3)?,
+        received_ms: row.get(4)?,
+        wall_ms: row.get(5)?,
+        clock_trusted: row.get::<_, i64>(6)? != 0,
+    })
 }

@@ -10,7 +10,7 @@ use outhaul_kit::failure::Classified as _;
 use super::super::{store_with, take};
 use super::{
     another_reports, import, looked_a_hundred_times, moment, of_a_strangers_key, remove, removed,
-    rule,
+    week,
 };
 use crate::error::HubError;
 use crate::fake::{self, FLEET, NEW, Site};
@@ -67,7 +67,7 @@ fn reports_of_one_moment_are_looked_at_together_and_parts_go_on_after_what_all_s
         another_reports(&mut store, 900 * DAY_MS);
         let rule = Rule {
             at_once: 4,
-            ..rule(7)
+            ..week()
         };
         let done = retention::remove(&mut store, &rule, 900 * DAY_MS, is_trial, &|| false).unwrap();
         assert_eq!(
@@ -94,16 +94,16 @@ fn nothing_is_removed_by_a_clock_that_is_years_ahead() {
     let trusted = store.write(|session| session.set_trusted("s", &files, &BTreeMap::new()));
     trusted.unwrap();
     for is_trial in [true, false] {
-        let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, is_trial, &|| false);
+        let done = retention::remove(&mut store, &week(), 900 * DAY_MS, is_trial, &|| false);
         let error = done.unwrap_err().error;
         assert!(matches!(error, HubError::Clock { .. }), "{error}");
         assert_eq!(removed(&mut store), Removed::default());
     }
     // A year ahead is plausible by what the fleet signed: the age counts from what came in last.
-    let done = retention::remove(&mut store, &rule(7), 375 * DAY_MS, false, &|| false).unwrap();
+    let done = retention::remove(&mut store, &week(), 375 * DAY_MS, false, &|| false).unwrap();
     assert_eq!((done.reports, removed(&mut store)), (0, Removed::default()));
     another_reports(&mut store, 20 * DAY_MS);
-    let done = retention::remove(&mut store, &rule(7), 375 * DAY_MS, false, &|| false).unwrap();
+    let done = retention::remove(&mut store, &week(), 375 * DAY_MS, false, &|| false).unwrap();
     assert_eq!((done.reports, done.before_ms), (99, 14 * DAY_MS));
 }
 
@@ -133,7 +133,7 @@ fn a_removal_that_fails_in_the_middle_says_what_it_removed_and_the_next_goes_on(
     let fails = "CREATE TRIGGER fails BEFORE DELETE ON reports WHEN OLD.number = 7
                  BEGIN SELECT RAISE(ABORT, 'no space'); END";
     store.connection().execute(fails, []).unwrap();
-    let failed = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false);
+    let failed = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &|| false);
     let failed = failed.unwrap_err();
     assert!(matches!(failed.error, HubError::Store(_)));
     assert_eq!((failed.done.reports, failed.done.removal), (3, Some(2)));
@@ -142,7 +142,7 @@ fn a_removal_that_fails_in_the_middle_says_what_it_removed_and_the_next_goes_on(
         .connection()
         .execute("DROP TRIGGER fails", [])
         .unwrap();
-    let done = retention::remove(&mut store, &rule(7), 900 * DAY_MS, false, &|| false).unwrap();
+    let done = retention::remove(&mut store, &week(), 900 * DAY_MS, false, &|| false).unwrap();
     assert_eq!(
         removed(&mut store).of("e1"),
         [(2, 2), (4, 5), (7, 8), (10, 10)]

@@ -14,11 +14,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::agent::Agent;
+use crate::calls::CommandResult;
 use crate::error::AgentError;
 use crate::update;
 use outhaul_kit::heartbeat::Heartbeat;
 
 mod exports;
+mod outcome;
 mod round;
 mod watch;
 
@@ -30,11 +32,37 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long work that was asked to end may send no heartbeat.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Works until stopped; with `once`, until everything that is due was done.
+/// Works until stopped.
 ///
 /// # Errors
-/// [`AgentError`] of the store, and with `once` of the first transport that failed.
-pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
+/// [`AgentError`] of the store.
+pub fn run(agent: Agent) -> Result<u8, AgentError> {
+    supervised(agent, work)
+}
+
+/// Works until everything that is due was done once, and says what came of it.
+///
+/// # Errors
+/// [`AgentError`] of the store, before anything was done.
+pub fn once(agent: Agent) -> Result<CommandResult, AgentError> {
+    supervised(agent, |mut agent, _| {
+        let begun = Instant::now();
+        let mut round = Round::begin(&mut agent)?;
+        notify(NotifyState::Ready);
+        let answer = round.answered(&mut agent)?;
+        if answer.exit == 0 {
+            // It is tried when this is started the next time.
+            update::look(&mut agent, begun.elapsed())?;
+        }
+        Ok(answer)
+    })
+}
+
+/// Has a thread work, while this one waits for signals and feeds the watchdog.
+fn supervised<T: Send + 'static>(
+    agent: Agent,
+    work: fn(Agent, &mpsc::Receiver<()>) -> Result<T, AgentError>,
+) -> Result<T, AgentError> {
     let heartbeat = agent.heartbeat.clone();
     let (wake, woken) = mpsc::channel();
     let (finished, done) = oneshot::channel();
@@ -45,7 +73,7 @@ pub fn run(agent: Agent, once: bool) -> Result<u8, AgentError> {
     let worker = thread::Builder::new()
         .name("work".into())
         .spawn(move || {
-            let result = work(agent, once, &woken);
+            let result = work(agent, &woken);
             // The shell may have ended first.
             let _ = finished.send(());
             result
@@ -78,16 +106,10 @@ enum Ended {
     Hangs,
 }
 
-fn work(mut agent: Agent, once: bool, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
+fn work(mut agent: Agent, woken: &mpsc::Receiver<()>) -> Result<u8, AgentError> {
     let begun = Instant::now();
     let mut round = Round::begin(&mut agent)?;
     notify(NotifyState::Ready);
-    if once {
-        let code = round.once(&mut agent)?;
-        // It is tried when this is started the next time.
-        update::look(&mut agent, begun.elapsed())?;
-        return Ok(code);
-    }
     while !agent.heartbeat.is_cancelled() {
         match round.go(&mut agent) {
             // Asked to stop in the middle of work: the next start goes on with it.

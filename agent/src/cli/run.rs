@@ -22,14 +22,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     if !args.once {
         let agent = Agent::exclusive(&context.state)?;
         agent.note_service();
-        let code = daemon::run(agent, false)?;
+        let code = daemon::run(agent)?;
         return match code {
             daemon::AGAIN => Err(update::again()),
             code => Ok(code),
         };
     }
     match calls::perform_or_wait(&context.state, &Call::Round)? {
-        Performer::ThisProcess(agent) => daemon::run(*agent, true),
+        Performer::ThisProcess(agent) => Ok(context.print_answer(&daemon::once(*agent)?)),
         Performer::OtherProcess(answer) => Ok(context.print_answer(&answer)),
     }
 }

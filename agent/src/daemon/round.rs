@@ -12,6 +12,7 @@ use outhaul_kit::service;
 use outhaul_pace::Pace;
 
 use super::exports::Exports;
+use super::outcome::Before;
 use super::watch::Watch;
 use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
@@ -208,14 +209,7 @@ impl Round {
                 Call::Import(path) => calls::import::path(agent, path, None),
                 Call::Slip(text) => calls::import::slip(agent, text),
                 Call::Ordered(ordered) => calls::people::carry_out(agent, ordered),
-                Call::Round => {
-                    let mut answer = CommandResult::default();
-                    match self.once(agent) {
-                        Ok(_) => "the service pulled, looked and sent".clone_into(&mut answer.text),
-                        Err(error) => answer.fail(&error),
-                    }
-                    answer
-                }
+                Call::Round => self.answered(agent)?,
             };
             let lines = answer.messages.iter().chain([&answer.text]);
             for line in lines.filter(|line| !line.is_empty()) {
@@ -251,11 +245,18 @@ impl Round {
         Ok(())
     }
 
-    /// Does everything once; the first failure is the result, after all was tried.
+    /// Does everything once, and says what came of it, also where something failed.
     ///
     /// # Errors
-    /// The first [`AgentError`].
-    pub fn once(&mut self, agent: &mut Agent) -> Result<u8, AgentError> {
+    /// [`AgentError`] of the store, before anything was done.
+    pub fn answered(&mut self, agent: &mut Agent) -> Result<CommandResult, AgentError> {
+        let before = Before::of(agent)?;
+        let done = self.once(agent);
+        Ok(before.answer(agent, &done))
+    }
+
+    /// Does everything once; the first failure is the result, after all was tried.
+    fn once(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
         let mut first = None;
         let keep = |result: Result<(), AgentError>, first: &mut Option<AgentError>| match result {
             Err(error @ (AgentError::State(_) | AgentError::Stopped)) => Err(error),
@@ -297,7 +298,7 @@ impl Round {
         if report::hub_url(agent).is_some() {
             keep(send(agent), &mut first)?;
         }
-        first.map_or(Ok(0), Err)
+        first.map_or(Ok(()), Err)
     }
 
     /// Whether it worked; a transient failure is reported and does not end the service.

@@ -9,7 +9,7 @@ use outhaul_signer::{Envelope, SigningKey};
 
 use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
-use crate::site::{Site, assert_reports};
+use crate::site::{Site, assert_reports, code, stdout};
 
 struct Web {
     folder: tempfile::TempDir,
@@ -253,4 +253,27 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
     fs::write(&blob, content).unwrap();
     assert_reports(&site.run(&["run", "--once"]), 0, &[]);
     assert_eq!(site.active(), Some(1));
+}
+
+#[test]
+fn a_round_whose_hub_does_not_answer_still_says_what_it_applied() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let site = web.site(&centre);
+    // Nobody listens there.
+    let hub = "[hub]\nurl = \"http://127.0.0.1:1\"\n";
+    let settings = site.state().join("agent.toml");
+    let before = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{before}\n{hub}")).unwrap();
+    let round = site.run(&["-q", "run", "--once"]);
+    assert_reports(&round, 3, &["nothing is lost"]);
+    let told = stdout(&round);
+    assert!(told.starts_with("bundle 1 is active\n"), "{told}");
+    web.publish(&centre, &Draft::hello("two"));
+    let round = site.run(&["--output", "json", "run", "--once"]);
+    let told: serde_json::Value = serde_json::from_str(&stdout(&round)).unwrap();
+    assert_eq!(code(&round), 3);
+    assert_eq!(told["result"]["active"], 2, "{told}");
+    assert_eq!(told["result"]["changed"][1]["number"], 2, "{told}");
+    assert_eq!(told["errors"][0]["kind"], "environment", "{told}");
 }

@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 pub mod argocd;
+pub mod faketime;
 pub mod flux;
 pub mod kubernetes;
 mod left_alone;

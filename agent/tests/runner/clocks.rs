@@ -29,6 +29,7 @@ const NOBODY_SET_IT: &str = "[clock]\nsynchronized = \"/nothing/is/here\"\n";
 /// The agent with the wall clock at `clock`; the clock since boot stays right, as on real hardware.
 pub fn under(clock: &str, site: &Site, arguments: &[&str]) -> Command {
     let plain = site.command(arguments);
+    outhaul_tests::faketime::sweep();
     let mut command = Command::new("faketime");
     command.args(["-f", clock]).arg(plain.get_program());
     command.args(plain.get_args());

@@ -17,6 +17,7 @@ fn date(when: &str) -> String {
 }
 
 fn under(fixture: &SystemFixture, clock: &str, name: &str, arguments: &[&str]) -> Ran {
+    outhaul_tests::faketime::sweep();
     let mut command = fixture.command("faketime".as_ref());
     command.args(["-f", clock]).arg(program(name).unwrap());
     run(command.args(arguments)).unwrap()

@@ -116,7 +116,7 @@ impl Sort {
             ("reports", Self::Reports),
         ];
         let text = name.to_string_lossy().to_ascii_lowercase();
-        if text.ends_with(materials::ENDING) {
+        if materials::is_one(&text) {
             return Some(Self::Materials);
         }
         let kind = kinds

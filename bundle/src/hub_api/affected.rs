@@ -85,6 +85,9 @@ pub struct ClearedComponent {
     pub author: String,
     /// Since when.
     pub at: String,
+    /// Whether the bundle carries the statement; otherwise somebody imported it into the hub.
+    #[serde(default)]
+    pub carried: bool,
 }
 
 /// What an advisory means for one bundle that sites run.
@@ -105,6 +108,9 @@ pub struct AffectedBundle {
     pub affected: Vec<AffectedComponent>,
     /// What statements clear.
     pub cleared: Vec<ClearedComponent>,
+    /// Statements that the bundle carries and that are not on record, by file name: what they clear counts as affected.
+    #[serde(default)]
+    pub statements_missing: Vec<String>,
     /// Why it is not known whether anything else is affected; the first 20.
     pub unknown: Vec<String>,
     /// How many more reasons there are.

@@ -6,11 +6,21 @@
 
 use std::collections::BTreeSet;
 
+use outhaul_vex::Statement;
 use serde::{Deserialize, Serialize};
 
 use crate::advisory::{Advisory, Subject};
 use crate::materials::{CarriedImage, Component, ComponentKind};
-use crate::vex::Statement;
+use crate::stated;
+
+/// A statement, and where it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Stated<'a> {
+    /// The statement.
+    pub statement: &'a Statement,
+    /// Whether the bundle carries it; otherwise somebody imported it.
+    pub is_carried: bool,
+}
 
 /// A component of a bundle, and where it is.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +61,8 @@ pub struct Cleared {
     pub author: String,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
+    /// Whether the bundle carries the statement.
+    pub is_carried: bool,
 }
 
 /// What an advisory means for a bundle.
@@ -67,7 +79,7 @@ pub struct Finding {
 /// Works it out, for a question by the name `asked`: the advisory's own, or one that it has elsewhere.
 pub fn examine(
     (advisory, asked): (&Advisory, &str),
-    statements: &[Statement],
+    statements: &[Stated<'_>],
     found: &[LocatedComponent<'_>],
     unknown: &BTreeSet<String>,
 ) -> Finding {
@@ -85,20 +97,22 @@ pub fn examine(
             Advised::NothingSaid => (hit(*one, None), false),
         };
         // Of each vulnerability the newest statement; all of them must clear it.
-        let newest: Vec<Option<&Statement>> = vulnerabilities
+        let newest: Vec<Option<Stated<'_>>> = vulnerabilities
             .iter()
             .map(|names| newest(statements, names, *one))
             .collect();
-        let clears = |one: Option<&Statement>| one.is_some_and(|one| one.status.clears());
+        let clears = |one: Option<Stated<'_>>| one.is_some_and(|one| one.statement.status.clears());
         let open = newest.iter().copied().find(|one| !clears(*one));
         match (open, newest.first().copied().flatten()) {
-            (None, Some(statement)) => {
+            (None, Some(stated)) => {
+                let statement = stated.statement;
                 finding.cleared.insert(Cleared {
                     hit,
                     status: statement.status.as_str().to_owned(),
                     reason: statement.reason.clone(),
                     author: statement.author.clone(),
                     at_ms: statement.at_ms,
+                    is_carried: stated.is_carried,
                 });
             }
             (None | Some(None), _) if !is_compared => {
@@ -106,7 +120,7 @@ pub fn examine(
             }
             (open, _) => {
                 let stated = open.flatten();
-                hit.stated = stated.map(|one| one.status.as_str().to_owned());
+                hit.stated = stated.map(|one| one.statement.status.as_str().to_owned());
                 finding.hits.insert(hit);
             }
         }
@@ -116,16 +130,16 @@ pub fn examine(
 
 /// The newest statement about one vulnerability of a component; of the same time the one that clears nothing.
 fn newest<'s>(
-    statements: &'s [Statement],
+    statements: &[Stated<'s>],
     names: &BTreeSet<&str>,
     found: LocatedComponent<'_>,
-) -> Option<&'s Statement> {
-    let is_of = |statement: &&Statement| {
-        let mut all = statement.vulnerabilities.iter();
-        all.any(|name| names.contains(name.as_str())) && is_about(statement, found)
+) -> Option<Stated<'s>> {
+    let is_of = |one: &Stated<'_>| {
+        let mut all = one.statement.vulnerabilities.iter();
+        all.any(|name| names.contains(name.as_str())) && is_about(one.statement, found)
     };
-    let about = statements.iter().filter(is_of);
-    about.max_by_key(|statement| (statement.at_ms, !statement.status.clears()))
+    let about = statements.iter().copied().filter(is_of);
+    about.max_by_key(|one| (one.statement.at_ms, !one.statement.status.clears()))
 }
 
 /// What an advisory says of a component.
@@ -215,7 +229,7 @@ fn is_about(statement: &Statement, found: LocatedComponent<'_>) -> bool {
     let image = found
         .image
         .map(|image| vec![image.name.clone(), image.purl.clone()]);
-    statement.is_about(name, &image.unwrap_or_default())
+    stated::is_about(statement, name, &image.unwrap_or_default())
 }
 
 #[cfg(test)]

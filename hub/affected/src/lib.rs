@@ -9,11 +9,10 @@ mod examine;
 mod materials;
 mod purl;
 mod release;
+mod stated;
 mod version;
-pub mod vex;
 
 pub use advisory::{Advisory, AdvisoryError, Subject};
-pub use examine::{Cleared, Finding, Hit, LocatedComponent, examine};
+pub use examine::{Cleared, Finding, Hit, LocatedComponent, Stated, examine};
 pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
 pub use release::Distribution;
-pub use vex::Statement;

@@ -1,8 +1,9 @@
-//! What bundles and their images hold: bills of materials, out of bundles and out of files.
+//! What bundles and their images hold: bills of materials, out of bundles and out of files; and the statements about exploitability that
+//! bundles carry beside them.
 //!
-//! What comes in: a bundle whose index was verified, or a file that claims to be one of the bills that an index lists. What goes
-//! out: bills on record, by their digests. Of a bundle only what lies before its content is read. A bill that cannot be had (sealed, or
-//! behind what was sent) keeps nothing from being recorded: it is named, and may come later as a file.
+//! What comes in: a bundle whose index was verified, or a file that claims to be one of those that an index lists. What goes
+//! out: bills and statements on record, by their digests. Of a bundle only what lies before its content is read. What cannot be had
+//! (sealed, or behind what was sent) keeps nothing from being recorded: it is named, and may come later as a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -16,17 +17,22 @@ use outhaul_bundle::{Digest, Index};
 use outhaul_store::{Session, Store, StoreError};
 
 /// How the file name of a bill of materials ends.
-pub const ENDING: &str = ".cdx.json";
+const BILL: &str = ".cdx.json";
 /// Largest bill that is taken, in bytes.
 pub const MAX_BILL_BYTES: u64 = 64 * 1024 * 1024;
 /// Most bytes of the bills of one bundle.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The bills that an index lists: file names and digests.
+/// Whether a file is a bill of materials, or statements about exploitability, by its name in lower case.
+pub fn is_one(name: &str) -> bool {
+    name.ends_with(BILL) || name.ends_with(outhaul_vex::ENDING)
+}
+
+/// The bills, and documents of statements, that an index lists: file names and digests.
 pub fn listed(index: &Index) -> Vec<(String, Digest)> {
     let attestations = index.attestations.iter();
     attestations
-        .filter(|file| file.path.as_str().ends_with(ENDING))
+        .filter(|file| is_one(file.path.as_str()))
         .map(|file| (file.path.to_string(), file.content))
         .collect()
 }
@@ -57,9 +63,9 @@ pub fn take_from_bundle<R: Read>(
     let found = read(reader, index, &wanted);
     store.write(|session| {
         for (digest, bytes) in &found {
-            // What is signed and is no bill stays missing: nothing can be known from it.
-            if let Ok(materials) = Materials::read(bytes) {
-                session.keep_materials(digest, &materials, now_ms)?;
+            // What is signed and cannot be read stays missing: nothing can be known from it.
+            if let Ok(read) = ReadFile::of(bytes) {
+                read.keep(session, digest, now_ms)?;
             }
         }
         let missing = missing(session, role, index.number)?;
@@ -92,7 +98,7 @@ pub enum Bill {
     Unreadable(String),
 }
 
-/// Takes a bill that came as a file.
+/// Takes a bill, or statements, that came as a file.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -102,15 +108,39 @@ pub fn take_file(store: &mut Store, bytes: &[u8], now_ms: i64) -> Result<Bill, S
         Ok(match session.is_listed(&digest)? {
             (false, _) => Bill::NotListed,
             (true, true) => Bill::Known,
-            (true, false) => match Materials::read(bytes) {
-                Ok(materials) => {
-                    session.keep_materials(&digest, &materials, now_ms)?;
+            (true, false) => match ReadFile::of(bytes) {
+                Ok(read) => {
+                    read.keep(session, &digest, now_ms)?;
                     Bill::New
                 }
-                Err(error) => Bill::Unreadable(error.to_string()),
+                Err(why) => Bill::Unreadable(why),
             },
         })
     })
+}
+
+/// A file that was read, whichever of the two it is.
+enum ReadFile {
+    Bill(Box<Materials>),
+    Statements(Vec<outhaul_vex::Statement>),
+}
+
+impl ReadFile {
+    fn of(bytes: &[u8]) -> Result<Self, String> {
+        if outhaul_vex::is_vex(bytes) {
+            let read = outhaul_vex::read(bytes).map_err(|error| error.to_string());
+            return read.map(Self::Statements);
+        }
+        let read = Materials::read(bytes).map_err(|error| error.to_string());
+        read.map(|bill| Self::Bill(Box::new(bill)))
+    }
+
+    fn keep(&self, session: &Session<'_>, digest: &Digest, now_ms: i64) -> Result<(), StoreError> {
+        match self {
+            Self::Bill(bill) => session.keep_materials(digest, bill, now_ms),
+            Self::Statements(all) => session.keep_statements(digest, all, now_ms),
+        }
+    }
 }
 
 /// Reads what is wanted out of a bundle, up to its content.

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use outhaul_affected::{Advisory, vex};
+use outhaul_affected::Advisory;
 use outhaul_bundle::hub_api::{AffectedComponent, AffectedSites, AffectedVerdict};
 use outhaul_bundle::name::Name;
 use outhaul_kit::durable;
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_vex as vex;
 use serde::Serialize;
 
 use super::token::note;
@@ -382,12 +383,19 @@ fn text(found: &AffectedSites) {
         }
         for one in &bundle.cleared {
             print::data(&format!(
-                "  cleared:  {}: `{}` by {} since {}: {}",
+                "  cleared:  {}: `{}` by {} since {}{}: {}",
                 component(&one.component),
                 one.status,
                 one.author,
                 one.at,
+                if one.carried { ", in the bundle" } else { "" },
                 one.reason
+            ));
+        }
+        for file in &bundle.statements_missing {
+            print::data(&format!(
+                "  not read: statements `{file}` that the bundle carries are not on record: import the bundle again, or what \
+                 `outhaul verify --attestations` writes"
             ));
         }
         for why in &bundle.unknown {

@@ -1,4 +1,4 @@
-//! Bills of materials that come as files.
+//! Bills of materials, and statements about exploitability that bundles carry, which come as files.
 //!
 //! What comes in: a file named like one. What goes out: what became of it, in the counts of the import. One that no bundle on record
 //! lists is refused by name.
@@ -14,7 +14,7 @@ use crate::error::HubError;
 use crate::materials::{self, Bill, MAX_BILL_BYTES};
 use crate::state::Hub;
 
-/// A bill of materials that a bundle lists: of a sealed bundle it comes as a file only.
+/// One that a bundle lists: of a sealed bundle it comes as a file only.
 pub(super) fn import(
     hub: &mut Hub,
     path: &Path,
@@ -37,7 +37,11 @@ pub(super) fn import(
         }
         Bill::NotListed => (
             "not-listed",
-            "no bundle on record lists this bill of materials: import the bundle first".to_owned(),
+            match path.to_string_lossy().to_ascii_lowercase().ends_with(outhaul_vex::ENDING) {
+                true => "no bundle on record lists these statements: import the bundle first; those that no bundle carries are for \
+                         `outhaul-hub advisories import`".to_owned(),
+                false => "no bundle on record lists this bill of materials: import the bundle first".to_owned(),
+            },
         ),
         Bill::Unreadable(why) => ("unreadable", why),
     };

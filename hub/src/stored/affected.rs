@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_affected::{Advisory, Materials, vex};
+use outhaul_affected::{Advisory, Materials};
 use outhaul_bundle::hub_api::{AffectedSites, AffectedVerdict as V};
 use outhaul_bundle::index::File;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
@@ -73,9 +73,9 @@ fn bundle(store: &mut Store, (number, commit): (u64, &str), version: &str, kept:
 
 fn import(store: &mut Store, document: &str) {
     store
-        .write(|session| match vex::is_vex(document.as_bytes()) {
+        .write(|session| match outhaul_vex::is_vex(document.as_bytes()) {
             true => {
-                let statements = vex::read(document.as_bytes()).unwrap();
+                let statements = outhaul_vex::read(document.as_bytes()).unwrap();
                 session.put_statements(&statements, document, "ann", 5)
             }
             false => {
@@ -259,4 +259,57 @@ fn an_advisory_takes_the_place_of_the_one_before_and_can_be_removed() {
     );
     let statements = store.read(|session| session.statements_about(&["CVE-1"].into()));
     assert!(statements.unwrap().is_empty());
+}
+
+#[test]
+fn what_a_bundle_carries_clears_what_is_in_it_and_nothing_else() {
+    let (mut old, mut new) = (
+        Site::new("a", "dev", "drone"),
+        Site::new("b", "dev", "drone"),
+    );
+    let mut store = store_with(&[&old, &new]);
+    bundle(&mut store, (1, OLD), "3.0.9-1", &BOTH);
+    let second = bundle(&mut store, (2, NEW), "3.0.9-1", &BOTH);
+    let role = second.stream.role.as_str();
+    let digest = Digest::of(VEX.as_bytes());
+    let listed = [("team-a.openvex.json".to_owned(), digest)];
+    store
+        .write(|session| session.list_materials(role, 2, &listed))
+        .unwrap();
+    let lines = [old.active(1, OLD)];
+    take(&mut store, &lines, NOW - HOUR);
+    let lines = [new.active(2, NEW)];
+    take(&mut store, &lines, NOW - HOUR);
+    import(&mut store, ADVISORY);
+    // Before they are on record they clear nothing, and that is said.
+    let found = of(&mut store, "DSA-1");
+    assert_eq!(verdicts(&found), [("a", V::Affected), ("b", V::Affected)]);
+    let missing = found.bundles.iter().map(|one| &one.statements_missing);
+    assert_eq!(
+        missing.flatten().collect::<Vec<_>>(),
+        ["team-a.openvex.json"]
+    );
+    let mut take = |text: &str| materials::take_file(&mut store, text.as_bytes(), 9).unwrap();
+    assert_eq!(take(&VEX.replace("Team A", "Team B")), Bill::NotListed);
+    assert_eq!(take(VEX), Bill::New);
+    assert_eq!(take(VEX), Bill::Known);
+    let found = of(&mut store, "DSA-1");
+    assert_eq!(
+        verdicts(&found),
+        [("a", V::Affected), ("b", V::NotAffected)]
+    );
+    assert!(found.sites[1].why.contains("Team A"), "{found:#?}");
+    let cleared: Vec<bool> = found
+        .bundles
+        .iter()
+        .flat_map(|one| one.cleared.iter().map(|one| one.carried))
+        .collect();
+    assert_eq!(cleared, [true]);
+    // A newer statement counts, wherever it comes from.
+    let newer = VEX
+        .replace("2026-11-01", "2026-11-02")
+        .replace("not_affected", "affected");
+    import(&mut store, &newer);
+    let found = of(&mut store, "DSA-1");
+    assert_eq!(verdicts(&found), [("a", V::Affected), ("b", V::Affected)]);
 }

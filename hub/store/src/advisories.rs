@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_affected::{Advisory, Statement};
+use outhaul_affected::Advisory;
 use outhaul_bundle::Digest;
+use outhaul_vex::Statement;
 
 use super::db::{OptionalExtension as _, params};
 use super::{Session, StoreError, json, parse, to_sql};
@@ -129,6 +130,35 @@ impl Session<'_> {
             return Ok(false);
         }
         let text = "INSERT INTO vex_statements (document, ordinal, vulnerability, statement) VALUES ($1, $2, $3, $4)";
+        self.insert_statements(text, &digest, statements)?;
+        Ok(true)
+    }
+
+    /// Keeps a document of statements that bundles carry, where it is not on record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_statements(
+        &self,
+        digest: &Digest,
+        statements: &[Statement],
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let digest = digest.to_string();
+        let text = "INSERT INTO carried_documents (digest, recorded_ms) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
+        if self.db.execute(text, params![digest, now_ms])? == 0 {
+            return Ok(());
+        }
+        let text = "INSERT INTO carried_statements (document, ordinal, vulnerability, statement) VALUES ($1, $2, $3, $4)";
+        self.insert_statements(text, &digest, statements)
+    }
+
+    fn insert_statements(
+        &self,
+        text: &str,
+        digest: &str,
+        statements: &[Statement],
+    ) -> Result<(), StoreError> {
         let mut insert = self.db.prepare_cached(text)?;
         for (ordinal, statement) in statements.iter().enumerate() {
             let ordinal = to_sql(ordinal as u64);
@@ -137,7 +167,7 @@ impl Session<'_> {
                 insert.execute(params![digest, ordinal, vulnerability, kept])?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Removes a document of statements by its digest; whether it was there.
@@ -160,18 +190,43 @@ impl Session<'_> {
         self.imported(text, [])
     }
 
-    /// The statements about a vulnerability that has one of these names.
+    /// The imported statements about a vulnerability that has one of these names.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn statements_about(&self, names: &BTreeSet<&str>) -> Result<Vec<Statement>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT statement FROM vex_statements WHERE vulnerability = $1 ORDER BY document, ordinal",
-        )?;
+        let text = "SELECT statement FROM vex_statements WHERE vulnerability = $1 ORDER BY document, ordinal";
+        self.statements(text, names, None)
+    }
+
+    /// Those of a document that bundles carry.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn carried_statements_about(
+        &self,
+        digest: &str,
+        names: &BTreeSet<&str>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let text = "SELECT statement FROM carried_statements WHERE vulnerability = $1 AND document = $2 ORDER BY ordinal";
+        self.statements(text, names, Some(digest))
+    }
+
+    fn statements(
+        &self,
+        text: &str,
+        names: &BTreeSet<&str>,
+        document: Option<&str>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let mut query = self.db.prepare_cached(text)?;
         let mut found = Vec::new();
+        let read = |row: &super::db::Row<'_>| row.get::<_, String>(0);
         for name in names {
-            let rows = query.query_map(params![name], |row| row.get::<_, String>(0))?;
-            for row in rows {
+            let rows = match document {
+                Some(document) => query.query_map(params![name, document], read),
+                None => query.query_map(params![name], read),
+            };
+            for row in rows? {
                 let statement: Statement = parse(&row?, "a statement about exploitability")?;
                 if !found.contains(&statement) {
                     found.push(statement);

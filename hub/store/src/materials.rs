@@ -1,4 +1,5 @@
-//! What bundles and their images hold: bills of materials, by the digests that signed indexes list.
+//! What bundles and their images hold: bills of materials, by the digests that signed indexes list. Statements that bundles carry are
+//! listed beside them.
 //!
 //! What comes in: the bills that a bundle's index lists, and their contents, once somebody has compared their digests. What goes out:
 //! the components of a name, and what is known of a bundle. A bill on record never changes; one that several bundles
@@ -22,7 +23,7 @@ pub struct BillSummary {
 }
 
 impl Session<'_> {
-    /// Notes which bills of materials a bundle lists: file names and digests.
+    /// Notes which bills of materials, and documents of statements, a bundle lists: file names and digests.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -42,7 +43,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The bills that a bundle lists, by file name: the digest, and whether it is on record.
+    /// What a bundle lists, by file name: the digest, and whether it is on record.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -52,7 +53,8 @@ impl Session<'_> {
         number: u64,
     ) -> Result<BTreeMap<String, (String, bool)>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT b.path, b.digest, m.digest FROM bundle_materials b LEFT JOIN materials m ON m.digest = b.digest
+            "SELECT b.path, b.digest, COALESCE(m.digest, d.digest) FROM bundle_materials b
+               LEFT JOIN materials m ON m.digest = b.digest LEFT JOIN carried_documents d ON d.digest = b.digest
               WHERE b.role = $1 AND b.number = $2",
         )?;
         let rows = query.query_map(params![role, to_sql(number)], |row| {
@@ -62,13 +64,13 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Whether a bundle on record lists a bill of this digest, and whether its content is on record.
+    /// Whether a bundle on record lists this digest, and whether its content is on record.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn is_listed(&self, digest: &Digest) -> Result<(bool, bool), StoreError> {
         let text = "SELECT EXISTS (SELECT 1 FROM bundle_materials WHERE digest = $1),
-             EXISTS (SELECT 1 FROM materials WHERE digest = $1)";
+             EXISTS (SELECT 1 FROM materials WHERE digest = $1 UNION ALL SELECT 1 FROM carried_documents WHERE digest = $1)";
         let digest = digest.to_string();
         Ok(self
             .db

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_affected::{
-    Advisory, CarriedImage, Component, ComponentKind, Finding, Hit, LocatedComponent, Statement,
+    Advisory, CarriedImage, Component, ComponentKind, Finding, Hit, LocatedComponent, Stated,
     examine,
 };
 use outhaul_bundle::hub_api::{
@@ -18,6 +18,7 @@ use outhaul_bundle::hub_api::{
 use outhaul_gate::DEFAULT_MAX_AGE_HOURS;
 use outhaul_gate::time::{self, HOUR_MS};
 use outhaul_store::{BillSummary, Imported, RunningBundle, Session, SiteBundle, StoreError};
+use outhaul_vex::Statement;
 
 /// Reasons of one bundle that are told.
 const UNKNOWN_TOLD: usize = 20;
@@ -217,7 +218,7 @@ impl Reading {
         running: &RunningBundle,
     ) -> Result<Worked, StoreError> {
         let (role, number) = (running.role.as_str(), running.number);
-        let mut unknown = BTreeSet::new();
+        let (mut unknown, mut not_read) = (BTreeSet::new(), Vec::new());
         let on_record = session.bundle_index(role, number)?;
         match &on_record {
             None => {
@@ -236,7 +237,12 @@ impl Reading {
             );
         }
         for (path, (_, _)) in listed.iter().filter(|(_, (_, is_there))| !is_there) {
-            unknown.insert(format!("its bill of materials `{path}` is not on record"));
+            match is_statements(path) {
+                true => not_read.push(path.clone()),
+                false => {
+                    unknown.insert(format!("its bill of materials `{path}` is not on record"));
+                }
+            }
         }
         let own = listed.get(OWN).map(|(digest, _)| digest.as_str());
         let summary = match own {
@@ -257,7 +263,7 @@ impl Reading {
             }));
             for (digest, _) in listed
                 .iter()
-                .filter(|(path, _)| *path != OWN)
+                .filter(|(path, _)| *path != OWN && !is_statements(path))
                 .map(|(_, one)| one)
             {
                 let of_image = session.bill_summary(digest)?.unwrap_or_default();
@@ -275,7 +281,20 @@ impl Reading {
             let image = images.get(path.as_str()).copied();
             found.extend(components.map(|component| LocatedComponent { component, image }));
         }
-        let finding = examine(asked, &self.statements, &found, &unknown);
+        let mut carried = Vec::new();
+        for (_, (digest, _)) in listed.iter().filter(|(path, _)| is_statements(path)) {
+            carried.extend(session.carried_statements_about(digest, &asked.0.names())?);
+        }
+        let stated = |is_carried| {
+            move |statement| Stated {
+                statement,
+                is_carried,
+            }
+        };
+        let imported = self.statements.iter().map(stated(false));
+        let statements: Vec<Stated<'_>> =
+            carried.iter().map(stated(true)).chain(imported).collect();
+        let finding = examine(asked, &statements, &found, &unknown);
         let mut restricted = BTreeMap::new();
         for hit in &finding.hits {
             for assignment in &hit.assignments {
@@ -286,6 +305,7 @@ impl Reading {
         Ok(Worked {
             finding,
             restricted,
+            not_read,
             sites: 0,
             environment: String::new(),
             cluster_type: String::new(),
@@ -293,11 +313,18 @@ impl Reading {
     }
 }
 
+/// Whether a file that a bundle lists has statements about exploitability.
+fn is_statements(path: &str) -> bool {
+    path.ends_with(outhaul_vex::ENDING)
+}
+
 /// A bundle that was worked out.
 struct Worked {
     finding: Finding,
     /// Of the assignments that bring what is affected, the sites that they are for; `None` for all.
     restricted: BTreeMap<String, Option<BTreeSet<String>>>,
+    /// Statements that it carries and that are not on record.
+    not_read: Vec<String>,
     sites: u64,
     /// As the sites that run it are registered.
     environment: String,
@@ -430,8 +457,10 @@ fn told_bundles(worked: BTreeMap<RunningBundle, Worked>) -> Vec<AffectedBundle> 
                         reason: one.reason,
                         author: one.author,
                         at: time::rfc3339(one.at_ms),
+                        carried: one.is_carried,
                     })
                     .collect(),
+                statements_missing: worked.not_read,
                 unknown: unknown.into_iter().take(UNKNOWN_TOLD).collect(),
                 more_unknown,
             }

@@ -22,6 +22,7 @@ const PURE: &[&str] = &[
     "agent/reconcilers/src/outcome",
     "agent/site/src/machine",
     "bundle/gzip/src",
+    "bundle/vex/src",
     "bundle/parity/src",
     "bundle/src",
     "bundler/control/src",

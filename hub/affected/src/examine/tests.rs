@@ -3,7 +3,6 @@
 use super::*;
 use crate::materials::{ComponentKind, Materials};
 use crate::release::Distribution;
-use crate::vex;
 
 const ADVISORY: &str = r#"{"id":"DSA-1","modified":"","aliases":["CVE-1"],"affected":[{"package":{"ecosystem":"Debian:12","name":"openssl"},
     "ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
@@ -38,7 +37,15 @@ fn statement(at: &str, status: &str) -> Vec<Statement> {
             {{"vulnerability":{{"name":"CVE-1"}},"products":[{{"@id":"pkg:oci/app","subcomponents":[{{"@id":"pkg:deb/debian/libssl3"}}]}}],
               "status":"{status}","justification":"not reachable"}}]}}"#
     );
-    vex::read(text.as_bytes()).unwrap()
+    outhaul_vex::read(text.as_bytes()).unwrap()
+}
+
+fn stated(statements: &[Statement]) -> Vec<Stated<'_>> {
+    let imported = |statement| Stated {
+        statement,
+        is_carried: false,
+    };
+    statements.iter().map(imported).collect()
 }
 
 fn examined(component: &Component, statements: &[Statement], unknown: &[&str]) -> Finding {
@@ -49,7 +56,8 @@ fn examined(component: &Component, statements: &[Statement], unknown: &[&str]) -
         image: Some(&image),
     };
     let unknown = unknown.iter().map(|why| (*why).to_owned()).collect();
-    examine((&advisory, &advisory.id), statements, &[found], &unknown)
+    let statements = stated(statements);
+    examine((&advisory, &advisory.id), &statements, &[found], &unknown)
 }
 
 #[test]
@@ -165,9 +173,14 @@ fn a_statement_about_one_of_two_vulnerabilities_clears_that_one_alone() {
     }];
     let about_one = statement("1", "not_affected");
     let asked = |name: &str, statements: &[Statement]| {
-        examine((&advisory, name), statements, &found, &BTreeSet::new())
-            .hits
-            .len()
+        examine(
+            (&advisory, name),
+            &stated(statements),
+            &found,
+            &BTreeSet::new(),
+        )
+        .hits
+        .len()
     };
     assert_eq!(asked("CVE-1", &about_one), 0);
     assert_eq!(asked("CVE-2", &about_one), 1);

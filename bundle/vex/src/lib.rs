@@ -1,17 +1,17 @@
 //! Statements about exploitability, as `OpenVEX` 0.2 has them.
 //!
-//! What comes in: a document that nobody has looked at. What goes out: its statements. Who may make one is not decided here: whoever
-//! imports a document into the hub answers for it. A statement without a product clears nothing.
+//! What comes in: a document that nobody has looked at. What goes out: its statements. It decides neither who may make one nor what one
+//! means for a component.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::purl::Purl;
-
+/// How the file name of a document in a bundle ends.
+pub const ENDING: &str = ".openvex.json";
 /// Largest document, in bytes.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Longest text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 
@@ -263,30 +263,6 @@ impl WrittenProduct {
             names: self.names(),
             components,
         }
-    }
-}
-
-impl Statement {
-    /// Whether it is about this package in this image. `image` is that image's names and package URLs, none for a package that is in no
-    /// image.
-    pub(crate) fn is_about(&self, component: &str, image: &[String]) -> bool {
-        self.products.iter().any(|product| {
-            let mut own = product.names.iter();
-            let is_component = own.any(|name| means(name, component));
-            let mut names = product.names.iter();
-            let is_image = names.any(|name| image.iter().any(|image| means(name, image)));
-            let within = product.components.is_empty()
-                || product.components.iter().any(|name| means(name, component));
-            (is_component || is_image) && within
-        })
-    }
-}
-
-/// Whether a name of a statement means what has this name or package URL.
-fn means(stated: &str, found: &str) -> bool {
-    match (Purl::parse(stated), Purl::parse(found)) {
-        (Some(stated), Some(found)) => stated.covers(&found),
-        _ => stated == found,
     }
 }
 

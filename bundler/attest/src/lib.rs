@@ -2,10 +2,11 @@
 //!
 //! What comes in: an index whose contents are settled, and the contents. What goes out: files that
 //! travel in the bundle: an in-toto statement in a signed envelope, a bill of materials of the bundle
-//! (`CycloneDX` 1.6), and one of each image that it carries. All are pure functions of index and contents: no time, no random number, no
+//! (`CycloneDX` 1.6), one of each image that it carries, and statements about exploitability as they were written. All are pure functions of index and contents: no time, no random number, no
 //! name of a machine, so that the same bundle gets the same files. They are for people and their tools;
 //! what a site installs is decided by the signed metadata alone. [`inspect`] reads a bundle file for people; it decides nothing.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use outhaul_bundle::Index;
@@ -35,20 +36,27 @@ pub struct AttestError {
     source: io::Error,
 }
 
-/// The attestations of a bundle, by file name.
+/// The attestations of a bundle, by file name. `vex`: documents of statements about exploitability, by name.
 ///
 /// # Errors
 /// [`AttestError`] when a content cannot be read.
 pub fn attest(
     index: &Index,
     contents: &mut dyn ContentSource,
-    images: &[CarriedImage],
+    (images, vex): (&[CarriedImage], &BTreeMap<String, String>),
     signer: &StatementSigner,
 ) -> Result<Vec<(String, Vec<u8>)>, AttestError> {
     let sbom = sbom::sbom(index, contents, images)?;
     let mut materials = vec![(SBOM.to_owned(), sbom)];
     let each = images.iter();
     materials.extend(each.map(|image| (image.file.clone(), image.bytes.clone())));
+    let documents = vex.iter();
+    materials.extend(documents.map(|(name, text)| {
+        (
+            format!("{name}{}", outhaul_vex::ENDING),
+            text.clone().into(),
+        )
+    }));
     let statement = statement::statement(index, &materials);
     let envelope = signer.sign(statement::PAYLOAD_TYPE, statement);
     let mut provenance = envelope.to_json();

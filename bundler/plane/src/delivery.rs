@@ -4,7 +4,7 @@
 //! places when two policies contradict each other: which of two orders to follow is not ours to guess.
 //! Several policies may each say a part. It is pure; whoever produces bundles follows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::index::waves::{Wave, Waves};
 use outhaul_control::ControlPlane;
@@ -41,6 +41,8 @@ pub struct Delivery {
     pub scan: Option<Sourced<String>>,
     /// Which images must be signed.
     pub image_signatures: Option<Sourced<ImageSignatures>>,
+    /// Documents of `OpenVEX` that travel with each bundle, by their names.
+    pub vex: Option<Sourced<BTreeMap<String, String>>>,
     /// Which sites take a bundle first: shares and hours.
     pub waves: Option<Sourced<Vec<Wave>>>,
     /// What distributes the sites over the waves.
@@ -108,6 +110,7 @@ pub fn of(plane: &ControlPlane, cluster_type: &ClusterType) -> Result<Delivery, 
         drift: merge.field("drift", |policy| policy.drift),
         scan: merge.field("scan", |policy| policy.scan.clone()),
         image_signatures: merge.field("imageSignatures", |policy| policy.image_signatures.clone()),
+        vex: merge.field("vex", |policy| policy.vex.clone()),
         waves: merge.field("waves", |policy| policy.waves.clone()),
         wave_seed: merge.field("waveSeed", |policy| policy.wave_seed.clone()),
         bootstrap: merge.field("bootstrap", |policy| policy.bootstrap.clone()),
@@ -168,8 +171,8 @@ pub fn contradictions(plane: &ControlPlane) -> Diagnostics {
     all
 }
 
-/// Policies that say something of images, for cluster types whose images do not travel, or of a scanner, for those of which no bundle
-/// is made: nothing comes of it there.
+/// Policies that say something of images, for cluster types whose images do not travel, or of a scanner or of statements, for those of
+/// which no bundle is made: nothing comes of it there.
 pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
     let mut all = Diagnostics::new();
     for cluster_type in plane.cluster_types.values() {
@@ -191,6 +194,16 @@ pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
             let finding = Diagnostic::warning("no-effect", message).at(&scan.location);
             all.push(finding.help(
                 "write `delivery: bundle` or `both`; what travels by git has to be scanned where it is taken from the branch",
+            ));
+        }
+        if let Some(vex) = delivery.vex.as_ref().filter(|_| is_git) {
+            let message = format!(
+                "`vex` has no effect for cluster type `{}`, of which no bundles are made: no statement travels",
+                cluster_type.name
+            );
+            let finding = Diagnostic::warning("no-effect", message).at(&vex.location);
+            all.push(finding.help(
+                "write `delivery: bundle` or `both`, or import the statements into the hub (`outhaul-hub advisories import`)",
             ));
         }
         if carries || is_git {

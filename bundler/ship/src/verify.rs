@@ -180,11 +180,9 @@ pub fn statement(
         let mut subjects = subjects.filter(|subject| subject["name"] == file);
         subjects.any(|subject| subject["digest"]["sha256"] == Digest::of(bytes).hex())
     };
-    let of_images = attestations.iter().filter(|(file, _)| is_of_image(file));
-    match of_images
-        .into_iter()
-        .find(|(file, bytes)| !named(file, bytes))
-    {
+    let is_named = |file: &str| is_of_image(file) || file.ends_with(outhaul_vex::ENDING);
+    let mut others = attestations.iter().filter(|(file, _)| is_named(file));
+    match others.find(|(file, bytes)| !named(file, bytes)) {
         Some((file, _)) => Statement::Wrong(format!("it does not name `{file}` as it is here")),
         None => Statement::Holds,
     }

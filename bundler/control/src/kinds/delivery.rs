@@ -22,7 +22,9 @@ use super::shape::{
 };
 
 mod image_signatures;
+mod named_json;
 mod platforms;
+mod statements;
 mod trusted_roots;
 
 pub(super) fn described() -> KindSchema {
@@ -104,6 +106,11 @@ pub(super) fn described() -> KindSchema {
                 trusted_roots::shape(),
             ),
             may(
+                statements::FIELD,
+                "Statements about exploitability that travel with each bundle (OpenVEX): at the hub they clear what an advisory is about, in that bundle alone.",
+                statements::shape(),
+            ),
+            may(
                 "waves",
                 "Which sites take a bundle first: each wave has a share of the sites, and runs for some hours before the next one begins. Which site belongs to which wave follows from the seed and its name.",
                 waves_shape(),
@@ -169,6 +176,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     let scan = scan(reader, &spec);
     let trusted_roots = trusted_roots::read(reader, &spec);
     let image_signatures = image_signatures::read(reader, &spec, trusted_roots.as_ref());
+    let vex = statements::read(reader, &spec);
     let waves = waves(reader, &spec);
     let wave_seed = wave_seed(reader, &spec);
     let bootstrap = bootstrap(reader, &spec);
@@ -185,6 +193,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
     note(&mut places, "scan", scan.as_ref());
     note(&mut places, "imageSignatures", image_signatures.as_ref());
     note(&mut places, "trustedRoots", trusted_roots.as_ref());
+    note(&mut places, statements::FIELD, vex.as_ref());
     note(&mut places, "waves", waves.as_ref());
     note(&mut places, "waveSeed", wave_seed.as_ref());
     note(&mut places, "bootstrap", bootstrap.as_ref());
@@ -220,6 +229,7 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
         drift: drift.map(|spanned| spanned.value),
         scan: scan.map(|spanned| spanned.value),
         image_signatures: image_signatures.map(|spanned| spanned.value),
+        vex: vex.map(|spanned| spanned.value),
         waves: waves.map(|spanned| spanned.value),
         wave_seed: wave_seed.map(|spanned| spanned.value),
         bootstrap: bootstrap.map(|spanned| spanned.value),

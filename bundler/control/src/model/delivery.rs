@@ -43,6 +43,8 @@ pub struct DeliveryPolicy {
     pub scan: Option<String>,
     /// Which images must be signed.
     pub image_signatures: Option<super::ImageSignatures>,
+    /// Documents of `OpenVEX` that travel with each bundle, by their names.
+    pub vex: Option<BTreeMap<String, String>>,
     /// Which sites take a bundle first.
     pub waves: Option<Vec<Wave>>,
     /// What distributes the sites over the waves; without it, the stream's name.

@@ -67,11 +67,12 @@ impl UnsignedBundle {
     pub fn attest(
         mut self,
         images: &[CarriedImage],
+        vex: &BTreeMap<String, String>,
         signer: &StatementSigner,
     ) -> Result<Self, AttestSealError> {
         let meter = Meter::new("listing the contents", Unit::Bytes, None);
         let mut source = CountedContents(self.spool.contents(), &meter);
-        let made = attest::attest(&self.index, &mut source, images, signer)?;
+        let made = attest::attest(&self.index, &mut source, (images, vex), signer)?;
         let (mut together, mut alone) = (Vec::new(), Vec::new());
         for (name, bytes) in made {
             let (content, size) = self.spool.add(&bytes)?;

@@ -198,6 +198,7 @@ fn an_images_packages_are_in_the_bundle_as_dpkg_lists_them_and_a_scanner_reads_t
         expected
     );
     who_is_affected(&fixture);
+    statements_travel(&fixture, &keys);
 }
 
 /// The attestations of one bundle do not take the place of another's in the folder `said`.
@@ -224,12 +225,14 @@ const VEX: &str = r#"{"@context":"https://openvex.dev/ns/v0.2.0","@id":"https://
     "products":[{"@id":"pkg:oci/stock-report","subcomponents":[{"@id":"pkg:deb/debian/apt"},{"@id":"pkg:deb/debian/libapt-pkg6.0"}]}],
     "status":"not_affected","justification":"vulnerable_code_not_in_execute_path"}]}"#;
 
+fn hub(fixture: &SystemFixture, code: i32, arguments: &[&str]) -> String {
+    let arguments = [arguments, &["--state", "hub"]].concat();
+    fixture.run("outhaul-hub", code, &arguments).stdout
+}
+
 /// What the stick brought home is what a hub answers from: before, a bundle on record whose site never reported.
 fn who_is_affected(fixture: &SystemFixture) {
-    let hub = |code: i32, arguments: &[&str]| {
-        let arguments = [arguments, &["--state", "hub"]].concat();
-        fixture.run("outhaul-hub", code, &arguments).stdout
-    };
+    let hub = |code: i32, arguments: &[&str]| hub(fixture, code, arguments);
     let import = |name: &str, text: &str| {
         fs::write(fixture.path(name), text).unwrap();
         hub(0, &["advisories", "import", name, "--by", "ann"])
@@ -266,4 +269,56 @@ fn who_is_affected(fixture: &SystemFixture) {
     import("team.vex.json", VEX);
     let cleared = hub(0, &["advisories", "show", "DSA-2-1"]);
     assert!(cleared.contains("`not_affected` by Team A"), "{cleared}");
+}
+
+/// Statements that a policy makes travel clear what is in the bundle that carries them, once the site runs it.
+fn statements_travel(fixture: &SystemFixture, keys: &[&str]) {
+    let imported = outhaul_bundle::Digest::of(VEX.as_bytes()).to_string();
+    hub(
+        fixture,
+        0,
+        &["advisories", "remove", &imported, "--by", "ann"],
+    );
+    let show = ["advisories", "show", "DSA-2-1"];
+    hub(fixture, 1, &show);
+    fixture.on_branch("control-plane", "dev", |folder| {
+        let path = folder.join("delivery/cluster.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = VEX.lines().map(|line| format!("        {line}\n"));
+        let vex = lines.collect::<String>();
+        let text = format!(
+            "{}\n  vex:\n    - name: team-a\n      json: |\n{vex}",
+            text.trim_end()
+        );
+        fs::write(path, text).unwrap();
+    });
+    fixture.plane(0, "bundle", "dev", keys);
+    let verify = [
+        "verify",
+        "stick/dev-store-4.outhaul",
+        "--fleet",
+        "fleet",
+        "--attestations",
+        "stated",
+    ];
+    fixture.run("outhaul", 0, &verify);
+    let carried = fs::read_to_string(fixture.path("stated/team-a.openvex.json")).unwrap();
+    assert_eq!(carried, format!("{VEX}\n"));
+    // The hub has the bundle, and the site still runs the one before.
+    hub(fixture, 0, &["import", "stick"]);
+    hub(fixture, 1, &show);
+    fixture.carry(SITE);
+    fixture.home(SITE);
+    let cleared = hub(fixture, 0, &show);
+    assert!(
+        cleared.contains("`not_affected` by Team A since 2026-11-21T00:00:00Z, in the bundle: "),
+        "{cleared}"
+    );
+    // What is said anew is another bundle, and the same is the same one.
+    let again = fixture.plane(0, "bundle", "dev", keys);
+    assert!(
+        again.everything().contains("unchanged"),
+        "{}",
+        again.everything()
+    );
 }

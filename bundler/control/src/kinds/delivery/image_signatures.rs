@@ -17,7 +17,7 @@ use crate::model::{
 use crate::yaml::{Node, Value};
 use serde_json::json;
 
-use super::trusted_roots;
+use super::{named_json, trusted_roots};
 
 const FIELD: &str = "imageSignatures";
 const PEM: &str = "-----BEGIN PUBLIC KEY-----";
@@ -63,7 +63,7 @@ pub(super) fn shape() -> Shape {
         may(
             "trustedRoot",
             "The name of the trusted root, in `trustedRoots`, that the certificates of identities are verified with.",
-            pattern(trusted_roots::NAME, "sigstore"),
+            pattern(named_json::NAME, "sigstore"),
         ),
     ]);
     let array = |name: &str| json!({"required": [name], "properties": {name: {"type": "array"}}});

@@ -1,7 +1,7 @@
 //! Tests of attesting and sealing a bundle, up to the contents that come out of it on site.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -141,11 +141,11 @@ fn attestations_travel_as_content_and_change_nothing_else() {
     let centre = centre();
     let plain = bundle(&vec![1; 100_000]);
     let mut attested = bundle(&vec![1; 100_000])
-        .attest(&[], &centre.signer)
+        .attest(&[], &BTreeMap::new(), &centre.signer)
         .unwrap();
     assert_eq!(attested.index.assignments, plain.index.assignments);
     let again = bundle(&vec![1; 100_000])
-        .attest(&[], &centre.signer)
+        .attest(&[], &BTreeMap::new(), &centre.signer)
         .unwrap();
     assert_eq!(
         attested.index_bytes, again.index_bytes,
@@ -182,7 +182,9 @@ fn a_sealed_bundle_gives_its_readers_everything_and_others_nothing() {
     let centre = centre();
     let [site, stream, other] = [(); 3].map(|()| Identity::generate());
     let large = vec![b'x'; 200_000];
-    let mut plain = bundle(&large).attest(&[], &centre.signer).unwrap();
+    let mut plain = bundle(&large)
+        .attest(&[], &BTreeMap::new(), &centre.signer)
+        .unwrap();
     let all = opened(&mut plain, &Keys::default()).unwrap();
     let readers = [reader("press-7", &site), reader("stage-press", &stream)];
     let mut sealed = plain.seal(&readers).unwrap();

@@ -17,6 +17,7 @@
 )]
 
 mod acting;
+mod advisories;
 mod alerting;
 mod audit;
 mod backup;

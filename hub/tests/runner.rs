@@ -8,6 +8,7 @@
 
 mod access;
 mod access_pages;
+mod advisories;
 mod alerts;
 mod asked;
 mod audited;

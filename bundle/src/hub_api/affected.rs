@@ -25,6 +25,18 @@ pub struct AdvisoryRow {
     pub imported_by: String,
 }
 
+/// What became of a document that was brought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ImportedDocument {
+    /// `advisory` or `statements`.
+    pub kind: String,
+    /// The advisory's name, or the document's digest.
+    pub name: String,
+    /// Whether it was not on record before; an advisory that was changed earlier than the one on record is not taken.
+    pub new: bool,
+}
+
 /// How a site stands with an advisory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

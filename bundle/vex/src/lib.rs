@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const ENDING: &str = ".openvex.json";
 /// Largest document, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Longest text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 
@@ -96,6 +97,9 @@ pub enum VexError {
         /// As it is written.
         text: String,
     },
+    /// A statement of a time to come.
+    #[error("a statement is of {0}, which is in the future")]
+    Future(Timestamp),
     /// Larger than any real one.
     #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
     TooLarge(usize),
@@ -172,6 +176,21 @@ pub fn is_vex(bytes: &[u8]) -> bool {
     }
     let found = serde_json::from_slice::<Context>(bytes);
     found.is_ok_and(|found| found.context.contains("openvex"))
+}
+
+/// Reads a document of which no statement is of a time to come, with a day for clocks that differ: the newest counts, and one of next
+/// year would count against all that follow. `now_ms`: milliseconds since 1970.
+///
+/// # Errors
+/// [`VexError`]
+pub fn read_until(bytes: &[u8], now_ms: i64) -> Result<Vec<Statement>, VexError> {
+    let statements = read(bytes)?;
+    let limit_ms = now_ms.saturating_add(DAY_MS);
+    let later = statements.iter().find(|one| one.at_ms > limit_ms);
+    match later.and_then(|one| Timestamp::from_millisecond(one.at_ms).ok()) {
+        Some(at) => Err(VexError::Future(at)),
+        None => Ok(statements),
+    }
 }
 
 /// Reads a document.

@@ -64,7 +64,7 @@ pub fn take_from_bundle<R: Read>(
     store.write(|session| {
         for (digest, bytes) in &found {
             // What is signed and cannot be read stays missing: nothing can be known from it.
-            if let Ok(read) = ReadFile::of(bytes) {
+            if let Ok(read) = ReadFile::of(bytes, now_ms) {
                 read.keep(session, digest, now_ms)?;
             }
         }
@@ -108,7 +108,7 @@ pub fn take_file(store: &mut Store, bytes: &[u8], now_ms: i64) -> Result<Bill, S
         Ok(match session.is_listed(&digest)? {
             (false, _) => Bill::NotListed,
             (true, true) => Bill::Known,
-            (true, false) => match ReadFile::of(bytes) {
+            (true, false) => match ReadFile::of(bytes, now_ms) {
                 Ok(read) => {
                     read.keep(session, &digest, now_ms)?;
                     Bill::New
@@ -126,9 +126,9 @@ enum ReadFile {
 }
 
 impl ReadFile {
-    fn of(bytes: &[u8]) -> Result<Self, String> {
+    fn of(bytes: &[u8], now_ms: i64) -> Result<Self, String> {
         if outhaul_vex::is_vex(bytes) {
-            let read = outhaul_vex::read(bytes).map_err(|error| error.to_string());
+            let read = outhaul_vex::read_until(bytes, now_ms).map_err(|error| error.to_string());
             return read.map(Self::Statements);
         }
         let read = Materials::read(bytes).map_err(|error| error.to_string());

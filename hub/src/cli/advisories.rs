@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use outhaul_affected::Advisory;
-use outhaul_bundle::hub_api::{AffectedComponent, AffectedSites, AffectedVerdict};
+use outhaul_bundle::hub_api::{
+    AffectedComponent, AffectedSites, AffectedVerdict, ImportedDocument,
+};
 use outhaul_bundle::name::Name;
 use outhaul_kit::durable;
 use outhaul_kit::suggest::did_you_mean;
@@ -12,14 +13,12 @@ use serde::Serialize;
 
 use super::token::note;
 use super::{Common, Output, print};
+use crate::advisories::{Document, EXPECTED, MAX_BYTES};
 use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::StoreError;
 use crate::time;
 use crate::view::affected::{self, SitesAsked};
-
-/// Largest document, in bytes.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Which sites a security advisory is about, from what bundles carry and what sites report
 ///
@@ -89,19 +88,12 @@ struct Show {
     limit: usize,
 }
 
-/// A document that was read.
-enum Document {
-    Advisory(Box<Advisory>, String),
-    Statements(Vec<vex::Statement>, String),
-}
-
 /// What became of a file.
 #[derive(Debug, Serialize)]
 struct ImportedFile {
     file: String,
-    kind: &'static str,
-    name: String,
-    new: bool,
+    #[serde(flatten)]
+    document: ImportedDocument,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
@@ -126,38 +118,25 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
     if !problems.is_empty() {
         return Err(HubError::Usage {
             problem: format!("none of the files was imported: {}", problems.join("; ")),
-            help: "expected advisories in the form of OSV (`id`, `modified`, `affected`) or documents in the form of OpenVEX, one a file"
-                .to_owned(),
+            help: EXPECTED.to_owned(),
         });
     }
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
     let done = hub.store.write(|session| {
         let mut done = Vec::new();
         for (file, document) in &documents {
-            let (kind, name, new) = match document {
-                Document::Advisory(advisory, body) => {
-                    let new = session.put_advisory(advisory, body, by, now_ms)?;
-                    ("advisory", advisory.id.clone(), new)
-                }
-                Document::Statements(statements, body) => {
-                    let new = session.put_statements(statements, body, by, now_ms)?;
-                    let digest = outhaul_bundle::Digest::of(body.as_bytes());
-                    ("statements", digest.to_string(), new)
-                }
-            };
-            if new {
+            let one = document.put(session, by, now_ms)?;
+            if one.new {
                 note(
                     session,
                     "advisory import",
-                    format!("`{name}` by `{by}`"),
+                    format!("`{}` by `{by}`", one.name),
                     now_ms,
                 )?;
             }
             done.push(ImportedFile {
                 file: file.display().to_string(),
-                kind,
-                name,
-                new,
+                document: one,
             });
         }
         Ok::<_, StoreError>(done)
@@ -166,6 +145,7 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
         Output::Json => print::json(&done),
         Output::Text => {
             for one in &done {
+                let one = &one.document;
                 let what = match one.new {
                     true => "imported",
                     false => "not imported: it is on record, as it is or as it was changed later",
@@ -180,27 +160,7 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
 /// A file, or why it is none that can be imported.
 fn read(file: &Path) -> Result<Result<Document, String>, HubError> {
     let bytes = durable::read(file, MAX_BYTES)?;
-    let Ok(body) = String::from_utf8(bytes) else {
-        return Ok(Err("it is not UTF-8 text".to_owned()));
-    };
-    if vex::is_vex(body.as_bytes()) {
-        let statements = vex::read(body.as_bytes()).map_err(|error| error.to_string());
-        // The newest counts: one of tomorrow would count against all that follow.
-        let limit_ms = time::now_ms() + time::DAY_MS;
-        let statements = statements.and_then(|statements| {
-            let mut later = statements.iter().filter(|one| one.at_ms > limit_ms);
-            match later.next() {
-                None => Ok(statements),
-                Some(one) => Err(format!(
-                    "a statement is of {}, which is in the future",
-                    time::rfc3339(one.at_ms)
-                )),
-            }
-        });
-        return Ok(statements.map(|statements| Document::Statements(statements, body)));
-    }
-    let advisory = Advisory::read(body.as_bytes()).map_err(|error| error.to_string());
-    Ok(advisory.map(|advisory| Document::Advisory(Box::new(advisory), body)))
+    Ok(Document::read(bytes, time::now_ms()))
 }
 
 /// What is on record.

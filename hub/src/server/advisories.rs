@@ -1,18 +1,27 @@
-//! Advisories over HTTP: which are on record, and which sites one is about.
+//! Advisories over HTTP: which are on record, which sites one is about, and a new one.
 //!
-//! What comes in: the name of an advisory, and which of the sites. What goes out: JSON. It reads the store and changes nothing:
-//! advisories are imported on the hub's own machine.
+//! What comes in: the name of an advisory, and which of the sites; or a document, from whoever may bring one. What goes out: JSON, and
+//! the document on record under the name of the token. It removes nothing: that is done on the hub's own machine.
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::body::Body;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use outhaul_bundle::hub_api::{AdvisoryRow, AffectedSites, AffectedVerdict, path};
+use outhaul_access::Scope;
+use outhaul_bundle::hub_api::{
+    AdvisoryRow, AffectedSites, AffectedVerdict, ErrorAnswer, ImportedDocument, path,
+};
+use outhaul_listen::Peer;
 use serde::Deserialize;
 
+use super::access::Visitor;
+use super::body;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
+use crate::advisories::{Document, EXPECTED, MAX_BYTES};
+use crate::store::StoreError;
 use crate::time;
 use crate::view::affected::{self, SitesAsked};
 
@@ -76,6 +85,63 @@ pub(super) async fn all(
 ) -> Result<Json<Vec<AdvisoryRow>>, Problem> {
     let found = shared.look(|store, _| Ok(store.read(affected::advisories)?));
     Ok(Json(found.await?))
+}
+
+/// A document that is brought.
+#[utoipa::path(
+    post,
+    path = path::ADVISORIES,
+    tag = "send",
+    summary = "Put an advisory, or statements about exploitability, on record; with a token of scope admin",
+    request_body(content = String, content_type = "application/json", description = "An advisory in the form of OSV, or a document in the form of OpenVEX; 16 MiB at most"),
+    responses(
+        (status = 200, description = "What it is, and whether it is new", body = ImportedDocument),
+        (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
+        (status = 413, description = "The body is too large", body = ErrorAnswer),
+        (status = 422, description = "It is neither of the two, or cannot be taken; it says why", body = ErrorAnswer),
+        Answers,
+        Guarded,
+    )
+)]
+pub(super) async fn take(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(peer): Extension<Peer>,
+    body: Body,
+) -> Result<Json<ImportedDocument>, Problem> {
+    // A browser's session is no token: what another page has it send changes nothing.
+    let by = visitor.name.clone().filter(|_| visitor.secret.is_none());
+    let Some(by) = by.filter(|_| visitor.may(Scope::Admin)) else {
+        // Of anybody, where reading is open, no entry is made: there would be no end of them.
+        if visitor.name.is_some() {
+            let entry = visitor.entry("advisory import", String::new(), false);
+            shared.record(entry).await?;
+        }
+        let text = "who brings an advisory needs a token of scope admin: `outhaul-hub token create NAME --scope admin` on the hub's \
+                    machine makes one";
+        return Err(Problem::new(StatusCode::FORBIDDEN, text));
+    };
+    let max = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
+    let bytes = body::whole(&shared.requests, peer, body, max, EXPECTED).await?;
+    let now_ms = time::now_ms();
+    let document = Document::read(bytes, now_ms).map_err(|why| {
+        let text = format!("this was not taken: {why}; {EXPECTED}");
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+    })?;
+    let done = shared
+        .change(move |hub| {
+            Ok(hub.store.write(|session| {
+                let done = document.put(session, &by, now_ms)?;
+                if done.new {
+                    let entry = visitor.entry("advisory import", format!("`{}`", done.name), true);
+                    session.add_access(&entry)?;
+                }
+                Ok::<_, StoreError>(done)
+            })?)
+        })
+        .await?;
+    Ok(Json(done))
 }
 
 /// Which sites an advisory is about.

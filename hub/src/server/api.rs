@@ -61,7 +61,7 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::refusals))
         .routes(routes!(faults::of_site))
         .routes(routes!(removals::answer))
-        .routes(routes!(advisories::all))
+        .routes(routes!(advisories::all, advisories::take))
         .routes(routes!(advisories::of_advisory))
         .routes(routes!(values::of_site))
         .routes(routes!(gates::gate))

@@ -12,6 +12,7 @@ use super::{store_with, take};
 use crate::fake::{self, NEW, OLD, Site};
 use crate::materials::{self, Bill};
 use crate::store::{Signed, Store};
+use crate::time::now_ms;
 use crate::view::affected::{self, SitesAsked};
 
 const HOUR: i64 = 60 * 60 * 1000;
@@ -289,7 +290,8 @@ fn what_a_bundle_carries_clears_what_is_in_it_and_nothing_else() {
         missing.flatten().collect::<Vec<_>>(),
         ["team-a.openvex.json"]
     );
-    let mut take = |text: &str| materials::take_file(&mut store, text.as_bytes(), 9).unwrap();
+    let mut take =
+        |text: &str| materials::take_file(&mut store, text.as_bytes(), now_ms()).unwrap();
     assert_eq!(take(&VEX.replace("Team A", "Team B")), Bill::NotListed);
     assert_eq!(take(VEX), Bill::New);
     assert_eq!(take(VEX), Bill::Known);

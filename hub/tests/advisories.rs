@@ -1,0 +1,71 @@
+//! Advisories that come over HTTP: who may bring one, what is taken, and what is on record then.
+
+use serde_json::Value;
+
+use crate::access::{ask, bearer, login, token};
+use crate::gate_rules::world;
+use crate::program::Server;
+
+const ADVISORY: &str = r#"{"id":"DSA-1","modified":"2026-11-20T00:00:00Z","aliases":["CVE-1"],"affected":[{"package":
+    {"ecosystem":"Debian:12","name":"openssl"},"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
+const VEX: &str = r#"{"@context":"https://openvex.dev/ns/v0.2.0","author":"Team A","timestamp":"2026-11-01T00:00:00Z","statements":[
+    {"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/camera"}],"status":"not_affected","justification":"not reachable"}]}"#;
+const CALL: &str = "POST /api/v1/advisories";
+
+fn on_record(server: &Server, token: &str) -> usize {
+    let all = ask(server, "GET /api/v1/advisories", &bearer(token), "");
+    let all: Value = serde_json::from_str(&all.body).unwrap();
+    all.as_array().unwrap().len()
+}
+
+#[test]
+fn an_advisory_is_taken_from_an_admin_s_token_and_from_nobody_else() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let (reader, admin) = (token(&hub, "ann", "read"), token(&hub, "mirror", "admin"));
+    let server = hub.serve_in(&[], &[]);
+    assert_eq!(ask(&server, CALL, "", ADVISORY).status, 401);
+    let refused = ask(&server, CALL, &bearer(&reader), ADVISORY);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("--scope admin"), "{}", refused.body);
+    // The session of a browser is no token, whoever began it.
+    let session = format!("Cookie: {}\r\n", login(&server, &admin));
+    assert_eq!(ask(&server, CALL, &session, ADVISORY).status, 403);
+    assert_eq!(on_record(&server, &reader), 0);
+
+    for (body, kind, new) in [
+        (ADVISORY, "advisory", true),
+        (ADVISORY, "advisory", false),
+        (VEX, "statements", true),
+        (VEX, "statements", false),
+    ] {
+        let taken = ask(&server, CALL, &bearer(&admin), body);
+        assert_eq!(taken.status, 200, "{}", taken.body);
+        let taken: Value = serde_json::from_str(&taken.body).unwrap();
+        assert_eq!((&taken["kind"], &taken["new"]), (&kind.into(), &new.into()));
+    }
+    let future = VEX.replace("2026-11-01", "9000-01-01");
+    let unexplained = VEX.replace("not reachable", "");
+    for (body, words) in [
+        ("", "this was not taken"),
+        ("[]", "in the form of OSV"),
+        ("\u{0}", "this was not taken"),
+        (&future, "in the future"),
+        (&unexplained, "without a justification"),
+    ] {
+        let refused = ask(&server, CALL, &bearer(&admin), body);
+        assert_eq!(refused.status, 422, "{body}: {}", refused.body);
+        assert!(refused.body.contains(words), "{body}: {}", refused.body);
+    }
+    assert_eq!(on_record(&server, &reader), 1);
+    drop(server);
+    let listed = hub.json(&["advisories", "list"]).to_string();
+    assert!(
+        listed.contains("DSA-1") && listed.contains("mirror"),
+        "{listed}"
+    );
+    let access = hub.json(&["audit", "access"]);
+    let entries = access.as_array().unwrap().iter();
+    let entries = entries.filter(|one| one["action"] == "advisory import");
+    // Two that were new, a token that may not, and a session.
+    assert_eq!(entries.count(), 4, "{access}");
+}

@@ -110,3 +110,19 @@ fn a_login_is_used_once() {
     assert!(!uses((19, 20)));
     assert!(uses((20, 30)), "it ended by itself");
 }
+
+#[test]
+fn a_person_has_a_bounded_number_of_sessions_and_the_oldest_ends() {
+    let mut store = super::empty();
+    for at in 1..=51 {
+        assert!(begins(
+            &mut store,
+            &format!("s{at}"),
+            &person("7"),
+            (at, 99)
+        ));
+    }
+    assert_eq!(of(&mut store, "s1", 50), None);
+    assert_eq!(of(&mut store, "s2", 50), Some(person("7")));
+    assert_eq!(store.read(|s| s.people(50)).unwrap()[0].sessions, 50);
+}

@@ -7,7 +7,7 @@ use outhaul_bundle::{Instruction, Order};
 use outhaul_gate::fold::Removed;
 use outhaul_kit::failure::Classified as _;
 
-use super::super::{store_with, take};
+use super::super::{state, store_with, take};
 use super::{
     another_reports, import, looked_a_hundred_times, moment, of_a_strangers_key, remove, removed,
     week,
@@ -213,10 +213,9 @@ fn what_the_gate_of_another_environment_saw_stays_after_the_site_went_to_this_on
     assert_eq!(seen_by_dev(&mut store), [(2, 30), (32, 100)]);
 }
 
-#[test]
-fn pages_and_answers_have_a_bounded_number_of_the_ranges_of_a_site() {
+/// As where a gate decided at every second report.
+fn every_second_is_gone() -> Store {
     let (_, mut store, _) = looked_a_hundred_times();
-    // As where a gate decided at every second one.
     let gone = store.write(|session| {
         let removal = session.begin_removal(("ann", "older"), 5_000, 5_000)?;
         for number in 1..=45 {
@@ -225,6 +224,21 @@ fn pages_and_answers_have_a_bounded_number_of_the_ranges_of_a_site() {
         session.end_removal(removal, 5_000)
     });
     gone.unwrap();
+    store
+}
+
+#[test]
+fn a_site_was_well_without_a_break_since_the_highest_report_that_is_gone() {
+    let mut store = every_second_is_gone();
+    let site = state(&mut store, "a");
+    let since = store.read(|session| session.well_since(&site, 1, 0));
+    // Number 90 is gone, and what it told is not known.
+    assert_eq!(since.unwrap(), Some(900));
+}
+
+#[test]
+fn pages_and_answers_have_a_bounded_number_of_the_ranges_of_a_site() {
+    let mut store = every_second_is_gone();
     store
         .read(|session| {
             let some = |after, at_most| session.removed_ranges("a", after, at_most);

@@ -21,7 +21,6 @@ mod intact;
 mod intake;
 mod kept;
 mod orders;
-mod reconcilers;
 mod report;
 mod roots;
 mod runner;
@@ -30,7 +29,7 @@ mod update;
 
 use outhaul_apply_helper as helper;
 use outhaul_content::{blobs, content_error, generation, serving};
-use outhaul_host::{error, facilities, host, other_files};
+use outhaul_host::{error, facilities, host, other_files, reconcilers};
 use outhaul_kit::durable;
 use outhaul_settings::{apply, config};
 use outhaul_site::{

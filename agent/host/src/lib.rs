@@ -10,3 +10,4 @@ pub mod host;
 pub mod http;
 pub mod links;
 pub mod other_files;
+pub mod reconcilers;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use outhaul_reconcilers::Change;
 use serde::Serialize;
 
+pub mod served;
+
 /// What a bundle would do.
 #[derive(Debug, Serialize)]
 pub struct ImportPlan {

@@ -17,13 +17,12 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::{Event, State};
 use crate::orders;
+use crate::rehearsal::served;
 pub use crate::rehearsal::{AssignmentPlan, ImportPlan, Rehearsal, forward_only_sentence};
 use crate::runner::{self, approval, held};
 use crate::state::{generations, inventory};
 use crate::update;
 use outhaul_reconcilers::{Change, ansible};
-
-mod served;
 
 /// The files that a bundle has for one site alone, by assignment.
 pub fn own_files(index: &Index, site: &Name) -> BTreeMap<String, Vec<String>> {

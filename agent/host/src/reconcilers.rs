@@ -9,12 +9,12 @@ use outhaul_bundle::Index;
 use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_reconcilers::{ApplyError, Reconciler};
+use outhaul_settings::apply;
+use outhaul_settings::config::AgentConfig;
+use outhaul_site::state_folder::StateFolder;
 use outhaul_values::{GivenValues, WithSiteValues};
 
-use crate::apply;
-use crate::config::AgentConfig;
 use crate::facilities::Facilities;
-use crate::state_folder::StateFolder;
 
 /// The reconcilers of one bundle.
 #[derive(Debug)]

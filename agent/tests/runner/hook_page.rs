@@ -5,13 +5,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use outhaul_tests::{available_or_skip, workspace_root};
 use serde_json::Value;
 
 use crate::centre::{Centre, Draft, Load};
 use crate::hooks::{configure, path};
-use crate::site::Site;
+use crate::site::{Site, code, stdout};
 
 /// What the page shows: this site's folders, and digests, are others on each machine.
 fn as_shown(message: &str, site: &Site) -> String {
@@ -124,4 +125,47 @@ fn the_smallest_program_of_the_page_works_as_it_stands() {
     assert_eq!(kept("d"), None);
     site.ok(&["rollback", "--who", "ann"]);
     assert_eq!(kept("d").as_deref(), Some("speed: 1\n"));
+    assert_eq!(site.status()["assignments"][0]["status"], "compliant");
+}
+
+#[test]
+fn the_smallest_program_keeps_what_is_executable_and_refuses_what_it_does_not_know() {
+    if !available_or_skip("python3") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let program = home.path().join("program");
+    let page = fs::read_to_string(workspace_root().join("docs/hooks.md")).unwrap();
+    let (_, text) = page.split_once("```python\n").unwrap();
+    fs::write(&program, text.split_once("```").unwrap().0).unwrap();
+    let from = home.path().join("from");
+    fs::write(&from, "#!/bin/sh\n").unwrap();
+    let ask = |protocol: &str, verb: &str, executable: bool| {
+        let content = "sha256:54a0";
+        let file = serde_json::json!({ "name": "run", "path": from, "content": content, "executable": executable });
+        let question = serde_json::json!({
+            "protocol": protocol, "verb": verb, "assignment": { "name": "press", "files": [file] },
+        });
+        let asked = home.path().join("asked");
+        fs::write(&asked, question.to_string()).unwrap();
+        let mut python = Command::new("python3");
+        python.arg(&program).env("HOME", home.path());
+        let done = python.stdin(fs::File::open(&asked).unwrap()).output();
+        let done = done.unwrap();
+        (code(&done), stdout(&done))
+    };
+    let known = "outhaul.dev/hook/v1";
+    let kept = home.path().join("kept/press/run");
+    for executable in [true, false] {
+        assert_eq!(ask(known, "apply", executable).0, 0);
+        let mode = fs::metadata(&kept).unwrap().permissions().mode();
+        assert_eq!(mode & 0o111 != 0, executable);
+        assert!(ask(known, "observe", executable).1.contains("\"ok\""));
+        let other = ask(known, "observe", !executable).1;
+        assert!(other.contains("drifted"), "{other}");
+    }
+    assert_eq!(ask("outhaul.dev/hook/v2", "apply", true).0, 2);
+    assert_eq!(ask(known, "dance", true).0, 2);
+    let mode = fs::metadata(&kept).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0, "it was not touched");
 }

@@ -186,25 +186,29 @@ pub fn without_effect(plane: &ControlPlane) -> Diagnostics {
         let is_git = delivery
             .transport
             .is_some_and(|one| one.value == Transport::Git);
-        if let Some(scan) = delivery.scan.as_ref().filter(|_| is_git) {
-            let message = format!(
-                "`scan` has no effect for cluster type `{}`, of which no bundles are made: nothing is scanned",
-                cluster_type.name
-            );
-            let finding = Diagnostic::warning("no-effect", message).at(&scan.location);
-            all.push(finding.help(
+        let without_bundles = [
+            (
+                "scan",
+                delivery.scan.as_ref().map(|said| &said.location),
+                "nothing is scanned",
                 "write `delivery: bundle` or `both`; what travels by git has to be scanned where it is taken from the branch",
-            ));
-        }
-        if let Some(vex) = delivery.vex.as_ref().filter(|_| is_git) {
-            let message = format!(
-                "`vex` has no effect for cluster type `{}`, of which no bundles are made: no statement travels",
-                cluster_type.name
-            );
-            let finding = Diagnostic::warning("no-effect", message).at(&vex.location);
-            all.push(finding.help(
+            ),
+            (
+                "vex",
+                delivery.vex.as_ref().map(|said| &said.location),
+                "no statement travels",
                 "write `delivery: bundle` or `both`, or import the statements into the hub (`outhaul-hub advisories import`)",
-            ));
+            ),
+        ];
+        for (field, at, what, help) in without_bundles {
+            if let Some(at) = at.filter(|_| is_git) {
+                let message = format!(
+                    "`{field}` has no effect for cluster type `{}`, of which no bundles are made: {what}",
+                    cluster_type.name
+                );
+                let finding = Diagnostic::warning("no-effect", message).at(at);
+                all.push(finding.help(help));
+            }
         }
         if carries || is_git {
             continue;

@@ -136,17 +136,25 @@ fn attack_what_must_be_encrypted_is_said_to_travel_by_git_and_neither_is_followe
 }
 
 #[test]
-fn a_scanner_of_what_travels_by_git_alone_is_named_as_without_effect() {
-    let found = |transport: &str| {
-        let fields = format!("  scan: grype\n{transport}");
-        without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
-    };
-    let shown = found("  delivery: git\n");
-    assert!(
-        shown.contains("`scan` has no effect for cluster type `drone`") && !shown.contains("large"),
-        "{shown}"
-    );
-    for transport in ["", "  delivery: both\n", "  delivery: bundle\n"] {
-        assert_eq!(found(transport), "");
+fn what_is_said_of_bundles_where_none_are_made_is_named_as_without_effect() {
+    let statements = r#"  vex:
+    - name: a
+      json: '{"@context": "https://openvex.dev/ns/v0.2.0", "timestamp": "2026-11-01T00:00:00Z", "statements":
+        [{"vulnerability": {"name": "CVE-1"}, "products": [{"@id": "pkg:oci/a"}], "status": "fixed"}]}'
+"#;
+    for (field, what) in [("scan", "  scan: grype\n"), ("vex", statements)] {
+        let found = |transport: &str| {
+            let fields = format!("{what}{transport}");
+            without_effect(&plane(&[("edge", "{edge: 'yes'}", &fields)])).to_string()
+        };
+        let shown = found("  delivery: git\n");
+        let words = format!("`{field}` has no effect for cluster type `drone`");
+        assert!(
+            shown.contains(&words) && !shown.contains("large"),
+            "{shown}"
+        );
+        for transport in ["", "  delivery: both\n", "  delivery: bundle\n"] {
+            assert_eq!(found(transport), "");
+        }
     }
 }

@@ -288,7 +288,7 @@ fn try_accept(
     let checked = active
         .filter(|_| !restored)
         .and_then(|active| intact::checked(&agent.state_folder, active.number));
-    blobs.drop_damaged(brought, checked)?;
+    copy::tell_damaged(number, blobs.drop_damaged(brought, checked)?);
     blobs.build_on(since::known(agent, volume.as_ref())?);
     let pieces = (volume.as_ref(), parity.as_ref());
     agent.check_space(copy::needed(agent, (&index, &offer.index), pieces, &blobs)?)?;

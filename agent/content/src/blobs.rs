@@ -83,7 +83,7 @@ impl Blobs {
         found.is_ok_and(|found| found == blob.digest) || self.is_plain_and_whole(blob)
     }
 
-    /// Removes each of `blobs` that is damaged, so that it is copied again. One that a generation links to
+    /// Removes each of `blobs` that is damaged, so that it is copied again, and returns how many. One that a generation links to
     /// and that was not written since that generation was `checked` is not read again.
     ///
     /// # Errors
@@ -92,7 +92,8 @@ impl Blobs {
         &self,
         blobs: impl IntoIterator<Item = &'b Blob>,
         checked: Option<SystemTime>,
-    ) -> Result<(), FileError> {
+    ) -> Result<usize, FileError> {
+        let mut dropped = 0;
         for blob in blobs.into_iter().filter(|blob| self.has(blob)) {
             let path = self.path(&blob.digest);
             let meta = std::fs::metadata(&path).ok();
@@ -101,9 +102,10 @@ impl Blobs {
                 meta.is_some_and(|meta| meta.nlink() > 1 && meta.modified().is_ok_and(is_older));
             if !is_known && !self.is_whole(blob) {
                 self.remove(&blob.digest)?;
+                dropped += 1;
             }
         }
-        Ok(())
+        Ok(dropped)
     }
 
     /// The folder of the keys that open what is sealed.

@@ -7,6 +7,7 @@
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Parity, Volume};
+use outhaul_kit::format_count::format_count;
 use outhaul_kit::text::chain;
 use outhaul_signer::TrustError;
 use rusqlite::Connection;
@@ -173,6 +174,16 @@ pub(super) fn needed(
         generation::unpacked_bytes(index),
     ];
     Ok(all.into_iter().fold(0, u64::saturating_add))
+}
+
+/// Says how many stored files were damaged, which nothing else shows once they are copied again.
+pub(super) fn tell_damaged(number: u64, count: usize) {
+    if count > 0 {
+        let what = format_count(count, "stored file", "stored files");
+        tracing::warn!(
+            "bundle {number}: damaged on this machine's disk, and taken again from what came: {what}; the disk may be failing"
+        );
+    }
 }
 
 pub(super) fn stage(

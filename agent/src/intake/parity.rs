@@ -185,11 +185,6 @@ pub(super) fn complete(
     let Ok(plan) = blobs.plan_rebuilding(index, &parity.set, kept.len()) else {
         return Ok(false);
     };
-    tracing::info!(
-        "bundle {}: {} to be made again from parity",
-        index.number,
-        outhaul_kit::format_count::format_count(plan.blobs(), "blob", "blobs")
-    );
     let heartbeat = agent.heartbeat.clone();
     let mut go_on = || {
         heartbeat.beat();
@@ -201,6 +196,12 @@ pub(super) fn complete(
     let made = blobs.rebuild(index, (&parity.set, &plan), &kept, &mut go_on);
     match made {
         Ok(()) => {
+            // What was tried with other files before made nothing.
+            tracing::info!(
+                "bundle {}: {} made again from parity",
+                index.number,
+                outhaul_kit::format_count::format_count(plan.blobs(), "blob", "blobs")
+            );
             blobs.sync()?;
             source.rebuilt(&bundle.missing);
             Ok(true)

@@ -73,6 +73,9 @@ fn a_forged_parity_part_that_sorts_first_does_not_keep_the_right_one_out() {
         for words in ["`a-forged-1.1of", "forged", "made again from parity"] {
             assert!(stderr(&done).contains(words), "{words}: {}", stderr(&done));
         }
+        // However often it was tried.
+        let lines = stderr(&done).matches(" made again from parity\n").count();
+        assert_eq!(lines, 1, "{}", stderr(&done));
     }
 }
 

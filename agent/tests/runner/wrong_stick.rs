@@ -267,3 +267,22 @@ fn a_damaged_newest_bundle_beside_an_older_whole_one_is_no_success() {
     site.take(&other);
     assert!(!next(&site).contains("bundle 3"), "{}", next(&site));
 }
+
+#[test]
+fn a_stored_file_that_was_damaged_and_came_again_is_named() {
+    let (centre, site) = running();
+    let blobs = site.state().join("blobs/sha256");
+    let largest = fs::read_dir(&blobs).unwrap().map(|one| one.unwrap().path());
+    let largest = largest.max_by_key(|path| fs::metadata(path).unwrap().len());
+    let largest = largest.unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    bytes[9] ^= 1;
+    fs::write(&largest, bytes).unwrap();
+    let words = [
+        "bundle 2: damaged on this machine's disk",
+        ": 1 stored file;",
+    ];
+    let done = site.import(&centre.publish(&Draft::hello("two")));
+    assert_reports(&done, 0, &words);
+    assert_eq!(site.active(), Some(2));
+}

@@ -36,6 +36,7 @@ pub mod plan;
 mod published;
 pub mod pull;
 pub mod refusals;
+mod room;
 mod set_aside;
 mod since;
 pub mod slip;
@@ -291,7 +292,8 @@ fn try_accept(
     copy::tell_damaged(number, blobs.drop_damaged(brought, checked)?);
     blobs.build_on(since::known(agent, volume.as_ref())?);
     let pieces = (volume.as_ref(), parity.as_ref());
-    agent.check_space(copy::needed(agent, (&index, &offer.index), pieces, &blobs)?)?;
+    let needed = copy::needed(agent, (&index, &offer.index), pieces, &blobs)?;
+    room::make(agent, needed, &offer.index, volume.as_ref())?;
     let part = (&index, bytes.as_slice());
     if let Some(incomplete) = collect(agent, source, part, &offer, pieces, &mut blobs)? {
         return Ok(incomplete);

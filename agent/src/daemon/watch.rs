@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use outhaul_host::mounts::mounts_below;
 use outhaul_kit::media::{self as kit_media, FileOrFolder, Marks};
 
 use crate::durable::{self, FileError};
 use crate::intake::media;
-
-/// Largest table of mounts that is read, in bytes.
-const MAX_MOUNTS_BYTES: u64 = 1024 * 1024;
 
 /// What lay in a place: the marks of each file that could matter.
 type Print = Vec<(PathBuf, Marks)>;
@@ -92,51 +90,11 @@ fn print(place: &Path, site: &str) -> Result<Print, FileError> {
     Ok(print)
 }
 
-fn mounts_below(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let table = durable::read_if_present(Path::new("/proc/self/mounts"), MAX_MOUNTS_BYTES);
-    let table = table.ok().flatten().unwrap_or_default();
-    mount_points(&String::from_utf8_lossy(&table))
-        .into_iter()
-        .filter(|mount| {
-            folders
-                .iter()
-                .any(|folder| mount != folder && mount.starts_with(folder))
-        })
-        .collect()
-}
-
-/// The second field of each line; blanks in it are written as octal escapes.
-fn mount_points(table: &str) -> Vec<PathBuf> {
-    let points = table.lines().filter_map(|line| line.split(' ').nth(1));
-    let plain = |field: &str| {
-        [
-            ("\\040", " "),
-            ("\\011", "\t"),
-            ("\\012", "\n"),
-            ("\\134", "\\"),
-        ]
-        .iter()
-        .fold(field.to_owned(), |text, (escape, plain)| {
-            text.replace(escape, plain)
-        })
-    };
-    points.map(|field| PathBuf::from(plain(field))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-
-    #[test]
-    fn a_mount_with_blanks_in_its_name_is_found() {
-        let table = "proc /proc proc rw 0 0\n/dev/sdb1 /media/USB\\040STICK vfat ro 0 0\n";
-        assert_eq!(
-            mount_points(table),
-            [Path::new("/proc"), Path::new("/media/USB STICK")]
-        );
-    }
 
     #[test]
     fn a_place_is_new_once_and_again_when_a_file_changes() {

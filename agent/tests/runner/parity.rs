@@ -4,12 +4,15 @@
 //! come out: the bundle as it was signed, with the parts named that were made again; or a refusal, and what is here stays.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use outhaul_tests::Checked as _;
 
 use super::centre::{Centre, Draft};
+use super::media::Stick;
 use super::parity_set::{Published, Set, publish};
 use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 use super::volumes::draft;
@@ -406,4 +409,49 @@ fn a_parity_json_with_other_numbers_is_refused() {
         );
         assert!(now == before, "{words}");
     }
+}
+
+#[test]
+fn parity_that_is_kept_gives_way_to_a_part_where_there_is_no_space_for_both() {
+    let Some(disk) = Stick::new("16m").filter(Stick::is_mounted) else {
+        return;
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.configure("min_free_mb = 1\n");
+    let all = publish(&centre, &draft(4), 1, 2, |_, _| ());
+    for parity in &all.parity {
+        assert_eq!(code(&site.import(parity)), 1);
+    }
+    let kept = |site: &Site| {
+        let status = site.status();
+        let kept = &status["incomplete"]["parity"]["kept"];
+        kept.as_object().map_or(0, serde_json::Map::len)
+    };
+    assert_eq!(kept(&site), 2);
+    // The same disk, with less and less on it that is not the site's.
+    let mut moved = Command::new("cp");
+    moved.arg("-a").arg(site.state()).arg(disk.path());
+    assert!(moved.status().unwrap().success());
+    fs::remove_dir_all(site.state()).unwrap();
+    symlink(disk.path().join("state"), site.state()).unwrap();
+    let filler = disk.path().join("filler");
+    for kib in (8_000_usize..14_400).rev().step_by(32) {
+        fs::write(&filler, vec![0; kib * 1024]).unwrap();
+        let done = site.import(&all.parts[0]);
+        if code(&done) == 1 {
+            let said = "gave way to a part: there is no space for both";
+            assert!(stderr(&done).contains(said), "{}", stderr(&done));
+            break;
+        }
+        assert_reports(&done, 3, &["not enough space"]);
+        assert_eq!(kept(&site), 2);
+    }
+    assert!(kept(&site) < 2, "{}", site.status()["incomplete"]);
+    // The other parts make it whole without that.
+    fs::remove_file(&filler).unwrap();
+    for part in &all.parts[1..] {
+        site.import(part);
+    }
+    assert_eq!(site.active(), Some(1));
 }

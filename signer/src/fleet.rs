@@ -13,6 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use outhaul_kit::console;
 use outhaul_kit::interrupt::{self, Finishing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -303,7 +304,7 @@ impl Fleet {
             path: path.clone(),
             source,
         };
-        let file = waiting::locked(&path).map_err(failed)?;
+        let file = waiting::locked(&path, console::message).map_err(failed)?;
         let lock = Lock {
             _whole: interrupt::finishing(),
             _file: file,

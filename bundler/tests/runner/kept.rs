@@ -424,24 +424,3 @@ fn a_site_of_a_cluster_type_that_is_not_there_is_named_when_the_bundle_is_made()
     assert!(seen.contains(words), "{seen}");
     assert!(seen.contains("did you mean `drone`?"), "{seen}");
 }
-
-#[test]
-fn whoever_waits_for_the_fleets_lock_is_told_who_has_it() {
-    let fleet = Fleet::new();
-    let seen = fleet.bundle(&[]);
-    assert!(seen.starts_with("exit code 0"), "{seen}");
-    let lock = fs::File::open(fleet.path("fleet/lock")).unwrap();
-    lock.lock().unwrap();
-    let held = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        drop(lock);
-    });
-    let seen = fleet.bundle(&["--renew"]);
-    held.join().unwrap();
-    assert!(seen.starts_with("exit code 0"), "{seen}");
-    // Not every file system lets the kernel say which process it is.
-    assert!(
-        seen.contains("waiting for the lock `fleet/lock`, which "),
-        "{seen}"
-    );
-}

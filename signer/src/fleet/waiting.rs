@@ -10,7 +10,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use outhaul_kit::console;
 use outhaul_kit::text::printable_lines;
 
 /// How long it is waited without a word, in steps.
@@ -21,8 +20,8 @@ const OWNER_ONLY: u32 = 0o600;
 /// What is read of the locks that the kernel lists.
 const MAX_LOCKS_BYTES: u64 = 1 << 20;
 
-/// Opens and locks `path`.
-pub(super) fn locked(path: &Path) -> io::Result<File> {
+/// Opens and locks `path`. `say` gets the line about who is waited for.
+pub(super) fn locked(path: &Path, say: impl FnOnce(&str)) -> io::Result<File> {
     let mut options = File::options();
     let file = options
         .create(true)
@@ -55,7 +54,7 @@ pub(super) fn locked(path: &Path) -> io::Result<File> {
         Ok(Some(process)) => write!(text, ", which process {process} has (`ps -p {process}`)"),
         _ => write!(text, ", which another program has"),
     };
-    console::message(&printable_lines(&text));
+    say(&printable_lines(&text));
     file.lock()?;
     Ok(file)
 }
@@ -74,7 +73,7 @@ fn holder(locks: &str, inode: u64) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
+    use std::fs::{self, File, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::{holder, locked};
@@ -84,11 +83,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        drop(locked(&path).unwrap());
+        drop(locked(&path, |text| panic!("{text}")).unwrap());
         assert_eq!(mode(), 0o600);
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        drop(locked(&path).unwrap());
+        drop(locked(&path, |text| panic!("{text}")).unwrap());
         assert_eq!(mode(), 0o600);
+    }
+
+    #[test]
+    fn whoever_waits_for_the_lock_says_whom_it_waits_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = File::create(&path).unwrap();
+        held.lock().unwrap();
+        let mut said = String::new();
+        let taken = locked(&path, |text| {
+            said = text.to_owned();
+            held.unlock().unwrap();
+        });
+        assert!(taken.is_ok());
+        // Not every file system lets the kernel say which process it is.
+        let words = format!("waiting for the lock `{}`, which ", path.display());
+        assert!(said.starts_with(&words), "{said}");
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn place(program: &Path) -> (ForgeFixture, Server) {
             output.status.success(),
             "gitea {arguments:?}: {errors}{text}"
         );
-        text.trim().lines().last().unwrap_or_default().to_owned()
+        text.into_owned()
     };
     run(&["migrate"]);
     run(&[
@@ -99,6 +99,10 @@ pub fn place(program: &Path) -> (ForgeFixture, Server) {
         "write:repository,write:issue,write:user",
         "--raw",
     ]);
+    // On a slow machine it logs beside it.
+    let is_token = |line: &&str| line.len() == 40 && line.bytes().all(|b| b.is_ascii_hexdigit());
+    let token = token.lines().map(str::trim).find(is_token);
+    let token = token.expect("a token").to_owned();
     let server = start(program, &ini, folder.path(), port);
     let api = format!("http://127.0.0.1:{port}/api/v1");
     // Not empty: of an empty one it learns only some time after the first push that it no longer is.

@@ -11,6 +11,7 @@ use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::check::{check, local};
 use outhaul_plane::compose::Mode;
+use outhaul_plane::delivery::statements;
 use outhaul_ship::collect::signers;
 
 pub mod offline;
@@ -87,6 +88,7 @@ pub fn environment(
             local(&plane, mode, &mut findings);
             findings.append(outhaul_promote::problems(request));
             findings.append(signers(&plane, now));
+            findings.append(statements::to_come(&plane, now.as_millisecond()));
             findings.sort();
             CheckedEnvironment {
                 environment: request.environment.clone(),

@@ -9,6 +9,7 @@ use outhaul_bundle::hub_api::ImportedDocument;
 use outhaul_vex::Statement;
 
 use crate::store::{Session, StoreError};
+use crate::time;
 
 /// Largest document, in bytes.
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -35,6 +36,13 @@ impl Document {
             return Ok(Self::Statements(statements, body));
         }
         let advisory = Advisory::read(body.as_bytes()).map_err(|error| error.to_string())?;
+        // What was changed last counts: nothing could take the place of one of next year, and nothing withdraw it.
+        if advisory.modified_ms() > Some(now_ms.saturating_add(time::DAY_MS)) {
+            let modified = &advisory.modified;
+            return Err(format!(
+                "it was changed at {modified} by what it says, which is in the future"
+            ));
+        }
         Ok(Self::Advisory(Box::new(advisory), body))
     }
 

@@ -43,13 +43,19 @@ fn an_advisory_is_taken_from_an_admin_s_token_and_from_nobody_else() {
         let taken: Value = serde_json::from_str(&taken.body).unwrap();
         assert_eq!((&taken["kind"], &taken["new"]), (&kind.into(), &new.into()));
     }
+    // As large as it may be: a lane for small bodies has no room for it.
+    let large = format!("{ADVISORY}{}", " ".repeat(15 * 1024 * 1024));
+    let taken = ask(&server, CALL, &bearer(&admin), &large);
+    assert_eq!(taken.status, 200, "{}", taken.body);
     let future = VEX.replace("2026-11-01", "9000-01-01");
+    let later = ADVISORY.replace("2026-11-20", "9000-01-01");
     let unexplained = VEX.replace("not reachable", "");
     for (body, words) in [
         ("", "this was not taken"),
         ("[]", "in the form of OSV"),
         ("\u{0}", "this was not taken"),
         (&future, "in the future"),
+        (&later, "in the future"),
         (&unexplained, "without a justification"),
     ] {
         let refused = ask(&server, CALL, &bearer(&admin), body);
@@ -66,6 +72,6 @@ fn an_advisory_is_taken_from_an_admin_s_token_and_from_nobody_else() {
     let access = hub.json(&["audit", "access"]);
     let entries = access.as_array().unwrap().iter();
     let entries = entries.filter(|one| one["action"] == "advisory import");
-    // Two that were new, a token that may not, and a session.
-    assert_eq!(entries.count(), 4, "{access}");
+    // Three that were new (the large one has another text), a token that may not, and a session.
+    assert_eq!(entries.count(), 5, "{access}");
 }

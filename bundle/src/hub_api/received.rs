@@ -122,7 +122,8 @@ pub struct RecordedBundle {
     pub base_commit: String,
     /// Whether it is new.
     pub new: bool,
-    /// Bills of materials that it lists and that are not on record, by their file names: of what they list nothing is known.
+    /// Bills of materials, and statements about exploitability, that it lists and that are not on record, by their file names, with why
+    /// where they are there: of what they list nothing is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub materials_missing: Vec<String>,
 }

@@ -13,6 +13,11 @@ pub const ENDING: &str = ".openvex.json";
 /// Largest document, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Most bytes of the names of all statements, where each vulnerability of one is kept by itself and each product has all subcomponents
+/// that are its own or its statement's.
+const MAX_NAMES_BYTES: usize = 4 * MAX_BYTES;
+/// What a name takes beside its bytes.
+const ONE_BYTES: usize = 32;
 /// Longest text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 
@@ -100,6 +105,12 @@ pub enum VexError {
     /// A statement of a time to come.
     #[error("a statement is of {0}, which is in the future")]
     Future(Timestamp),
+    /// It says of too many vulnerabilities too much.
+    #[error(
+        "its statements name too much: by vulnerability, product and subcomponent the names come to more than {MAX_NAMES_BYTES} bytes; \
+         split it"
+    )]
+    TooMuch,
     /// Larger than any real one.
     #[error("it has {0} bytes, the limit is {MAX_BYTES}")]
     TooLarge(usize),
@@ -210,6 +221,10 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
         .as_ref()
         .unwrap_or(&document.timestamp);
     let of_document = date(of_document)?;
+    let bytes = document.statements.iter().map(Written::names_bytes);
+    if bytes.fold(0_usize, usize::saturating_add) > MAX_NAMES_BYTES {
+        return Err(VexError::TooMuch);
+    }
     let mut statements = Vec::new();
     for (at, written) in document.statements.into_iter().enumerate() {
         let at_ms = match written.last_updated.as_ref().or(written.timestamp.as_ref()) {
@@ -242,7 +257,31 @@ fn products(written: Vec<WrittenProduct>, all: &[WrittenProduct]) -> Vec<Product
     written.map(|product| product.product(all)).collect()
 }
 
+impl Written {
+    /// How many bytes its names come to, in each product and for each vulnerability; before any is copied.
+    fn names_bytes(&self) -> usize {
+        let of = |all: &[WrittenProduct]| all.iter().map(WrittenProduct::own_bytes).sum::<usize>();
+        let shared = of(&self.subcomponents);
+        let each = self.products.iter().map(|product| {
+            let own = match product {
+                WrittenProduct::Described { subcomponents, .. } => of(subcomponents),
+                WrittenProduct::Id(_) => 0,
+            };
+            product.own_bytes() + own + shared
+        });
+        let products = each.fold(0_usize, usize::saturating_add);
+        products.saturating_mul(self.vulnerability.count())
+    }
+}
+
 impl Vulnerability {
+    fn count(&self) -> usize {
+        match self {
+            Self::Named { aliases, .. } => aliases.len() + 1,
+            Self::Name(_) => 1,
+        }
+    }
+
     fn names(self) -> BTreeSet<String> {
         let names = match self {
             Self::Named { name, mut aliases } => {
@@ -256,6 +295,19 @@ impl Vulnerability {
 }
 
 impl WrittenProduct {
+    /// Bytes of its names, and what one takes in memory.
+    fn own_bytes(&self) -> usize {
+        match self {
+            Self::Described {
+                id, identifiers, ..
+            } => {
+                let names = identifiers.values().map(String::len);
+                id.len() + names.sum::<usize>() + ONE_BYTES
+            }
+            Self::Id(id) => id.len() + ONE_BYTES,
+        }
+    }
+
     fn names(&self) -> BTreeSet<String> {
         let names: Vec<String> = match self {
             Self::Described {

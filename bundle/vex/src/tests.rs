@@ -48,3 +48,40 @@ fn a_field_that_is_misspelt_is_refused() {
     );
     assert!(read(misspelt.as_bytes()).is_err());
 }
+
+#[test]
+fn attack_a_document_that_grows_when_it_is_kept_is_refused() {
+    let list = |count: usize, one: &dyn Fn(usize) -> String| {
+        (0..count).map(one).collect::<Vec<_>>().join(",")
+    };
+    let id = |at: usize| format!(r#"{{"@id":"pkg:oci/a{at}"}}"#);
+    let alias = |at: usize| format!("\"CVE-{at}\"");
+    let of = |aliases: usize, products: usize, all: usize| {
+        document(&format!(
+            r#"{{"vulnerability":{{"name":"CVE","aliases":[{}]}},"products":[{}],"subcomponents":[{}],"status":"fixed"}}"#,
+            list(aliases, &alias),
+            list(products, &id),
+            list(all, &id),
+        ))
+    };
+    for (aliases, products, all) in [(50_000, 50, 0), (0, 2_000, 2_000), (2_000, 100, 10)] {
+        let found = read(of(aliases, products, all).as_bytes());
+        assert!(
+            matches!(found, Err(VexError::TooMuch)),
+            "{aliases} {products} {all}"
+        );
+    }
+    assert!(read(of(20, 1_000, 20).as_bytes()).is_ok());
+}
+
+#[test]
+fn a_statement_of_a_time_to_come_is_refused_and_one_of_a_clock_that_is_ahead_is_not() {
+    let text = document(r#"{"vulnerability":"CVE-1","products":["a"],"status":"fixed"}"#);
+    let at_ms = read(text.as_bytes()).unwrap()[0].at_ms;
+    assert!(read_until(text.as_bytes(), at_ms - DAY_MS).is_ok());
+    let found = read_until(text.as_bytes(), at_ms - DAY_MS - 1).unwrap_err();
+    assert_eq!(
+        found.to_string(),
+        "a statement is of 2026-11-01T00:00:00Z, which is in the future"
+    );
+}

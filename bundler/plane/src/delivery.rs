@@ -14,6 +14,7 @@ use outhaul_control::model::{
     Transport,
 };
 
+pub mod statements;
 pub mod storage;
 
 /// How one cluster type's platform travels. What no policy says is `None`.

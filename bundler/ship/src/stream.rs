@@ -31,6 +31,7 @@ use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
+use outhaul_plane::delivery::statements;
 use outhaul_sites::Sites;
 
 pub mod agent;
@@ -188,6 +189,9 @@ pub fn produce(
         uncertain: signers(&platform.control_plane, request.issued),
         ..Production::default()
     };
+    let (plane, now) = (&platform.control_plane, request.issued);
+    let later = statements::to_come(plane, now.as_millisecond());
+    production.uncertain.append(later);
     let known_before = production.uncertain.clone();
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);

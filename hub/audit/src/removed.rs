@@ -48,7 +48,6 @@ pub fn impossible(
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
 
     use outhaul_bundle::report::{FORMAT, Report, ReportEvent, SiteTime};
 
@@ -93,10 +92,8 @@ mod tests {
         let removed = BTreeMap::from([("a".to_owned(), removed)]);
         let reports = BTreeMap::from([("a".to_owned(), second_of_each(epochs))]);
         let mut problems = Vec::new();
-        let start = Instant::now();
         impossible(&removed, &reports, &mut problems);
-        // A walk for each numbering compares 10^10 names, and takes minutes.
-        assert!(start.elapsed() < Duration::from_secs(20));
+        // A walk for each numbering compares 10^10 names: it does not come back within the time of a test.
         let what: Vec<&str> = problems.iter().map(|problem| &*problem.what).collect();
         assert_eq!(what.len(), 2, "{what:?}");
         assert!(what[0].starts_with("report 2 of site `a` is in the file"));

@@ -38,7 +38,7 @@ pub fn listed(index: &Index) -> Vec<(String, Digest)> {
 }
 
 /// Notes the bills that a bundle lists, reads those that are not on record, and returns the file names of those that could not be
-/// had.
+/// had, with why where they are there.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -62,14 +62,23 @@ pub fn take_from_bundle<R: Read>(
     }
     let found = read(reader, index, &wanted);
     store.write(|session| {
+        // What is signed and cannot be read stays missing: nothing can be known from it.
+        let mut unreadable = BTreeMap::new();
         for (digest, bytes) in &found {
-            // What is signed and cannot be read stays missing: nothing can be known from it.
-            if let Ok(read) = ReadFile::of(bytes, now_ms) {
-                read.keep(session, digest, now_ms)?;
+            let Some(path) = wanted.get(digest) else {
+                continue;
+            };
+            match ReadFile::of(path, bytes, now_ms) {
+                Ok(read) => read.keep(session, digest, now_ms)?,
+                Err(why) => drop(unreadable.insert(*digest, why)),
             }
         }
-        let missing = missing(session, role, index.number)?;
-        Ok(missing.into_values().collect())
+        let missing = missing(session, role, index.number)?.into_iter();
+        let named = missing.map(|(digest, path)| match unreadable.remove(&digest) {
+            Some(why) => format!("{path} ({why})"),
+            None => path,
+        });
+        Ok(named.collect())
     })
 }
 
@@ -105,10 +114,10 @@ pub enum Bill {
 pub fn take_file(store: &mut Store, bytes: &[u8], now_ms: i64) -> Result<Bill, StoreError> {
     let digest = Digest::of(bytes);
     store.write(|session| {
-        Ok(match session.is_listed(&digest)? {
-            (false, _) => Bill::NotListed,
-            (true, true) => Bill::Known,
-            (true, false) => match ReadFile::of(bytes, now_ms) {
+        Ok(match session.listed_as(&digest)? {
+            (None, _) => Bill::NotListed,
+            (Some(_), true) => Bill::Known,
+            (Some(path), false) => match ReadFile::of(&path, bytes, now_ms) {
                 Ok(read) => {
                     read.keep(session, &digest, now_ms)?;
                     Bill::New
@@ -126,8 +135,9 @@ enum ReadFile {
 }
 
 impl ReadFile {
-    fn of(bytes: &[u8], now_ms: i64) -> Result<Self, String> {
-        if outhaul_vex::is_vex(bytes) {
+    /// By the name under which a signed index lists it.
+    fn of(path: &str, bytes: &[u8], now_ms: i64) -> Result<Self, String> {
+        if path.ends_with(outhaul_vex::ENDING) {
             let read = outhaul_vex::read_until(bytes, now_ms).map_err(|error| error.to_string());
             return read.map(Self::Statements);
         }

@@ -195,9 +195,9 @@ fn text(done: &Imported) {
         ));
         if !bundle.materials_missing.is_empty() {
             print::talk(&format!(
-                "  not on record: {}, so that nobody can ask what it holds; it is sealed, or the file has not all of it: \
+                "  not on record: {}, so that nobody can ask what that says; where it is sealed, or the file has not all of it, \
                  `outhaul verify --attestations FOLDER` writes it where the key is, then import the folder",
-                bills(bundle.materials_missing.len() as u64)
+                first_names(&bundle.materials_missing)
             ));
         }
     }
@@ -276,5 +276,16 @@ fn text(done: &Imported) {
     }
     if done.is_nothing() {
         print::talk(&nothing(done));
+    }
+}
+
+/// The first few of these names.
+fn first_names(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(String::as_str);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }

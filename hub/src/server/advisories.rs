@@ -123,7 +123,7 @@ pub(super) async fn take(
         return Err(Problem::new(StatusCode::FORBIDDEN, text));
     };
     let max = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
-    let bytes = body::whole(&shared.requests, peer, body, max, EXPECTED).await?;
+    let bytes = body::whole(&shared.bundles, peer, body, max, EXPECTED).await?;
     let now_ms = time::now_ms();
     let document = Document::read(bytes, now_ms).map_err(|why| {
         let text = format!("this was not taken: {why}; {EXPECTED}");

@@ -20,6 +20,7 @@ use super::shared::Shared;
 use super::shown::{Json, sorted};
 use crate::gate;
 use crate::gate::record::{AskError, Asked, Known, keep};
+use crate::store::StoreError;
 use crate::time;
 
 /// Longest rules in a question, in bytes.
@@ -124,21 +125,39 @@ pub(super) async fn gate(
     if let Some(caller) = caller.filter(|_| known) {
         let (decision, rate) = (answer.decision, Arc::clone(&shared));
         let kept = shared.change(move |hub| {
-            if let Err(problem) = rate.recorded.may(&caller, now_ms) {
-                return Ok(Err(problem));
-            }
-            let is_new = hub.store.write(|session| {
+            // What says the same as the one before is no new answer, and always given.
+            let kept = hub.store.write(|session| {
                 let decided = (&question, &decision);
-                keep(session, decided, step.as_ref(), &caller, now_ms)
-            })?;
-            if is_new {
-                rate.recorded.did(&caller, now_ms);
+                let is_new = keep(session, decided, step.as_ref(), &caller, now_ms)?;
+                match is_new {
+                    true => rate.recorded.may(&caller, now_ms).map_err(NotKept::Wait)?,
+                    false => return Ok(false),
+                }
+                Ok(true)
+            });
+            match kept {
+                Err(NotKept::Store(error)) => return Err(error.into()),
+                Err(NotKept::Wait(problem)) => return Ok(Err(problem)),
+                Ok(true) => rate.recorded.did(&caller, now_ms),
+                Ok(false) => {}
             }
             Ok(Ok(()))
         });
         kept.await??;
     }
     Ok(json)
+}
+
+/// Why an answer is not put on record.
+enum NotKept {
+    Store(StoreError),
+    Wait(Problem),
+}
+
+impl From<StoreError> for NotKept {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 /// What a caller is answered that asks with looser rules than those on record.

@@ -64,12 +64,12 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Whether a bundle on record lists this digest, and whether its content is on record.
+    /// As which file a bundle on record lists this digest, and whether its content is on record.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub fn is_listed(&self, digest: &Digest) -> Result<(bool, bool), StoreError> {
-        let text = "SELECT EXISTS (SELECT 1 FROM bundle_materials WHERE digest = $1),
+    pub fn listed_as(&self, digest: &Digest) -> Result<(Option<String>, bool), StoreError> {
+        let text = "SELECT (SELECT MIN(path) FROM bundle_materials WHERE digest = $1),
              EXISTS (SELECT 1 FROM materials WHERE digest = $1 UNION ALL SELECT 1 FROM carried_documents WHERE digest = $1)";
         let digest = digest.to_string();
         Ok(self

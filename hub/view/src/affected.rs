@@ -230,7 +230,7 @@ impl Reading {
             Some(_) => {}
         }
         let listed = session.materials_of(role, number)?;
-        if listed.is_empty() && on_record.is_some() {
+        if !listed.contains_key(OWN) && on_record.is_some() {
             unknown.insert(
                 "the hub recorded the bundle before it kept bills of materials, or the bundle has none: import it again"
                     .to_owned(),

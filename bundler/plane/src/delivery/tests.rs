@@ -158,3 +158,18 @@ fn what_is_said_of_bundles_where_none_are_made_is_named_as_without_effect() {
         }
     }
 }
+
+#[test]
+fn a_statement_of_a_time_to_come_is_named_before_it_travels() {
+    let fields = r#"  vex:
+    - name: team-a
+      json: '{"@context": "https://openvex.dev/ns/v0.2.0", "timestamp": "2027-11-01T00:00:00Z", "statements":
+        [{"vulnerability": {"name": "CVE-1"}, "products": [{"@id": "pkg:oci/a"}], "status": "fixed"}]}'
+"#;
+    let plane = plane(&[("edge", "{edge: 'yes'}", fields)]);
+    let at_ms = 1_825_027_200_000; // 2027-11-01
+    assert_eq!(statements::to_come(&plane, at_ms).to_string(), "");
+    let found = statements::to_come(&plane, at_ms - 365 * 24 * 60 * 60 * 1000).to_string();
+    assert!(found.contains("warning[statement-to-come]"), "{found}");
+    assert!(found.contains("a statement is of 2027-11-01"), "{found}");
+}

@@ -14,6 +14,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::{Image, Repository};
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery::statements;
 use outhaul_signer::fleet::Fleet;
 use serde::Serialize;
 use serde_json::Value;
@@ -146,8 +147,10 @@ pub fn estimate(
     }
     all.moved = collector.borrow().lock().moved();
     all.uncertain = collector.borrow().uncertain();
-    let roots = signers(&platform.control_plane, request.issued);
-    all.uncertain.append(roots);
+    let (plane, now) = (&platform.control_plane, request.issued);
+    all.uncertain.append(signers(plane, now));
+    let later = statements::to_come(plane, now.as_millisecond());
+    all.uncertain.append(later);
     Ok(all)
 }
 

@@ -13,6 +13,9 @@ use crate::model::Spanned;
 /// What a document may be called.
 pub(super) const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
+/// Longest name, in bytes: it may become a file's.
+const MAX_NAME: usize = 100;
+
 /// One such field.
 pub(super) struct NamedJson {
     /// Its name.
@@ -92,5 +95,8 @@ impl NamedJson {
 
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.chars().all(plain) && !name.starts_with('-') && !name.ends_with('-')
+    name.len() <= MAX_NAME
+        && name.chars().all(plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
 }

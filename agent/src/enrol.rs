@@ -14,7 +14,7 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_kit::text;
 use outhaul_signer::{Kit, SigningKey};
 
-use crate::config;
+use crate::config::{self, AgentConfig};
 use crate::error::AgentError;
 use crate::facilities::Facilities as _;
 use crate::host::Host;
@@ -22,7 +22,7 @@ use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, floors, key};
-use crate::state_folder::StateFolder;
+use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
 mod again;
@@ -82,9 +82,7 @@ pub fn enrol(
         .trusted()
         .map_err(|error| refused(text::chain(&error)))?;
     let kit_key = kit.key();
-    let _lock = state_folder.lock()?;
-    let config = config::load(&state_folder.config())?;
-    state_folder.create()?;
+    let (_lock, config) = claimed(state_folder)?;
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
@@ -161,6 +159,15 @@ pub fn enrol(
 
 fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
     Ok(Secrets::own_public_key(&state_folder.identities()).map_err(StateError::from)?)
+}
+
+/// The state folder for a site: with nothing of somebody else's in it, locked, closed to others and with its folders; and its settings.
+fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig), AgentError> {
+    state_folder.check_unused()?;
+    let lock = state_folder.lock()?;
+    let config = config::load(&state_folder.config())?;
+    state_folder.create()?;
+    Ok((lock, config))
 }
 
 /// A key that an interrupted enrolment made is used again.

@@ -4,6 +4,8 @@
 //! [`parse`] is pure and [`load`] reads the one file. It holds no key and nothing that could switch
 //! verification off.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_reconcilers::settings::{
@@ -23,6 +25,8 @@ mod observe;
 
 pub use observe::ObserveConfig;
 
+/// Who may write a file beside its owner and its group.
+const BY_ANYBODY: u32 = 0o002;
 /// Largest `agent.toml` in bytes.
 const MAX_CONFIG_BYTES: u64 = 256 * 1024;
 
@@ -227,6 +231,18 @@ pub enum ConfigError {
         /// What the parser said.
         problem: String,
     },
+    /// Somebody else may change it, and it names programs that are started and files that are written.
+    #[error(
+        "`{path}` is not followed: it {problem}; look at what it says, then `chown {own} {path}` and `chmod go-w {path}`"
+    )]
+    OfOthers {
+        /// The file.
+        path: String,
+        /// Who may.
+        problem: String,
+        /// The agent's user.
+        own: u32,
+    },
     /// A value out of its range.
     #[error("{path}: `{key}` is {found}, it must be {expected}")]
     OutOfRange {
@@ -249,10 +265,27 @@ pub fn load(path: &Path) -> Result<AgentConfig, ConfigError> {
     let Some(bytes) = durable::read_if_present(path, MAX_CONFIG_BYTES)? else {
         return Ok(AgentConfig::default());
     };
+    let own = rustix::process::geteuid().as_raw();
+    let found = fs::metadata(path).map_err(durable::at("look at", path))?;
+    if let Some(problem) = of_others(found.uid(), found.mode(), own) {
+        let path = path.display().to_string();
+        return Err(ConfigError::OfOthers { path, problem, own });
+    }
     parse(
         &String::from_utf8_lossy(&bytes),
         &path.display().to_string(),
     )
+}
+
+/// What lets somebody else than root and the agent's user `own` change a file. A group is the owner's choice.
+fn of_others(owner: u32, mode: u32, own: u32) -> Option<String> {
+    if owner != 0 && owner != own {
+        return Some(format!(
+            "belongs to user {owner}, who is neither root nor the agent's user {own}"
+        ));
+    }
+    (mode & BY_ANYBODY != 0)
+        .then(|| format!("may be written by anybody (mode {:o})", mode & 0o7777))
 }
 
 /// A config from its text; `path` is for messages only.

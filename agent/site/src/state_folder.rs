@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +93,22 @@ impl StateFolder {
                 () => continue,
             };
             return Err(unexpected(&path, what));
+        }
+        Ok(())
+    }
+
+    /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
+    /// they hold open. Closing the folder would make that ours.
+    ///
+    /// # Errors
+    /// [`FileError`] names the first such entry.
+    pub fn check_unused(&self) -> Result<(), FileError> {
+        let own = rustix::process::geteuid().as_raw();
+        for path in durable::list(&self.root)? {
+            let found = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
+            if found.uid() != 0 && found.uid() != own {
+                return Err(unexpected(&path, "what another user put there"));
+            }
         }
         Ok(())
     }

@@ -46,7 +46,10 @@ pub fn path(agent: &mut Agent, path: &Path, went_on: Option<(u64, State)>) -> Co
         (read, _) => read,
     };
     match read {
-        Ok(findings) => found(path, findings, number, &mut answer),
+        Ok(findings) => {
+            found(path, findings, number, &mut answer);
+            not_all_readable(path, &mut answer);
+        }
         Err(error) => answer.fail(&error.while_reading(path)),
     }
     answer
@@ -337,6 +340,16 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         ),
     };
     answer.fail(&AgentError::Nothing { message, help });
+}
+
+/// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.
+fn not_all_readable(path: &Path, answer: &mut CommandResult) {
+    let Some(denied) = denied(path).filter(|_| answer.exit == 0) else {
+        return;
+    };
+    answer.exit = 1;
+    let mut lines = AgentError::NotReadable(denied).lines_beside_others();
+    answer.messages.append(&mut lines);
 }
 
 /// The first bundle below `path` that this user may not read.

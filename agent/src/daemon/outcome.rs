@@ -65,8 +65,8 @@ impl Before {
         let active = generations::active(db)?;
         if lines.is_empty() {
             lines.push(match active {
-                Some(number) => format!("no bundle changed; bundle {number} is active"),
-                None => "no bundle changed; none is active".to_owned(),
+                Some(number) => format!("no bundle changed; bundle {number} runs"),
+                None => "no bundle changed; none runs".to_owned(),
             });
         }
         let waiting = outbox::count(db)?;

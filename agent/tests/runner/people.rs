@@ -302,6 +302,23 @@ fn root_does_not_lock_the_owner_of_the_state_folder_out() {
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(site.active(), Some(2));
 
+    // Beside one that may not be read: it may be the newer one.
+    let both = site.folder.path().join("both");
+    fs::create_dir(&both).unwrap();
+    let newest = both.join("newest.outhaul");
+    fs::copy(centre.publish(&Draft::hello("newest")), &newest).unwrap();
+    fs::set_permissions(&newest, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::copy(import[1], both.join("known.outhaul")).unwrap();
+    let done = as_user(&site, NOBODY, &["import", both.to_str().unwrap()]);
+    assert_reports(
+        &done,
+        1,
+        &[
+            "newest.outhaul",
+            "let user 65534, who owns the state folder, read `",
+        ],
+    );
+
     // A stick that root alone may read and write: nobody is sent back to root, who is refused.
     let stick = site.folder.path().join("stick");
     let closed = stick.join("three.outhaul");
@@ -394,4 +411,36 @@ fn what_was_copied_from_a_stick_is_not_said_to_be_cut_off_after_it_was_given_up(
         stick.contains("bundle 1 was copied from it, and is"),
         "{status}"
     );
+}
+
+#[test]
+fn attack_a_state_folder_that_somebody_prepared_becomes_no_site() {
+    if let Some(why) = no_other_user() {
+        skipped(why);
+        return;
+    }
+    let centre = Centre::new();
+    let kit = centre.kit("press-7");
+    for planted in ["agent.toml", "agent", "generations", "lock"] {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        fs::create_dir(&state).unwrap();
+        let path = state.join(planted);
+        match planted {
+            "agent" | "generations" => fs::create_dir(&path).unwrap(),
+            _ => fs::write(&path, "").unwrap(),
+        }
+        std::os::unix::fs::chown(&path, Some(NOBODY), None).unwrap();
+        let refused = std::process::Command::new(env!("CARGO_BIN_EXE_outhaul-agent"))
+            .args([
+                "--state",
+                state.to_str().unwrap(),
+                "enrol",
+                kit.to_str().unwrap(),
+            ])
+            .output()
+            .unwrap();
+        assert_reports(&refused, 3, &["what another user put there", planted]);
+        assert!(!state.join("site.key").exists());
+    }
 }

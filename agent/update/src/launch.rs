@@ -73,11 +73,13 @@ impl Launcher<'_> {
     /// # Errors
     /// [`LaunchError`] of the disk: this program goes on then, too.
     pub fn start(&self) -> Result<(), LaunchError> {
-        if !self.is_ours() {
+        if let Some(folder) = self.of_others() {
             (self.say)(&format!(
-                "no other agent is started out of `{0}`, which is not this user's alone: look at what is in `{0}/agent`, then \
-                 `chmod go-rwx {0}`",
-                self.state.display()
+                "no other agent is started out of `{}`: `{folder}` is not this user's alone; look at what is in it, then `chown {user} \
+                 {folder}` and `chmod go-w {folder}`",
+                self.state.display(),
+                folder = folder.display(),
+                user = user(),
             ));
             return Ok(());
         }
@@ -107,11 +109,12 @@ impl Launcher<'_> {
         }
     }
 
-    /// Whether the slots are this user's: nobody starts what another one may write.
-    fn is_ours(&self) -> bool {
-        let folder = slots::folder(self.state);
-        [self.state.to_owned(), folder].iter().all(|path| {
-            fs::symlink_metadata(path).is_ok_and(|found| {
+    /// The folder of the slots, or the one above it, that is not this user's alone: nobody starts what another one may write.
+    fn of_others(&self) -> Option<PathBuf> {
+        let all = [self.state.to_owned(), slots::folder(self.state)];
+        all.into_iter().find(|path| {
+            let found = fs::symlink_metadata(path);
+            !found.is_ok_and(|found| {
                 let own = found.is_dir() && found.uid() == user();
                 own && found.mode() & 0o022 == 0
             })

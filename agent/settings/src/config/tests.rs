@@ -1,6 +1,8 @@
 //! What `agent.toml` may say and what it must not; the operator's page has all of it.
 //!
 //! What comes in: texts of settings. What goes out: values, or a refusal that names the place. No file is read.
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 
 fn refusal(text: &str) -> String {
@@ -150,4 +152,29 @@ fn values_out_of_range_and_plain_http_are_refused() {
     let http = refusal("[repository]\nurl = \"http://example.org/\"");
     assert!(http.contains("https"), "{http}");
     assert!(parse("[hub]\nurl = \"http://127.0.0.1:8080\"", "agent.toml").is_ok());
+}
+
+#[test]
+fn attack_settings_that_somebody_else_may_write_are_not_followed() {
+    for (owner, mode, words) in [
+        (65_534, 0o100_600, "belongs to user 65534"),
+        (1_000, 0o100_666, "may be written by anybody (mode 666)"),
+        (0, 0o100_646, "may be written by anybody (mode 646)"),
+    ] {
+        let problem = of_others(owner, mode, 1_000).unwrap();
+        assert!(problem.contains(words), "{problem}");
+    }
+    assert_eq!(of_others(0, 0o100_644, 1_000), None);
+    assert_eq!(of_others(1_000, 0o100_664, 1_000), None);
+    // As the file lies there.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.toml");
+    fs::write(&path, "drift_s = 60\n").unwrap();
+    assert_eq!(load(&path).unwrap().drift_s, 60);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let refused = load(&path).unwrap_err().to_string();
+    assert!(
+        refused.contains("is not followed: it may be written by anybody"),
+        "{refused}"
+    );
 }

@@ -47,7 +47,7 @@ pub(super) fn locked(path: &Path, say: impl FnOnce(&str)) -> io::Result<File> {
     let holder = File::open("/proc/locks").and_then(|file| {
         let mut locks = String::new();
         file.take(MAX_LOCKS_BYTES).read_to_string(&mut locks)?;
-        Ok(holder(&locks, metadata.ino()))
+        Ok(holder(&locks, (metadata.dev(), metadata.ino())))
     });
     // Where the kernel does not say it, the path alone has to do.
     let _ = match holder {
@@ -59,16 +59,25 @@ pub(super) fn locked(path: &Path, say: impl FnOnce(&str)) -> io::Result<File> {
     Ok(file)
 }
 
-/// The process that holds a lock on the file `inode`, of what the kernel lists: `1: FLOCK  ADVISORY  WRITE 4711 08:01:42 0 EOF`.
-fn holder(locks: &str, inode: u64) -> Option<u32> {
-    let found = locks.lines().filter_map(|line| {
+/// The process that holds a lock on the file of this device and inode, of what the kernel lists: `1: FLOCK  ADVISORY  WRITE 4711 08:01:42 0
+/// EOF`, with the device in hexadecimal.
+fn holder(locks: &str, (device, inode): (u64, u64)) -> Option<u32> {
+    let wanted = (
+        u64::from(rustix::fs::major(device)),
+        u64::from(rustix::fs::minor(device)),
+        inode,
+    );
+    let mut found = locks.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let is_flock = words.next() == Some("FLOCK");
         let process = words.nth(2)?.parse().ok()?;
-        let of = words.next()?.rsplit(':').next()?;
-        (is_flock && of.parse() == Ok(inode)).then_some(process)
+        let mut of = words.next()?.split(':');
+        let mut hexadecimal = || u64::from_str_radix(of.next()?, 16).ok();
+        let (major, minor) = (hexadecimal()?, hexadecimal()?);
+        let inode = of.next()?.parse().ok()?;
+        (is_flock && (major, minor, inode) == wanted).then_some(process)
     });
-    found.into_iter().next()
+    found.next()
 }
 
 #[cfg(test)]
@@ -109,10 +118,15 @@ mod tests {
 
     #[test]
     fn who_holds_a_lock_is_read_where_the_kernel_lists_it() {
-        let locks = "1: POSIX  ADVISORY  WRITE 1 08:01:42 0 EOF\n2: FLOCK  ADVISORY  WRITE 4711 08:01:42 0 EOF\n\
-                     2: -> FLOCK  ADVISORY  WRITE 4712 08:01:42 0 EOF\n";
-        assert_eq!(holder(locks, 42), Some(4711));
-        assert_eq!(holder(locks, 43), None);
-        assert_eq!(holder("rubbish\n", 42), None);
+        let locks = "1: POSIX  ADVISORY  WRITE 1 fd:10:42 0 EOF\n2: FLOCK  ADVISORY  WRITE 4711 fd:10:42 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 4712 fd:10:42 0 EOF\n";
+        assert_eq!(
+            holder(locks, (rustix::fs::makedev(0xfd, 0x10), 42)),
+            Some(4711)
+        );
+        assert_eq!(holder(locks, (rustix::fs::makedev(0xfd, 0x10), 43)), None);
+        // The same number on another file system is another file.
+        assert_eq!(holder(locks, (rustix::fs::makedev(0xfd, 0x11), 42)), None);
+        assert_eq!(holder("rubbish\n", (0, 42)), None);
     }
 }

@@ -106,9 +106,13 @@ impl SignatureRule {
         let parts = pattern::parts(&self.images);
         let of = |part: &String| before.iter().find(|one| one.is_for_all(part));
         let found: Option<Vec<&Self>> = parts.iter().map(of).collect();
-        let mut found = found.unwrap_or_default();
-        found.dedup_by(|one, other| std::ptr::eq(*one, *other));
-        found
+        let mut each: Vec<&Self> = Vec::new();
+        for one in found.unwrap_or_default() {
+            if !each.iter().any(|known| std::ptr::eq(*known, one)) {
+                each.push(one);
+            }
+        }
+        each
     }
 
     /// Whether this one is for every name that `part` stands for, as it is written.

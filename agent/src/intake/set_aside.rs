@@ -27,8 +27,7 @@ pub(super) fn begin(agent: &mut Agent) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Puts back what was set aside where the medium left no parity, and beside what it left of the same set; parity of another set that it
-/// left replaces it.
+/// Puts back what was set aside where the medium left no parity; the other parity that it left replaces it.
 pub(super) fn end(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(mut bundle) = changeable(agent)? else {
         return Ok(());
@@ -44,18 +43,6 @@ pub(super) fn end(agent: &mut Agent) -> Result<(), AgentError> {
                 ..older
             });
             None
-        }
-        // A medium whose other files are damaged, or a try that was stopped, left less of the same set than was here.
-        Some(kept) if kept.set == older.set => {
-            let mut both = kept.clone();
-            // What gave way to a part is not there any more.
-            let here = older.kept.iter();
-            for (part, digest) in here.filter(|(_, digest)| blobs.path(digest).exists()) {
-                both.kept.entry(*part).or_insert(*digest);
-            }
-            both.count(bundle.missing.len());
-            bundle.parity = Some(both.clone());
-            Some((older, both))
         }
         Some(kept) => Some((older, kept.clone())),
     };

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use outhaul_bundle::ReadError;
+use outhaul_bundle::{Parity, ReadError, Volume};
 use outhaul_reconcilers::ApplyError;
 use outhaul_site::backup::BackupError;
 
@@ -204,6 +204,32 @@ impl AgentError {
     /// Whether it is a refusal by this rule.
     pub fn is_refused_by(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { rule, .. } if rule == wanted)
+    }
+
+    /// What a part alone would do cannot be tried.
+    pub fn part_not_planned(name: &str, volume: &Volume) -> Self {
+        Self::Usage {
+            message: format!(
+                "`{name}` is part {} of {} of a bundle, and only a whole bundle can be planned; nothing was changed",
+                volume.part(),
+                volume.parts()
+            ),
+            help: "`import` keeps each part and applies nothing before all are here; after `outhaul-agent hold` it applies \
+                   nothing then either"
+                .to_owned(),
+        }
+    }
+
+    /// What a parity part alone would do cannot be tried.
+    pub fn parity_not_planned(name: &str, parity: &Parity) -> Self {
+        Self::Usage {
+            message: format!(
+                "`{name}` is parity part {} of {} of a bundle, and only a whole bundle can be planned; nothing was changed",
+                parity.part(),
+                parity.of()
+            ),
+            help: "`import` keeps it while parts are missing, and makes those again as soon as there is enough".to_owned(),
+        }
     }
 
     /// The same, where it is about rights to what was to be read at `path`: those of another user's state are no way out.

@@ -68,6 +68,36 @@ impl KeptParity {
         self.set == parity.sibling(1)
     }
 
+    /// This, as it was kept before a medium was read, with what that left of the same set. Of one part this stays, unless it is doubted.
+    #[must_use]
+    pub fn joined(
+        &self,
+        brought: Option<&Self>,
+        is_there: impl Fn(&Digest) -> bool,
+        missing: usize,
+    ) -> Self {
+        let mut both = self.clone();
+        both.kept.retain(|_, digest| is_there(digest));
+        for (part, digest) in brought
+            .filter(|one| one.set == self.set)
+            .iter()
+            .flat_map(|one| &one.kept)
+        {
+            match self.is_doubted {
+                true => drop(both.kept.insert(*part, *digest)),
+                false => drop(both.kept.entry(*part).or_insert(*digest)),
+            }
+        }
+        both.count(missing);
+        both
+    }
+
+    /// Whether one of these is kept.
+    pub fn has_any_of(&self, digests: &BTreeMap<usize, Digest>) -> bool {
+        let mut kept = self.kept.values();
+        kept.any(|digest| digests.values().any(|one| one == digest))
+    }
+
     /// Counts what is needed when so many parts are missing.
     pub fn count(&mut self, missing: usize) {
         self.more = missing.saturating_sub(self.kept.len()).max(1);

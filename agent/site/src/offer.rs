@@ -66,6 +66,43 @@ pub enum Brought {
     InsteadOf(Vec<usize>, usize),
 }
 
+impl Brought {
+    /// The same of the part of this number, for people.
+    pub fn sentence(&self, part: usize, bundle: &IncompleteBundle) -> String {
+        let sentence = bundle.sentence();
+        match self {
+            Self::New => sentence,
+            Self::Known => format!("part {part} was here already; {sentence}"),
+            Self::KnownParity => format!("parity part {part} was here already; {sentence}"),
+            Self::NotKept(of) => format!(
+                "parity part {part} of {of} is of another set than the parity that is here, and is not kept; {sentence}"
+            ),
+            Self::InsteadOf(parts, of) => {
+                let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                format!(
+                    "parity part {part} is of another set than parity {} of {of} that was here and was not enough, and replaces it; \
+                     {sentence}",
+                    names.join(", ")
+                )
+            }
+        }
+    }
+}
+
+/// What came of parts that were made again, for people.
+pub fn made_again(parts: &[usize]) -> String {
+    let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    let (what, verb) = match parts.len() {
+        1 => ("part", "was"),
+        _ => ("parts", "were"),
+    };
+    format!(
+        "{what} {} {verb} missing or damaged and {verb} made again from parity, as signed; where a stick had all parts, replace it: \
+         the next bundle may lose more on it than parity repairs",
+        names.join(", ")
+    )
+}
+
 /// A verified offer: what a source brings, before any blob was read.
 #[derive(Debug)]
 pub struct Offer {

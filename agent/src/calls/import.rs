@@ -19,7 +19,7 @@ use crate::intake::media::{self, Findings};
 use crate::intake::refusals::FAILED_BEFORE;
 use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
-use crate::intake::{self, ImportOutcome, parity, parts};
+use crate::intake::{self, ImportOutcome};
 use crate::machine::State;
 
 /// What is said of a bundle that this command itself made active by going on with it.
@@ -181,7 +181,9 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
     answer.messages.extend(findings.moved.take());
     let rebuilt = std::mem::take(&mut findings.rebuilt);
     if !rebuilt.is_empty() {
-        answer.messages.push(parity::sentence(&rebuilt));
+        answer
+            .messages
+            .push(outhaul_site::offer::made_again(&rebuilt));
     }
     let taken = findings.taken.take().as_deref().map(json_path);
     let Some(outcome) = findings.outcome.take() else {
@@ -220,7 +222,7 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
             brought,
             bundle,
         } => {
-            answer.text = parts::sentence(part, &brought, &bundle);
+            answer.text = brought.sentence(part, &bundle);
             answer.value = serde_json::json!({
                 "number": bundle.number, "state": "incomplete", "parts": bundle.parts,
                 "missing": bundle.missing, "message": answer.text, "file": taken,

@@ -24,18 +24,6 @@ use crate::state::{self, StateError, key};
 /// The rule of parity that does not make what was signed.
 pub(super) const PARITY: &str = "parity";
 
-/// What a parity part alone would do cannot be tried.
-pub(super) fn not_planned(name: &str, parity: &Parity) -> AgentError {
-    AgentError::Usage {
-        message: format!(
-            "`{name}` is parity part {} of {} of a bundle, and only a whole bundle can be planned; nothing was changed",
-            parity.part(),
-            parity.of()
-        ),
-        help: "`import` keeps it while parts are missing, and makes those again as soon as there is enough".to_owned(),
-    }
-}
-
 /// Bytes that are needed to keep a parity part: none when nothing is missing, or when it is kept already.
 pub(super) fn bytes_to_keep(
     agent: &Agent,
@@ -136,11 +124,47 @@ pub(super) fn collect(
     if complete(agent, source, index, &now, blobs)? {
         return Ok(None);
     }
+    if matches!(brought, Brought::InsteadOf(..)) {
+        // It is all that somebody brings, and did not lie: what was here before goes.
+        let set_aside = None;
+        store(
+            agent,
+            Some(&IncompleteBundle {
+                set_aside,
+                ..now.clone()
+            }),
+        )?;
+        tidy::discard(agent)?;
+    }
     Ok(Some(ImportOutcome::Incomplete {
         part: parity.part(),
         brought,
         bundle: Box::new(now),
     }))
+}
+
+/// How a bundle is cut by a set of parity: in how many parts, and which of them are not here.
+pub(super) fn cut_of(
+    agent: &Agent,
+    bundle: &IncompleteBundle,
+    set: &Parity,
+) -> Result<Option<(usize, Vec<usize>)>, AgentError> {
+    let blobs = Blobs::new(&agent.state_folder);
+    let index = index_of(agent, bundle, &blobs)?;
+    Ok(index.map(|index| {
+        let missing = set.missing(|at| is_missing(&index, &blobs, at));
+        (set.parts(), missing)
+    }))
+}
+
+/// The index of a bundle that is not complete; `None` when it cannot be read.
+fn index_of(
+    agent: &Agent,
+    bundle: &IncompleteBundle,
+    blobs: &Blobs,
+) -> Result<Option<Index>, AgentError> {
+    let bytes = durable::read_if_present(&blobs.path(&bundle.index), agent.limits.max_index_bytes)?;
+    Ok(Index::from_bytes(&bytes.unwrap_or_default(), &agent.limits).ok())
 }
 
 /// Parity is not signed: it does not give up verified parts of another bundle.
@@ -209,6 +233,7 @@ pub(super) fn complete(
         Err(_) if agent.heartbeat.is_cancelled() => Err(AgentError::Stopped),
         Err(error @ RebuildError::Wrong { .. }) => {
             // Nobody can tell which parity lies: what came of it goes, so that other parity can come.
+            doubt_older(agent, &kept)?;
             drop_kept(agent)?;
             let is_older_here = bundle.set_aside.is_some();
             if bundle.cut_by_parity && !is_older_here {
@@ -243,14 +268,13 @@ pub(super) fn is_enough(agent: &Agent, number: u64) -> Result<bool, AgentError> 
     let Some(bundle) = incomplete(agent.store.read(), &agent.site)? else {
         return Ok(false);
     };
-    let Some(parity) = bundle.parity.filter(|_| bundle.number == number) else {
+    let Some(parity) = bundle.parity.clone().filter(|_| bundle.number == number) else {
         return Ok(false);
     };
     let blobs = Blobs::new(&agent.state_folder);
-    let bytes = durable::read_if_present(&blobs.path(&bundle.index), agent.limits.max_index_bytes)?;
-    let index = Index::from_bytes(&bytes.unwrap_or_default(), &agent.limits);
+    let index = index_of(agent, &bundle, &blobs)?;
     let kept = whole(&parity, &blobs).kept.len();
-    Ok(index.is_ok_and(|index| would_do(agent, &index, &parity.set, kept)))
+    Ok(index.is_some_and(|index| would_do(agent, &index, &parity.set, kept)))
 }
 
 /// Whether so many parity parts of a set would be enough for what is missing of a bundle.
@@ -258,20 +282,6 @@ pub(super) fn would_do(agent: &Agent, index: &Index, set: &Parity, count: usize)
     let blobs = Blobs::new(&agent.state_folder);
     let planned = blobs.plan_rebuilding(index, set, count);
     planned.is_ok()
-}
-
-/// What came of parts that were made again, for people.
-pub(crate) fn sentence(parts: &[usize]) -> String {
-    let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
-    let (what, verb) = match parts.len() {
-        1 => ("part", "was"),
-        _ => ("parts", "were"),
-    };
-    format!(
-        "{what} {} {verb} missing or damaged and {verb} made again from parity, as signed; where a stick had all parts, replace it: \
-         the next bundle may lose more on it than parity repairs",
-        names.join(", ")
-    )
 }
 
 fn is_missing(index: &Index, blobs: &Blobs, at: usize) -> bool {
@@ -290,6 +300,19 @@ pub(super) fn forget(agent: &mut Agent, blobs: &Blobs) -> Result<(), AgentError>
     store(agent, Some(&bundle))?;
     let mut all = all.iter().flatten();
     all.try_for_each(|parity| remove_files(blobs, parity, None))
+}
+
+/// Notes that what is set aside may lie: some of it was among what did.
+fn doubt_older(agent: &mut Agent, lied: &BTreeMap<usize, Digest>) -> Result<(), AgentError> {
+    let Some(mut bundle) = incomplete(agent.store.read(), &agent.site)? else {
+        return Ok(());
+    };
+    let older = bundle.set_aside.as_mut();
+    let Some(older) = older.filter(|older| older.has_any_of(lied)) else {
+        return Ok(());
+    };
+    older.is_doubted = true;
+    store(agent, Some(&bundle))
 }
 
 /// Lets go of the parity that is kept, but for what is set aside, so that other parity can come.

@@ -16,20 +16,6 @@ use crate::incomplete::{IncompleteBundle, incomplete};
 use crate::runner::tidy;
 use crate::state::{self, StateError, key};
 
-/// What a part alone would do cannot be tried.
-pub(super) fn not_planned(name: &str, volume: &Volume) -> AgentError {
-    AgentError::Usage {
-        message: format!(
-            "`{name}` is part {} of {} of a bundle, and only a whole bundle can be planned; nothing was changed",
-            volume.part(),
-            volume.parts()
-        ),
-        help: "`import` keeps each part and applies nothing before all are here; after `outhaul-agent hold` it applies \
-               nothing then either"
-            .to_owned(),
-    }
-}
-
 /// Takes the blobs of the part that `source` is; `None` when nothing of the bundle is missing any more.
 pub(super) fn collect(
     agent: &mut Agent,
@@ -95,25 +81,4 @@ pub(super) fn collect(
         brought,
         bundle: Box::new(now),
     }))
-}
-
-/// What came of one part, for people.
-pub(crate) fn sentence(part: usize, brought: &Brought, bundle: &IncompleteBundle) -> String {
-    let sentence = bundle.sentence();
-    match brought {
-        Brought::New => sentence,
-        Brought::Known => format!("part {part} was here already; {sentence}"),
-        Brought::KnownParity => format!("parity part {part} was here already; {sentence}"),
-        Brought::NotKept(of) => format!(
-            "parity part {part} of {of} is of another set than the parity that is here, and is not kept; {sentence}"
-        ),
-        Brought::InsteadOf(parts, of) => {
-            let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
-            format!(
-                "parity part {part} is of another set than parity {} of {of} that was here and was not enough, and replaces it; \
-                 {sentence}",
-                names.join(", ")
-            )
-        }
-    }
 }

@@ -10,7 +10,7 @@ use outhaul_bundle::index::Assignment;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Index, Instruction, Order};
 
-use super::{BundleSource, ImportOutcome, Offer, copy, parity, parts, since};
+use super::{BundleSource, ImportOutcome, Offer, copy, since};
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
@@ -117,10 +117,10 @@ pub(crate) fn rehearse(
     orders::refuse_if_revoked(agent.store.read(), source.name())?;
     let volume = source.volume(&index)?;
     if let Some(volume) = volume.as_ref().filter(|volume| !volume.is_since()) {
-        return Err(parts::not_planned(source.name(), volume));
+        return Err(AgentError::part_not_planned(source.name(), volume));
     }
     if let Some(parity) = source.parity(&index)? {
-        return Err(parity::not_planned(source.name(), &parity));
+        return Err(AgentError::parity_not_planned(source.name(), &parity));
     }
     let index = index.for_site(&agent.site.name);
     if let Some(volume) = &volume {

@@ -1,16 +1,16 @@
 //! Parity that was kept before a medium is read, set aside for as long as that takes.
 //!
-//! What comes in: an import that begins, and its end. What goes out: where what the medium brought made nothing of what was signed, the
-//! parity that was here before, as it was: a forged parity part does not make a site let go of right ones. It survives a power cut in
-//! between, and reads no medium.
+//! What comes in: an import that begins, and its end. What goes out: the parity that was here before, and beside it what the medium brought
+//! of the same set: neither a forged part, nor a damaged one, nor an import that is stopped makes a site let go of what it kept. It
+//! survives a power cut in between, and reads no medium.
 
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::cut;
 use crate::error::AgentError;
-use crate::incomplete::{KeptParity, incomplete};
+use crate::incomplete::{IncompleteBundle, KeptParity, incomplete};
 
-use super::parity::{remove_files, store};
+use super::parity::{cut_of, remove_files, store};
 
 /// Sets aside what is kept, before a medium is read.
 pub(super) fn begin(agent: &mut Agent) -> Result<(), AgentError> {
@@ -27,7 +27,8 @@ pub(super) fn begin(agent: &mut Agent) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Puts back what was set aside where the medium left no parity; the other parity that it left replaces it.
+/// Puts back what is set aside, with what the medium left of the same set. Of another set nothing stays: where that was to replace it,
+/// nothing is set aside any more.
 pub(super) fn end(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(mut bundle) = changeable(agent)? else {
         return Ok(());
@@ -36,22 +37,21 @@ pub(super) fn end(agent: &mut Agent) -> Result<(), AgentError> {
         return Ok(());
     };
     let blobs = Blobs::new(&agent.state_folder);
-    let replaced = match &bundle.parity {
-        None => {
-            bundle.parity = Some(KeptParity {
-                is_doubted: true,
-                ..older
-            });
-            None
-        }
-        Some(kept) => Some((older, kept.clone())),
-    };
+    let brought = bundle.parity.take();
+    // Parity that came first says how a bundle is cut until a part does: by the set that stays.
+    if bundle.cut_by_parity
+        && let Some(cut) = cut_of(agent, &bundle, &older.set)?
+    {
+        (bundle.parts, bundle.missing) = cut;
+    }
+    // What gave way to a part is not there any more.
+    let is_there = |digest: &_| blobs.path(digest).exists();
+    let both = older.joined(brought.as_ref(), is_there, bundle.missing.len());
+    bundle.parity = Some(both.clone());
     store(agent, Some(&bundle))?;
     cut::here("parity-put-back");
-    match replaced {
-        Some((older, kept)) => remove_files(&blobs, &older, Some(&kept)),
-        None => Ok(()),
-    }
+    let mut gone = brought.iter().chain([&older]);
+    gone.try_for_each(|parity| remove_files(&blobs, parity, Some(&both)))
 }
 
 /// What is set aside, for a try with what a medium brought.
@@ -69,7 +69,7 @@ pub(super) fn begin_try(agent: &mut Agent, with_older: bool) -> Result<(), Agent
     store(agent, Some(&bundle))
 }
 
-fn changeable(agent: &Agent) -> Result<Option<crate::incomplete::IncompleteBundle>, AgentError> {
+fn changeable(agent: &Agent) -> Result<Option<IncompleteBundle>, AgentError> {
     match agent.rehearsal {
         Some(_) => Ok(None),
         None => Ok(incomplete(agent.store.read(), &agent.site)?),

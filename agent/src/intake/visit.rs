@@ -17,7 +17,6 @@ use super::slip::SlipEffect;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
-use crate::intake::{parity, parts};
 use crate::machine::State;
 use crate::report::{self, Exported, OnMedium};
 use crate::runner;
@@ -440,7 +439,7 @@ fn parts(findings: &Findings) -> Vec<String> {
             part,
             brought,
             bundle,
-        } => parts::sentence(*part, brought, bundle),
+        } => brought.sentence(*part, bundle),
         ImportOutcome::Ordered { number, note } => {
             format!("bundle {number} brought an order: {note}")
         }
@@ -456,7 +455,7 @@ fn parts(findings: &Findings) -> Vec<String> {
         } => format!("bundle {number} is {}: {}", state.shown(), shortened(note)),
     }));
     if !findings.rebuilt.is_empty() {
-        parts.push(parity::sentence(&findings.rebuilt));
+        parts.push(outhaul_site::offer::made_again(&findings.rebuilt));
     }
     parts.extend(findings.notes.iter().cloned());
     let slips = findings.slips.iter();

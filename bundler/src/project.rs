@@ -13,8 +13,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location, SourceFile};
-use outhaul_git::address::{Address, AddressError, without_password};
+use outhaul_git::address::{Address, AddressError};
 use outhaul_kit::suggest::did_you_mean;
+use outhaul_kit::url_secrets::{has_secret, without_secrets};
 
 pub mod find;
 pub mod trust;
@@ -297,7 +298,7 @@ impl Reader<'_> {
             "is longer than 4096 bytes"
         } else if text.chars().any(char::is_control) {
             "holds a control character"
-        } else if without_password(text) != text {
+        } else if has_secret(text) {
             "holds a password: give it to git's credential helper"
         } else {
             return Some(text.to_owned());
@@ -348,10 +349,10 @@ impl Reader<'_> {
                 let message = "a source is named by the URL of its repository".to_owned();
                 self.find(&url.span(), "project-value", message);
             }
-            if without_password(name) != name {
+            if has_secret(name) {
                 let message = format!(
                     "`{}` holds a password, which a project file must not",
-                    without_password(name)
+                    without_secrets(name)
                 );
                 self.find(&url.span(), "project-refused", message);
             }

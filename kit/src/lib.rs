@@ -25,4 +25,5 @@ pub mod service;
 pub mod signals;
 pub mod suggest;
 pub mod text;
+pub mod url_secrets;
 pub mod working_folder;

@@ -6,6 +6,7 @@
 //! text (`HTTPS://`, `127.1`, a name that resolves to this machine) does not matter for either. It opens
 //! no connection: at most it resolves a name.
 
+use outhaul_kit::url_secrets::{has_secret, without_secrets};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -94,7 +95,9 @@ pub enum AddressError {
         scheme: Scheme,
     },
     /// A password in a URL that is published with every bundle.
-    #[error("`{url}` holds a password, which would be published with everything made from it")]
+    #[error(
+        "`{url}` holds a password or token, which would be published with everything made from it"
+    )]
     Password {
         /// The URL without it.
         url: String,
@@ -151,7 +154,7 @@ impl fmt::Debug for Address {
 /// As people may see it: without a password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_password(&self.text))
+        f.write_str(&without_secrets(&self.text))
     }
 }
 
@@ -162,7 +165,7 @@ impl Address {
     /// [`AddressError::NotAUrl`], and [`AddressError::Local`] for a path.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
-        let shown = || without_password(text);
+        let shown = || without_secrets(text);
         let bad = |problem| AddressError::NotAUrl {
             url: shown(),
             problem,
@@ -218,11 +221,8 @@ impl Address {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
-        let (user, password) = match user.map(|user| user.split_once(':').ok_or(user)) {
-            Some(Ok((user, _))) => (Some(user), true),
-            Some(Err(user)) => (Some(user), false),
-            None => (None, false),
-        };
+        let user = user.map(|user| user.split_once(':').map_or(user, |(user, _)| user));
+        let password = has_secret(text);
         let (host, port) = split_port(host).ok_or_else(|| bad("its port is not a number"))?;
         Self::of(text, scheme, user, password, host, port, rest)
             .ok_or_else(|| bad("its host is not a host name"))
@@ -240,7 +240,7 @@ impl Address {
             return None;
         }
         let bad = || AddressError::NotAUrl {
-            url: without_password(text),
+            url: without_secrets(text),
             problem: "its host is not a host name",
         };
         let (user, host) = match authority.rsplit_once('@') {
@@ -372,37 +372,6 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
         port => Some((host, Some(port.parse().ok()?))),
     }
 }
-
-/// `text` without what stands between `://` and `@` of a URL in it, when that may be a secret.
-pub fn without_password(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        out.push_str(before);
-        rest = after;
-        let end = after
-            .find(|c: char| {
-                matches!(c, '/' | '?' | '#' | '`' | '\'' | '"' | '<' | '>') || c.is_whitespace()
-            })
-            .unwrap_or(after.len());
-        let Some(user) = after.get(..end).and_then(|text| text.rfind('@')) else {
-            continue;
-        };
-        let secret = after
-            .get(..user)
-            .is_some_and(|user| user.contains(':') || user.len() >= LONG_USER);
-        if secret {
-            out.push('…');
-            rest = after.get(user..).unwrap_or_default();
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// A user name that is at least as long is taken for a token.
-const LONG_USER: usize = 20;
 
 #[cfg(test)]
 mod tests;

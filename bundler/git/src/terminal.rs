@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use outhaul_kit::console;
 use outhaul_kit::text::is_hidden;
 
-use crate::address::without_password;
+use outhaul_kit::url_secrets::without_secrets;
 
 /// Whether a character would steer a terminal, or turn the order of what people read.
 fn steers(character: char) -> bool {
@@ -21,7 +21,7 @@ fn steers(character: char) -> bool {
 pub fn plain(text: &str) -> Cow<'_, str> {
     let mut clean = Cow::Borrowed(text);
     if text.contains("://") {
-        clean = Cow::Owned(without_password(text));
+        clean = Cow::Owned(without_secrets(text));
     }
     if !clean.contains(steers) {
         return clean;

@@ -8,9 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outhaul_git::address::{Address, AddressError, Scheme, without_password};
+use outhaul_git::address::{Address, AddressError, Scheme};
 pub use outhaul_http::Method;
 use outhaul_http::{Authority, ClientSettings, TimeLimits};
+use outhaul_kit::url_secrets::without_secrets;
 
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
@@ -104,7 +105,7 @@ impl RemoteResponse {
         let text = String::from_utf8_lossy(&self.bytes);
         let line = text.lines().next().unwrap_or_default();
         HttpError::Status {
-            url: without_password(url),
+            url: without_secrets(url),
             status: self.status,
             text: line.chars().take(1000).collect(),
         }

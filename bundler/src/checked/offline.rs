@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, Images, Transport};
-use outhaul_git::address::without_password;
 use outhaul_git::source::normal_url;
+use outhaul_kit::url_secrets::without_secrets;
 use outhaul_load::pipeline::Platform;
 use outhaul_needs::kustomize::{self, Build, Followed, Gap, Means};
 use outhaul_needs::{Need, Needs as OfFile, is_exact, shown_image, without_charts};
@@ -194,7 +194,7 @@ fn badly_asked(
     };
     let message = format!(
         "no bundle can bring the chart `{chart}` of `{}`: {problem}",
-        without_password(url)
+        without_secrets(url)
     );
     let finding = Diagnostic::error("not-collected", message);
     let finding = match at {
@@ -291,7 +291,7 @@ fn findings(needs: Needs, all: &mut Diagnostics) {
                 "source-not-carried",
                 format!(
                     "no bundle brings the chart `{chart}` of `{}` to the sites of {types}",
-                    without_password(url)
+                    without_secrets(url)
                 ),
                 "write `images: carry` in a delivery policy, and bundles bring it with its images; `images: reference` where the \
                  sites reach that repository; `delivery: git` where they have a network",

@@ -8,7 +8,7 @@ use super::failure::{self, Failure};
 use super::settings::{self, Located, SettingsContext, VARIABLE};
 use super::{Exit, Output, data, print_json, say};
 use crate::project::{FILE, Setting};
-use outhaul_git::address::without_password;
+use outhaul_kit::url_secrets::without_secrets;
 
 /// Show the settings that need not be typed in this folder, or agree to their file
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ impl Args {
                 let values: Vec<Value> = values
                     .map(|(setting, value)| {
                         json!({
-                            "setting": setting.key(), "values": value.texts.iter().map(|text| without_password(text)).collect::<Vec<_>>(),
+                            "setting": setting.key(), "values": value.texts.iter().map(|text| without_secrets(text)).collect::<Vec<_>>(),
                             "line": value.place.line(), "column": value.place.column(),
                         })
                     })
@@ -83,7 +83,7 @@ impl Args {
             });
             let variables: Vec<Value> = variables
                 .iter()
-                .map(|(setting, text)| json!({"setting": setting.key(), "variable": setting.variable(), "value": without_password(text)}))
+                .map(|(setting, text)| json!({"setting": setting.key(), "variable": setting.variable(), "value": without_secrets(text)}))
                 .collect();
             return print_json(&json!({"file": file, "environment": variables}));
         }
@@ -151,7 +151,7 @@ fn trust(
         .project
         .lines()
         .iter()
-        .map(|line| without_password(line))
+        .map(|line| without_secrets(line))
         .collect();
     if output == Output::Json {
         print_json(&json!({"trusted": json_path(&located.found.path), "settings": lines}))?;

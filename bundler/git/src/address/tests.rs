@@ -160,6 +160,6 @@ fn spelling_does_not_matter_and_secrets_are_left_out() {
         ("https://org@dev.azure.com/a", "https://org@dev.azure.com/a"),
         ("a@b://c", "a@b://c"),
     ] {
-        assert_eq!(without_password(text), shown);
+        assert_eq!(without_secrets(text), shown);
     }
 }

@@ -65,6 +65,9 @@ pub(super) fn is_nearly_yaml(path: &str) -> bool {
 /// Endings of JSON, and of settings of any kind.
 const OTHERS: [&str; 5] = ["json", "json5", "jsonc", "conf", "cfg"];
 
+/// Endings of something else that are near one of YAML.
+const NO_YAML: [&str; 2] = ["xaml", "xml"];
+
 /// Whether a file that is not read may have been meant as one: JSON, copies and drafts of YAML such as `x.yaml.bak`, a mistyped ending such as
 /// `.ymal`, and settings.
 pub(super) fn may_be_meant(path: &str) -> bool {
@@ -73,7 +76,8 @@ pub(super) fn may_be_meant(path: &str) -> bool {
         return false;
     }
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
-    let is_mistyped = || nearest(end, &["yaml", "yml", "json"]).is_some();
+    let is_mistyped =
+        || !NO_YAML.contains(&end) && nearest(end, &["yaml", "yml", "json"]).is_some();
     name.contains(".yaml") || name.contains(".yml") || OTHERS.contains(&end) || is_mistyped()
 }
 

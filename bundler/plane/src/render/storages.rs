@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::model::DeploymentTarget;
 use outhaul_kit::suggest::nearest;
+use outhaul_kit::url_secrets::has_secret;
 
 /// What manifests are kept in.
 const KNOWN: [&str; 3] = ["git", "helm", "oci"];
@@ -58,10 +59,10 @@ pub(super) fn problem(target: &DeploymentTarget) -> Option<Diagnostic> {
 
 /// What of an address is refused whatever opens it, on site or here: all that is rendered is published.
 fn forbidden(manifests: &BTreeMap<String, String>) -> Option<(String, &'static str)> {
-    if let Some((key, _)) = manifests.iter().find(|(_, text)| holds_password(text)) {
+    if let Some((key, _)) = manifests.iter().find(|(_, text)| has_secret(text)) {
         return Some((
             format!(
-                "`{key}` holds a password, which would be published with everything made from it"
+                "`{key}` holds a password or token, which would be published with everything made from it"
             ),
             "remove it from the URL, change it at the server, and give it to git's credential helper",
         ));
@@ -90,15 +91,6 @@ fn forbidden(manifests: &BTreeMap<String, String>) -> Option<(String, &'static s
     None
 }
 
-fn holds_password(text: &str) -> bool {
-    let Some((_, rest)) = text.split_once("://") else {
-        return false;
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    user.is_some_and(|user| user.contains(':'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::forbidden;
@@ -108,6 +100,7 @@ mod tests {
         let of = |key: &str, text: &str| forbidden(&[(key.to_owned(), text.to_owned())].into());
         for (key, text) in [
             ("repo", "https://u:secret@git.example/x"),
+            ("repo", "https://ghp_secret@git.example/x"),
             ("chart", "oci://u:secret@git.example/x?a=b"),
             ("repo", "ssh://a@b:secret@git.example/x"),
             ("repo", "ext::sh -c id"),
@@ -122,6 +115,7 @@ mod tests {
             ("repo", "https://git.example:8443/a@b:c"),
             ("repo", "ssh://git@git.example:22/x"),
             ("repo", "git@git.example:x"),
+            ("repo", "https://org@dev.azure.com/x"),
             ("repo", "ssh://git@[2001:db8::1]/x"),
             ("path", "./a..b/"),
         ] {

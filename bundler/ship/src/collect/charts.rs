@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
-use outhaul_git::address::without_password;
+use outhaul_kit::url_secrets::without_secrets;
 use outhaul_plane::render::RenderedAssignment;
 
 use super::images::not_brought;
@@ -127,7 +127,7 @@ impl Collector<'_> {
             return Ok(None);
         };
         let sources = self.sources;
-        let url = without_password(asked.url);
+        let url = without_secrets(asked.url);
         let shown = format!("{}/{}", url.trim_end_matches('/'), asked.chart);
         if let Some(error) = unnamed(asked) {
             return Err(not_brought(name, &shown, at, false, error));

@@ -208,8 +208,11 @@ pub fn accept(
     }
     let reported = outcome.as_ref().err();
     let reported = reported.and_then(|error| refusals::to_tell(error, source.name()));
-    let offer = reported.as_ref().and_then(|_| verify(agent, source).ok());
-    let number = offer.map(|offer| offer.acceptance.number);
+    // Of what bundle it was, where its metadata hold: read once more, and only for what is reported.
+    let number = |agent: &Agent, source: &mut dyn BundleSource| {
+        let offer = verify(agent, source).ok();
+        offer.map(|offer| offer.acceptance.number)
+    };
     // How much space is missing differs each time; that it is missing is reported once.
     let known_by = |refused: &AgentError| match refused {
         AgentError::Refused { rule, .. } if rule == refusals::NO_SPACE => rule.clone(),
@@ -217,6 +220,7 @@ pub fn accept(
     };
     if !source.is_polled() {
         if let Some(refused) = &reported {
+            let number = number(agent, source);
             refusals::report_source(agent, number, refused)?;
         }
         return outcome;
@@ -229,6 +233,7 @@ pub fn accept(
     let before: Option<String> = state::meta(agent.store.read(), key::REFUSED)?;
     if now != before {
         if let Some(refused) = &reported {
+            let number = number(agent, source);
             refusals::report_source(agent, number, refused)?;
         }
         agent

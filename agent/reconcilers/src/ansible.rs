@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
+use crate::hook::changeable_by_others;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
@@ -298,11 +299,22 @@ impl Reconciler for Ansible {
         if let Some(vault) = &self.config.vault_password_file {
             durable::read(vault, MAX_KEPT_BYTES)?;
         }
-        if is_there(&self.config.playbook_program, None) {
-            return Ok(());
-        }
         let program = &self.config.playbook_program;
-        Err(playbook::gone(program, "it is not installed"))
+        if !is_there(program, None) {
+            return Err(playbook::gone(program, "it is not installed"));
+        }
+        // One that is found on the path is the machine's; one that is named is looked at, as a hook program is.
+        match program
+            .is_absolute()
+            .then(|| changeable_by_others(program))
+            .flatten()
+        {
+            None => Ok(()),
+            Some(problem) => Err(playbook::gone(
+                program,
+                &format!("it is not started: {problem}"),
+            )),
+        }
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {

@@ -135,10 +135,13 @@ fn left(agent: &Agent) -> Result<Option<(u64, Attention)>, AgentError> {
         ),
         false => (What::Left, "", "fix what is named there"),
     };
-    let runs = active.map_or_else(
-        || "no bundle runs".to_owned(),
-        |active| format!("bundle {active} is active again"),
-    );
+    let runs = match runner::site_now(db)?.active {
+        None => "no bundle runs".to_owned(),
+        Some(active) if active.broken => {
+            format!("going back to bundle {} failed as well", active.number)
+        }
+        Some(active) => format!("bundle {} is active again", active.number),
+    };
     let left = Attention {
         assignment: None,
         what,

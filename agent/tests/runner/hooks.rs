@@ -198,6 +198,19 @@ fn a_newer_bundle_follows_one_that_the_program_did_not_take() {
 }
 
 #[test]
+fn a_return_that_failed_as_well_is_not_called_one() {
+    let centre = Centre::new();
+    let site = site_with(&centre, &[]);
+    site.take(&centre.publish(&draft(&["a"])));
+    program(&site, &[("apply", "exit 1")]);
+    assert_eq!(code(&site.import(&centre.publish(&draft(&["a", "b"])))), 1);
+    let status = stdout(&site.run(&["status"]));
+    let words = "going back to bundle 1 failed as well";
+    assert!(status.contains(words), "{status}");
+    assert!(!status.contains("bundle 1 is active again"), "{status}");
+}
+
+#[test]
 fn what_is_not_healthy_yet_is_waited_for_and_then_given_up() {
     let centre = Centre::new();
     let count = "echo >> looks; [ $(wc -l < looks) -gt 2 ] && say '\"status\":\"ok\"' || \

@@ -52,6 +52,14 @@ fn lying(centre: &Centre, all: &Published, set: &Set<'_>) -> Vec<PathBuf> {
     set.write(centre, &draft(4), 1, &all.parts, lie)
 }
 
+/// A site that keeps the first parity part of a set, where the first `lost` parts are missing.
+fn keeping_one(centre: &Centre, right: &Published, lost: usize) -> Site {
+    let site = Site::new(centre, "drone-7");
+    let first = stick(right.parts[lost..].iter().chain(&right.parity[..1]));
+    assert_eq!(code(&site.import(first.path())), 1);
+    site
+}
+
 /// The bundle of four parts came whole, and all of it is applied.
 #[track_caller]
 fn assert_whole(site: &Site, done: &Output, centre: &Centre) {
@@ -179,9 +187,7 @@ fn forged_parity_does_not_make_a_site_let_go_of_what_it_kept() {
     let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
     let lies = forged(&centre, &right, 2, None);
     let others = forged_set(&centre, &right, "b-forged", 3);
-    let before = Site::new(&centre, "drone-7");
-    let first = stick(right.parts[2..].iter().chain(&right.parity[..1]));
-    assert_eq!(code(&before.import(first.path())), 1);
+    let before = keeping_one(&centre, &right, 2);
     let kept = |site: &Site| site.status()["incomplete"]["parity"]["kept"].clone();
     let right_one = kept(&before);
     assert!(right_one["1"].is_string(), "{right_one}");
@@ -223,9 +229,7 @@ fn a_cut_at_any_instant_of_an_import_that_lies_loses_no_parity_that_was_kept() {
     let centre = Centre::new();
     let right = publish(&centre, &draft(4), 1, 2, |_, _| ());
     let lies = forged(&centre, &right, 2, None);
-    let before = Site::new(&centre, "drone-7");
-    let first = stick(right.parts[2..].iter().chain(&right.parity[..1]));
-    assert_eq!(code(&before.import(first.path())), 1);
+    let before = keeping_one(&centre, &right, 2);
     let lying = stick(&lies[1..]);
     let mut instants = 0;
     for n in 1..200 {
@@ -257,14 +261,6 @@ fn a_cut_at_any_instant_of_an_import_that_lies_loses_no_parity_that_was_kept() {
 fn truncated(path: &Path) {
     let bytes = std::fs::read(path).unwrap();
     std::fs::write(path, &bytes[..bytes.len() * 2 / 3]).unwrap();
-}
-
-/// A site that keeps the first parity part of a set of `of`, where the first `lost` parts are missing.
-fn keeping_one(centre: &Centre, right: &Published, lost: usize) -> Site {
-    let site = Site::new(centre, "drone-7");
-    let first = stick(right.parts[lost..].iter().chain(&right.parity[..1]));
-    assert_eq!(code(&site.import(first.path())), 1);
-    site
 }
 
 #[test]

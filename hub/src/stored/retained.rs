@@ -388,14 +388,20 @@ fn a_numbering_stays_whole_where_a_report_counts_by_the_one_after_it_only() {
     assert_eq!(removed(&mut store).of("e2"), [(2, 8)]);
 }
 
-#[test]
-fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
+/// A store in a file, which another connection may open, with one registered site.
+fn with_one_site() -> (tempfile::TempDir, Store, Site) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::create(folder.path()).unwrap();
-    let mut site = Site::new("a", "dev", "drone");
+    let site = Site::new("a", "dev", "drone");
     let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
     let approved = store.write(|session| crate::enrol::approve(session, &checked, false, 10));
     approved.unwrap();
+    (folder, store, site)
+}
+
+#[test]
+fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
+    let (folder, mut store, mut site) = with_one_site();
     for number in 1..=9 {
         let line = site.active(1, NEW);
         take(&mut store, &[line], 10 * number);

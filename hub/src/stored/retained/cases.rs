@@ -10,7 +10,7 @@ use outhaul_kit::failure::Classified as _;
 use super::super::{state, store_with, take};
 use super::{
     another_reports, import, looked_a_hundred_times, moment, of_a_strangers_key, remove, removed,
-    week,
+    week, with_one_site,
 };
 use crate::error::HubError;
 use crate::fake::{self, FLEET, NEW, Site};
@@ -109,12 +109,7 @@ fn nothing_is_removed_by_a_clock_that_is_years_ahead() {
 
 #[test]
 fn a_removal_that_fails_in_the_middle_says_what_it_removed_and_the_next_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::create(folder.path()).unwrap();
-    let mut site = Site::new("a", "dev", "drone");
-    let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
-    let approved = store.write(|session| crate::enrol::approve(session, &checked, false, 10));
-    approved.unwrap();
+    let (_folder, mut store, mut site) = with_one_site();
     let mut lines = Vec::new();
     for _ in 0..4 {
         lines.extend((0..2).map(|_| site.active(1, NEW)));

@@ -111,6 +111,19 @@ pub enum PromoteError {
         /// The commit that was asked for.
         commit: String,
     },
+    /// The commit that is there is no part of the one that was asked for.
+    #[error(
+        "{there}, where `{environment}` is, is no part of {commit}: this would take out what is in it, as after a branch was forced to \
+         another history\nhelp: merge it; if that is meant, give `--backwards`; nothing was changed"
+    )]
+    Beside {
+        /// The environment.
+        environment: String,
+        /// The commit that it is at.
+        there: String,
+        /// The commit that was asked for.
+        commit: String,
+    },
     /// The YAML does not read.
     #[error("{0}")]
     Findings(Diagnostics),
@@ -235,6 +248,7 @@ impl Classified for PromoteError {
             | Self::HookFailed { .. }
             | Self::FromLater { .. }
             | Self::Older { .. }
+            | Self::Beside { .. }
             | Self::Branch {
                 source: BranchError::Moved { .. },
                 ..

@@ -229,8 +229,28 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`PromoteError`] when its repository cannot be read.
     pub fn is_beyond(&self, link: &Link, commit: &str) -> Result<bool, PromoteError> {
+        let found = self.history(link)?;
+        Ok(found.is_some_and(|(git, there)| is_ancestor(&git, commit, &there)))
+    }
+
+    /// Whether the commit that `link` is at is no part of `commit`, so that what is in it would be taken out: after a branch was forced to
+    /// another history. What history does not show is not so.
+    ///
+    /// # Errors
+    /// [`PromoteError`] when its repository cannot be read.
+    pub fn is_beside(&self, link: &Link, commit: &str) -> Result<bool, PromoteError> {
+        let found = self.history(link)?;
+        Ok(found.is_some_and(|(git, there)| {
+            is_ancestor(&git, &there, &there)
+                && is_ancestor(&git, commit, commit)
+                && !is_ancestor(&git, &there, commit)
+        }))
+    }
+
+    /// The repository of the base, and the commit that `link` is at.
+    fn history(&self, link: &Link) -> Result<Option<(Git, String)>, PromoteError> {
         let Some(pinned) = &link.base.commit else {
-            return Ok(false);
+            return Ok(None);
         };
         let at = &link.base.at;
         let reference = GitReference::Branch(at.branch.clone());
@@ -250,8 +270,7 @@ impl<'a> Chain<'a> {
                 Git::at(&folder)
             }
         };
-        let asked = ["merge-base", "--is-ancestor", commit, pinned.value.as_str()];
-        Ok(git.text(&asked).is_ok())
+        Ok(Some((git, pinned.value.clone())))
     }
 
     /// Refuses an environment that another one shares its branch and path with.
@@ -453,4 +472,10 @@ fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<
 fn quoted(names: &BTreeSet<String>) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(" or ")
+}
+
+/// Whether a commit is another one or comes before it; of one that is not there it is not so.
+fn is_ancestor(git: &Git, commit: &str, of: &str) -> bool {
+    git.text(&["merge-base", "--is-ancestor", commit, of])
+        .is_ok()
 }

@@ -151,6 +151,12 @@ impl Chain<'_> {
                 there: link.pinned()?.to_owned(),
                 commit,
             });
+        } else if !asked.backwards && self.is_beside(&link, &commit)? {
+            return Err(PromoteError::Beside {
+                environment: to.to_owned(),
+                there: link.pinned()?.to_owned(),
+                commit,
+            });
         }
         let (basis, made) = self.make(&link, &commit, (basis, hooks), &ask)?;
         Ok(match made {

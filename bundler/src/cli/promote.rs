@@ -51,7 +51,7 @@ pub struct Args {
     /// the base branch's newest for the first environment
     #[arg(long, value_name = "COMMIT")]
     commit: Option<String>,
-    /// Promote backwards: to a commit that is older than the one that is there, or from a later environment
+    /// Promote backwards: to a commit that is older than the one that is there or does not contain it, or from a later environment
     #[arg(long, conflicts_with = "watch")]
     backwards: bool,
     #[command(flatten)]

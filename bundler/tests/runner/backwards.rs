@@ -30,6 +30,32 @@ fn a_commit_that_is_older_than_the_one_there_moves_only_when_that_is_meant() {
 }
 
 #[test]
+fn a_commit_without_what_is_there_moves_only_when_that_is_meant() {
+    let made = GateFixture::new();
+    let first = made.base("dev");
+    let fix = made.change();
+    let promote = "promote --control-plane cp --to dev";
+    made.ok(promote);
+    // Another history of the base branch, as after a forced push.
+    let base = made.path("cp");
+    git(&base, &["reset", "--quiet", "--hard", &first]);
+    git(
+        &base,
+        &["commit", "--quiet", "--allow-empty", "--message", "other"],
+    );
+    let before = made.at("dev");
+    let (_, _, err) = made.ends(1, promote);
+    assert!(
+        err.contains(&format!("{fix}, where `dev` is, is no part of ")),
+        "{err}"
+    );
+    assert!(err.contains("give `--backwards`"), "{err}");
+    assert_eq!(made.at("dev"), before);
+    made.ok(&format!("{promote} --backwards"));
+    assert_ne!(made.base("dev"), fix);
+}
+
+#[test]
 fn an_environment_is_not_promoted_into_one_before_it() {
     let made = GateFixture::new();
     made.opens(&["prod"]);

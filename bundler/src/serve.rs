@@ -6,7 +6,6 @@
 //! other; what was good before stays. [`daemon`] runs rounds until it is stopped.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -151,7 +150,7 @@ pub struct Service {
     /// What was said last of each environment: it is said once.
     said: BTreeMap<String, String>,
     events: Vec<StepEvent>,
-    _lock: File,
+    _lock: outhaul_kit::lock::Held,
 }
 
 impl Service {

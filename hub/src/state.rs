@@ -8,7 +8,6 @@ mod keys;
 pub(crate) mod lost;
 mod refused;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -482,11 +481,11 @@ impl Hub {
         self.store.move_to(&self.folder, address)
     }
 
-    /// Takes the lock of the one server; it is held as long as the file is.
+    /// Takes the lock of the one server; it is held as long as the returned value is.
     ///
     /// # Errors
     /// [`StateError::Locked`] when another server has it.
-    pub fn lock(&self) -> Result<File, StateError> {
+    pub fn lock(&self) -> Result<lock::Held, StateError> {
         let path = self.folder.join(LOCK_FILE);
         let failed = |source| StateError::Lock {
             path: path.clone(),

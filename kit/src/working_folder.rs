@@ -58,6 +58,12 @@ pub fn remove_left(parent: &Path, prefix: &str) {
 mod tests {
     use super::*;
 
+    /// As the end of its process does. A file that is only closed stays locked while another test is starting a program, which has a
+    /// copy of it until then.
+    fn end(lock: &File) {
+        lock.unlock().unwrap();
+    }
+
     #[test]
     fn what_nobody_uses_goes_and_what_is_used_begun_or_somebody_elses_stays() {
         let parent = tempfile::tempdir().unwrap();
@@ -69,7 +75,7 @@ mod tests {
         let used = folder("x-used");
         let lock = in_use(&used).unwrap();
         let left = folder("x-left");
-        drop(in_use(&left).unwrap());
+        end(&in_use(&left).unwrap());
         // Made, and its lock is not there yet.
         let begun = folder("x-begun");
         let other = folder("y-other");
@@ -84,7 +90,7 @@ mod tests {
         remove_left(parent.path(), "x-");
         assert!(!left.exists());
         assert!(used.exists() && begun.exists() && other.exists());
-        drop(lock);
+        end(&lock);
         remove_left(parent.path(), "x-");
         assert!(!used.exists());
     }

@@ -320,7 +320,8 @@ mod tests {
         let parent = first.path().parent().unwrap();
         let left = parent.join(format!("{NAME}left-{}", std::process::id()));
         std::fs::create_dir(&left).unwrap();
-        drop(working_folder::in_use(&left).unwrap());
+        // Not only closed: programs that other tests are starting have a copy of it.
+        working_folder::in_use(&left).unwrap().unlock().unwrap();
         let second = Scratch::new(&Scratch::usual()).unwrap();
         assert!(first.path().is_dir() && second.path().is_dir());
         assert!(!left.exists());

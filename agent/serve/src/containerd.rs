@@ -137,7 +137,7 @@ pub fn disable(folder: &Path) -> Result<Vec<FileChange>, ServeError> {
     Ok(changes)
 }
 
-fn locked(folder: &Path) -> Result<fs::File, ServeError> {
+fn locked(folder: &Path) -> Result<lock::Held, ServeError> {
     let lock = lock::take_folder(folder).map_err(at("open", folder))?;
     lock.ok_or_else(|| ServeError::Usage {
         problem: format!("another command works in `{}`", folder.display()),

@@ -286,7 +286,7 @@ impl StateFolder {
         self.close_to_others()?;
         // Who holds it is for messages only; the lock itself ends with the process.
         let _ = file.set_len(0);
-        let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
+        let _ = (&*file).write_all(format!("{}\n", std::process::id()).as_bytes());
         Ok(Lock { file })
     }
 }
@@ -300,14 +300,14 @@ fn unexpected(path: &Path, found: &'static str) -> FileError {
 /// The right to change what is applied; given back when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    file: lock::Held,
 }
 
 impl Lock {
     /// Notes that the holder is the service, for [`StateFolder::service_runs`].
     pub fn note_service(&self) {
         // For messages only, as who holds it.
-        let _ = (&self.file).write_all(format!("{SERVICE}\n").as_bytes());
+        let _ = (&*self.file).write_all(format!("{SERVICE}\n").as_bytes());
     }
 }
 

@@ -106,6 +106,13 @@ impl ImageCache {
     }
 }
 
+impl Drop for Part {
+    fn drop(&mut self) {
+        // A program that another thread is starting has a copy of the file until it runs: closing alone would end the lock later.
+        let _ = self.file.unlock();
+    }
+}
+
 impl Part {
     /// Forgets what came.
     pub(crate) fn restart(&mut self) -> Result<(), RegistryError> {

@@ -225,11 +225,11 @@ pub fn produce(
     Ok(production)
 }
 
-/// The right to make this fleet's bundles, or to read what must not change meanwhile; it ends with the returned file.
+/// The right to make this fleet's bundles, or to read what must not change meanwhile; it ends with the returned value.
 ///
 /// # Errors
 /// [`ProduceError::Busy`] while another process has it.
-pub fn exclusive(fleet: &Fleet) -> Result<std::fs::File, ProduceError> {
+pub fn exclusive(fleet: &Fleet) -> Result<outhaul_kit::lock::Held, ProduceError> {
     let folder = fleet.folder().to_owned();
     match outhaul_kit::lock::take_folder(&folder) {
         Ok(Some(file)) => Ok(file),

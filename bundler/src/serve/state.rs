@@ -4,7 +4,6 @@
 //! restart goes on from. Losing it loses nothing else: the next round then finds that nothing changed.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -87,8 +86,8 @@ impl State {
     }
 }
 
-/// Takes `folder` for this process, for as long as the file that is returned is open.
-pub(super) fn lock(folder: &Path) -> Result<File, ServeError> {
+/// Takes `folder` for this process, for as long as the returned value is there.
+pub(super) fn lock(folder: &Path) -> Result<outhaul_kit::lock::Held, ServeError> {
     durable::create_folder(folder)?;
     let path = folder.join(LOCK);
     let failed = |source| ServeError::System {

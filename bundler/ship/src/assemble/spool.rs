@@ -438,7 +438,8 @@ mod tests {
         // As a killed process leaves it: the folder is there, and nobody holds its lock.
         let left = parent.path().join(format!("{PREFIX}left"));
         std::fs::create_dir(&left).unwrap();
-        drop(working_folder::in_use(&left).unwrap());
+        // Not only closed: programs that other tests are starting have a copy of it.
+        working_folder::in_use(&left).unwrap().unlock().unwrap();
         let other = parent.path().join("outhaul-other");
         std::fs::create_dir(&other).unwrap();
         let second = Spool::new(parent.path()).unwrap();

@@ -16,6 +16,7 @@ use outhaul_ship::collect::signers;
 
 pub mod offline;
 mod payloads;
+mod unpromoted;
 mod unread;
 
 /// What was found in one environment.
@@ -39,6 +40,8 @@ pub struct CheckedEnvironment {
     pub not_asked_for: Vec<String>,
     /// Images that would travel: whether they can be had was not asked.
     pub not_pulled: Vec<String>,
+    /// What the base's branch has that is not promoted into it, in a sentence.
+    pub not_promoted: Option<String>,
 }
 
 /// Loads an environment and checks it. What cannot be loaded whole is checked as far as single objects
@@ -81,6 +84,7 @@ pub fn environment(
                 not_looked_at,
                 not_asked_for: looked_at.trusted.into_iter().collect(),
                 not_pulled: looked_at.carried.into_iter().collect(),
+                not_promoted: unpromoted::of(&platform),
             }
         }
         Err(mut findings) => {
@@ -100,6 +104,7 @@ pub fn environment(
                 not_looked_at: Vec::new(),
                 not_asked_for: Vec::new(),
                 not_pulled: Vec::new(),
+                not_promoted: None,
             }
         }
     }

@@ -24,6 +24,7 @@ struct State {
     temporary: BTreeSet<PathBuf>,
     started: BTreeSet<i32>,
     finishing: usize,
+    finished: Vec<String>,
     ending: bool,
 }
 
@@ -31,6 +32,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     temporary: BTreeSet::new(),
     started: BTreeSet::new(),
     finishing: 0,
+    finished: Vec::new(),
     ending: false,
 });
 static CHANGED: Condvar = Condvar::new();
@@ -109,6 +111,27 @@ impl Drop for Finishing {
     }
 }
 
+/// Work of several parts, of which the finished ones are named when it is interrupted, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Parts(());
+
+/// Work of several parts begins.
+pub fn parts() -> Parts {
+    Parts(())
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        state().finished.clear();
+    }
+}
+
+/// Notes that a part of the work is finished and stays; while [`finishing`], so that it is noted whenever it is there.
+pub fn finished(what: String) {
+    state().finished.push(what);
+}
+
 /// Makes something temporary of which the name is only known afterwards.
 ///
 /// # Errors
@@ -123,13 +146,13 @@ pub fn make<T, E>(
     Ok((made, temporary))
 }
 
-/// Ends the process: what is being finished is waited for, what is temporary is removed.
+/// Ends the process: what is being finished is waited for, what is temporary is removed, and `say` gets what [`finished`] noted.
 #[expect(
     clippy::disallowed_methods,
     reason = "threads are in the middle of their work: what their destructors would remove is removed here, \
               and locks are the process's"
 )]
-pub fn end(code: i32) -> ! {
+pub fn end(code: i32, say: impl Fn(&str)) -> ! {
     let mut state = state();
     state.ending = true;
     CHANGED.notify_all();
@@ -139,6 +162,9 @@ pub fn end(code: i32) -> ! {
     end_programs(&state.started);
     for path in &state.temporary {
         remove(path);
+    }
+    for what in &state.finished {
+        say(what);
     }
     std::process::exit(code)
 }

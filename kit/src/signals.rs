@@ -25,7 +25,9 @@ pub fn watch() {
             let _ = ready.send(());
             if let Some(signal) = signals.forever().next() {
                 console::always("interrupted: nothing half-written is left");
-                interrupt::end(128 + signal);
+                interrupt::end(128 + signal, |finished| {
+                    console::always(&format!("finished before, and stays: {finished}"));
+                });
             }
         });
     // A signal from now on is seen.

@@ -41,7 +41,7 @@ pub fn stops(heartbeat: &Heartbeat) {
                     };
                     heartbeat.cancel();
                     if CODE.swap(code, Ordering::Relaxed) != 0 {
-                        interrupt::end(code);
+                        interrupt::end(code, |_| {});
                     }
                     console::always("interrupted: stopping after the action under way");
                 }

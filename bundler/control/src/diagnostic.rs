@@ -126,6 +126,8 @@ pub struct Diagnostic {
     pub related: Vec<(Location, String)>,
     /// What to do next.
     pub help: Option<String>,
+    /// Whether what stands at the place may be printed.
+    pub shows_text: bool,
 }
 
 impl Diagnostic {
@@ -140,6 +142,7 @@ impl Diagnostic {
             label: String::new(),
             related: Vec::new(),
             help: None,
+            shows_text: true,
         }
     }
 
@@ -171,6 +174,13 @@ impl Diagnostic {
     #[must_use]
     pub fn at(mut self, location: &Location) -> Self {
         self.location = Some(location.clone());
+        self
+    }
+
+    /// The same finding, where what stands at its place is a secret: it is named by line and column alone.
+    #[must_use]
+    pub fn concealed(mut self) -> Self {
+        self.shows_text = false;
         self
     }
 

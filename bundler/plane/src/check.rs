@@ -22,6 +22,7 @@ mod lists;
 mod names;
 mod precedence;
 pub mod report;
+pub mod secrets;
 mod templates;
 mod texts;
 mod whole;
@@ -77,6 +78,7 @@ pub fn local(plane: &ControlPlane, mode: Mode, findings: &mut Diagnostics) {
     templates::unparsable(plane, mode, findings);
     let inputs = Inputs::of(plane);
     schema::Schemas::of(inputs, mode).lints(inputs, findings);
+    secrets::in_clear(plane, findings);
     texts::retyped(plane, findings);
     names::long(plane, findings);
 }

@@ -41,6 +41,35 @@ pub fn problems(request: &LoadRequest) -> Diagnostics {
     }
 }
 
+/// The circles that `environment` is a part of.
+pub(super) fn circles_with(
+    environment: &str,
+    environments: &BTreeMap<String, Environment>,
+    policies: &[PromotionPolicy],
+) -> Diagnostics {
+    let policies = policies.iter().map(|policy| Step {
+        from: &policy.from.value,
+        to: &policy.to.value,
+        at: &policy.from.location,
+    });
+    let labels = environments.values().filter_map(|one| {
+        let after = one.after.as_ref()?;
+        Some(Step {
+            from: &after.value,
+            to: &one.name,
+            at: &after.location,
+        })
+    });
+    let steps: Vec<Step<'_>> = labels.chain(policies).collect();
+    let leads_back =
+        |step: &&Step<'_>| step.to == environment && path(&steps, environment, step.from).is_some();
+    let mut findings = Diagnostics::new();
+    if steps.iter().any(|step| leads_back(&step)) {
+        circles(&steps, &mut findings);
+    }
+    findings
+}
+
 fn of(environments: &BTreeMap<String, Environment>, policies: &[PromotionPolicy]) -> Diagnostics {
     let mut findings = Diagnostics::new();
     let names: Vec<&str> = environments.keys().map(String::as_str).collect();

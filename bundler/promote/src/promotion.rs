@@ -6,6 +6,7 @@
 
 use super::hooks::{HookPrograms, HookRun, HookStep};
 use super::order::Before;
+use super::problems::circles_with;
 use super::record::Basis;
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
 use outhaul_bundle::hub_api::GateRules;
@@ -96,6 +97,10 @@ impl Chain<'_> {
         let to = asked.to;
         self.alone(to)?;
         let link = self.link(to)?;
+        let circles = circles_with(to, &self.environments, &self.policies);
+        if !circles.is_empty() {
+            return Err(PromoteError::Findings(circles));
+        }
         let from = self.deciding(&asked)?;
         if let Some(from) = from.as_deref().filter(|_| !asked.backwards)
             && self.order.comes_before(to, from)

@@ -159,6 +159,13 @@ impl Classified for ProduceError {
             Self::Busy { .. } => {
                 "nothing was changed; give the command again when that has ended".to_owned()
             }
+            Self::Deliver(DeliverError::FileLimit { .. } | DeliverError::Full { .. }) => {
+                // `copy` copies what the fleet keeps, and that is the bundle before this one.
+                "the number was not published, and the fleet does not keep this bundle: free some space there or use a larger stick, \
+                 and run it again; for several sticks, or one with FAT, make it in a folder of this machine with `--out DIR`, then \
+                 `outhaul copy --fleet FLEET --volume-size SIZE --to STICK` writes it in volumes"
+                    .to_owned()
+            }
             Self::Deliver(error) => {
                 let again = "the number was not published; make room or choose another folder, and run it again";
                 match error.help() {

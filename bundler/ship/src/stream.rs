@@ -15,6 +15,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::index::{DriftPolicy, ReconcilerSettings, Stream};
 use outhaul_bundle::name::Name;
+use outhaul_kit::interrupt;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
@@ -193,6 +194,7 @@ pub fn produce(
     let later = statements::to_come(plane, now.as_millisecond());
     production.uncertain.append(later);
     let known_before = production.uncertain.clone();
+    let _parts = interrupt::parts();
     for (mut stream, last, plan) in ready {
         let removed = removed(platform, &last, &plan);
         if last.is_stalled() {

@@ -126,8 +126,9 @@ impl Args {
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
             Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;
-        if let Some(out) = &self.out {
-            outhaul_load::refuse_no_parent(out).map_err(|error| Failure::of(&error))?;
+        for folder in self.out.iter().chain(&self.publish) {
+            outhaul_load::refuse_no_place(folder).map_err(|error| Failure::of(&error))?;
+            outhaul_load::refuse_no_parent(folder).map_err(|error| Failure::of(&error))?;
         }
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
@@ -483,18 +484,16 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
 }
 
 fn forbidden(error: &ProduceError, refusal: &PolicyViolation) -> Failure {
-    let failure = Failure::new(failure::REFUSED, error);
-    let reasons = refusal.largest.iter();
-    reasons
-        .fold(failure, |failure, line| failure.because(line))
-        .help(&refusal.help)
+    because_of(Failure::new(failure::REFUSED, error), &refusal.largest).help(&refusal.help)
 }
 
 /// An error with one sentence for each thing that is wrong.
 fn said_of_each(error: &ProduceError, all: &[String]) -> Failure {
     let failure = Failure::new(error.class().code(), error);
-    let failure = all
-        .iter()
-        .fold(failure, |failure, line| failure.because(line));
-    failure.help(error.help().unwrap_or_default())
+    because_of(failure, all).help(error.help().unwrap_or_default())
+}
+
+fn because_of(failure: Failure, lines: &[String]) -> Failure {
+    let lines = lines.iter();
+    lines.fold(failure, |failure, line| failure.because(line))
 }

@@ -218,6 +218,7 @@ fn document(one: &CheckedEnvironment) -> serde_json::Value {
         "not_looked_at": one.not_looked_at,
         "not_asked_for": one.not_asked_for,
         "not_pulled": one.not_pulled,
+        "not_promoted": one.not_promoted,
         "findings": findings,
     })
 }
@@ -268,6 +269,12 @@ fn summary(one: &CheckedEnvironment) {
             "{}: not looked at: whether {} is available; `outhaul bundle --estimate` asks their registries",
             one.environment,
             named(&one.not_pulled)
+        ));
+    }
+    if let Some(not_promoted) = &one.not_promoted {
+        say(&format!(
+            "{}: not looked at: {not_promoted}",
+            one.environment
         ));
     }
 }

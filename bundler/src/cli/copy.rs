@@ -1,5 +1,6 @@
 //! `outhaul copy`: the bundles that were signed last, once more, onto a stick that may be pulled out afterwards.
 
+use outhaul_kit::interrupt;
 use outhaul_kit::text::json_path;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -115,6 +116,7 @@ impl Args {
             volumes::check(&bundles, cut).map_err(|error| Failure::of(&error))?;
         }
         let mut done = Vec::new();
+        let _parts = interrupt::parts();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
             if is_newest(&bundle, bases.as_deref()) {
                 say(&format!(
@@ -135,6 +137,12 @@ impl Args {
                         say(&words::nothing_left_out(&bundle));
                     }
                 }
+                interrupt::finished(format!(
+                    "{}: number {}, `{}`",
+                    bundle.stream(),
+                    bundle.number,
+                    copied.file.display()
+                ));
                 done.push((bundle.clone(), copied, left_out));
             }
         }

@@ -11,6 +11,7 @@ use super::init::scaffold_failure;
 use super::{Exit, Output, data, print_json, say};
 use outhaul_control::model::composition::Precedence;
 use outhaul_kit::format_count::format_count;
+use outhaul_plane::check::secrets;
 use outhaul_scaffold::add::{self, Added, New};
 
 /// Add one object to a working copy of a control plane
@@ -230,6 +231,19 @@ impl Args {
         let (place, new) = self.object.into_new();
         let added = add::add(&place.folder, &place.name, &new).map_err(scaffold_failure)?;
         let next = next(&place, &new, &added);
+        if let New::Config { values, .. } = &new {
+            for (key, _) in values
+                .iter()
+                .filter(|(key, value)| secrets::is_in_clear(key, value))
+            {
+                say(&format!(
+                    "warning[{}]: {}\nhelp: {}",
+                    secrets::CODE,
+                    secrets::message(key),
+                    secrets::HELP
+                ));
+            }
+        }
         if place.output == Output::Json {
             return print_json(&json!({
                 "file": json_path(&added.file), "kind": added.kind, "name": place.name, "branch": added.branch.as_ref().map(|branch| &branch.name),

@@ -107,7 +107,7 @@ pub fn run(
             }
             if heartbeat.is_cancelled() {
                 tell("stopping at once: nothing half-written is left");
-                interrupt::end(code);
+                interrupt::end(code, tell);
             }
             tell("stopping after the step in hand; a second signal stops at once");
             notify(NotifyState::Stopping);

@@ -85,3 +85,101 @@ fn a_clone_without_the_branch_gets_the_command_that_makes_it() {
     git(&made.path("clone"), &["branch", "dev", "origin/dev"]);
     made.ok(promote);
 }
+
+#[test]
+fn along_a_circle_nothing_is_promoted_and_the_circle_is_named() {
+    let made = GateFixture::new();
+    let policy = |name: &str, from: &str, to: &str| {
+        made.ok(&format!(
+            "new promotion-policy {name} --from {from} --to {to} --in cp"
+        ));
+    };
+    policy("forth", "stage", "prod");
+    policy("back", "prod", "stage");
+    super::repositories::commit(&made.path("cp"), "a circle");
+    made.opens(&["stage", "prod"]);
+    let before = (made.at("stage"), made.at("prod"));
+    for to in ["stage", "prod"] {
+        for more in ["", " --backwards"] {
+            let hub = made.hub();
+            let line = format!("promote --control-plane cp --to {to} --hub {hub}{more}");
+            let (_, _, err) = made.ends(2, &line);
+            assert!(
+                err.contains("error[promotion-circle]: the promotion chain is a circle"),
+                "{err}"
+            );
+        }
+    }
+    assert_eq!((made.at("stage"), made.at("prod")), before);
+}
+
+#[test]
+fn what_is_not_promoted_is_said_not_to_be_checked() {
+    let made = GateFixture::new();
+    let check = "check --control-plane cp --environment dev";
+    let (_, _, err) = made.ok(check);
+    assert!(!err.contains("not promoted"), "{err}");
+    let first = made.base("dev");
+    let second = made.change();
+    let (_, _, err) = made.ok(check);
+    let short = |commit: &str| commit[..12].to_owned();
+    let said = format!(
+        "dev: not looked at: branch `main` of the base is at {}, `dev` at {}",
+        short(&second),
+        short(&first)
+    );
+    assert!(err.contains(&said), "{err}");
+    // The command that it names works as it is printed.
+    let command = err
+        .split('`')
+        .find(|part| part.starts_with("outhaul diff"))
+        .unwrap();
+    let command = command.strip_prefix("outhaul ").unwrap();
+    // It ends with 1 where there is a difference.
+    let (_, out, _) = made.ends(1, &format!("{command} --control-plane cp"));
+    assert!(out.contains("Good morning"), "{out}");
+    made.ok("promote --control-plane cp --to dev");
+    let (_, _, err) = made.ok(check);
+    assert!(!err.contains("not promoted"), "{err}");
+}
+
+#[test]
+fn a_bundle_is_not_written_into_a_control_plane() {
+    let made = GateFixture::new();
+    let line =
+        "bundle --control-plane cp --environment dev --fleet fleet --passphrase-file passphrase";
+    for more in [
+        "--out cp/bundles",
+        "--out bundles --publish cp/web",
+        "--out fleet/bundles",
+    ] {
+        let (_, _, err) = made.ends(2, &format!("{line} {more}"));
+        assert!(err.contains("where Outhaul writes nothing"), "{err}");
+    }
+    assert!(!made.path("cp/bundles").exists() && !made.path("bundles").exists());
+}
+
+#[test]
+fn a_secret_in_clear_is_named_and_never_printed() {
+    let made = GateFixture::new();
+    let (_, _, err) = made.ok("check --control-plane cp --environment dev");
+    assert!(!err.contains("secret-in-clear"), "{err}");
+    let (_, _, err) =
+        made.ok("new config access --set DB_PASSWORD=hunter2 --label region=east --in cp");
+    assert!(
+        err.contains("warning[secret-in-clear]: `DB_PASSWORD`") && !err.contains("hunter2"),
+        "{err}"
+    );
+    super::repositories::commit(&made.path("cp"), "a password");
+    made.ok("promote --control-plane cp --to dev");
+    let (_, out, err) = made.ok("check --control-plane cp --environment dev --output json");
+    assert!(
+        out.contains("secret-in-clear") && out.contains("DB_PASSWORD"),
+        "{out}{err}"
+    );
+    let (_, out, err) = made.ok("check --control-plane cp --environment dev");
+    assert!(
+        err.contains("configs/access.yaml:9:16") && !format!("{out}{err}").contains("hunter2"),
+        "{out}{err}"
+    );
+}

@@ -113,7 +113,8 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
     for word in [
         "stick/dev-drone-1.outhaul",
         "8192 bytes are free",
-        "help: free some space there or use a larger",
+        "help: the number was not published, and the fleet does not keep this bundle: free some space there or use a larger",
+        "make it in a folder of this machine with `--out DIR`, then `outhaul copy",
     ] {
         assert!(full.contains(word), "{word}: {full}");
     }
@@ -208,6 +209,12 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
         "{seen}"
     );
     // A bundle that fits is written whole.
+    let seen = run("whole", &["3900M", "--part", "7"]);
+    assert!(
+        seen.starts_with("exit code 2") && seen.contains("its parts are 1 to 1"),
+        "{seen}"
+    );
+    assert_eq!(fs::read_dir(fleet.path("whole")).unwrap().count(), 0);
     let seen = run("whole", &["3900M"]);
     assert!(fleet.path("whole/dev-drone-1.outhaul").is_file(), "{seen}");
 }

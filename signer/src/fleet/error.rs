@@ -75,7 +75,7 @@ pub enum FleetError {
         folder: PathBuf,
     },
     /// Not a fleet.
-    #[error("`{}` is not a fleet: {problem}\nhelp: `outhaul-signer init` makes one", folder.display())]
+    #[error("`{}` is not a fleet: {problem}\nhelp: `outhaul key init` or `outhaul-signer init` makes one", folder.display())]
     NotAFleet {
         /// The folder.
         folder: PathBuf,

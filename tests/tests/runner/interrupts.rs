@@ -115,6 +115,19 @@ fn of_program(
             ran.everything()
         );
         let left = tree(folder.path());
+        let is_new = |path: &&PathBuf| {
+            let is_bundle = path.extension().is_some_and(|ending| ending == "outhaul");
+            is_bundle && !path.starts_with("fleet") && !before.contains_key(*path)
+        };
+        for made in left.keys().filter(is_new) {
+            let said = format!("{}`", made.display());
+            assert!(
+                ran.stderr.contains("finished before, and stays: ") && ran.stderr.contains(&said),
+                "instant {number}: {}: {}",
+                made.display(),
+                ran.everything()
+            );
+        }
         let difference = |one: &Tree, other: &Tree| {
             let only = one.keys().filter(|path| !other.contains_key(*path));
             only.cloned().collect::<Vec<_>>()

@@ -1,9 +1,9 @@
 //! Findings as text for people: the line, a caret, the text beside it, and a way out.
 //!
 //! What comes in: [`Diagnostics`]. What goes out: text for a terminal or a log. It draws only lines
-//! around the place, and never prints control characters that a file brought along.
+//! around the place, none where that is a secret, and never prints control characters that a file brought along.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Diagnostic, Diagnostics, Location, Severity};
 
@@ -34,6 +34,11 @@ fn one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     let message = annotate_snippets::normalize_untrusted_str(&diagnostic.message);
     let title = level.primary_title(message).id(diagnostic.code);
     let mut group = match &diagnostic.location {
+        Some(location) if !diagnostic.shows_text => title.element(
+            Origin::path(location.file.name.as_str())
+                .line(location.line())
+                .char_column(location.column()),
+        ),
         Some(location) => title.element(snippet(location, &diagnostic.label, true)),
         None => Group::with_title(title),
     };

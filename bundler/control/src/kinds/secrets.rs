@@ -38,7 +38,7 @@ pub(super) fn report(reader: &mut Reader<'_>, node: &Node, kind: &str, ours: boo
                 false => Diagnostic::warning("private-key", message),
             };
             let at = reader.location(node);
-            reader.report(made.at(&at).help(
+            reader.report(made.at(&at).concealed().help(
                 "make a new key pair: this one is known, and stays in the history; a control plane has public keys alone, and secrets travel \
                  sealed (`outhaul secret seal`)",
             ));

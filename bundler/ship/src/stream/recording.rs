@@ -49,6 +49,7 @@ pub(super) fn ship(
         stream.environment.as_str(),
         number,
     );
+    let name = format!("{}/{}", stream.environment, stream.cluster_type);
     let content_bytes = bundle.index.content_bytes();
     let assignments = bundle.index.assignments.len();
     // Kept first: it is what another stick gets when nothing changes.
@@ -66,6 +67,7 @@ pub(super) fn ship(
     if let Err(error) = fleet.commit(&signed) {
         return Err(not_recorded(fleet, role, number, [&own, &file], error));
     }
+    interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
     interrupt::here();
     let recorded = || -> Result<(), ProduceError> {
         last.write(fleet.folder(), role)?;

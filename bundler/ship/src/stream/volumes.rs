@@ -140,6 +140,19 @@ fn may_be_whole(cut: Cut<'_>) -> bool {
     cut.parity == 0 && cut.only.iter().all(|part| *part == 1)
 }
 
+/// Refuses a part that is named and is none of `parts`.
+fn refuse_other_part(bundle: &KeptBundle, parts: usize, cut: Cut<'_>) -> Result<(), CopyError> {
+    match cut.only.iter().find(|part| !(1..=parts).contains(*part)) {
+        Some(part) => Err(CopyError::NoPart {
+            stream: bundle.stream(),
+            number: bundle.number,
+            part: *part,
+            parts,
+        }),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn open(bundle: &KeptBundle) -> Result<Opened, CopyError> {
     Opened::open(bundle.path()).map_err(|source| CopyError::Read {
         stream: bundle.stream(),
@@ -173,6 +186,7 @@ pub fn copy(bundle: &KeptBundle, folder: &Path, cut: Cut<'_>) -> Result<Vec<Copi
         true => 0,
         false => cut.parity,
     };
+    refuse_other_part(bundle, parts.len(), cut)?;
     if parts.len() == 1 && of == 0 {
         return Ok(vec![bundle.copy(folder)?]);
     }
@@ -222,33 +236,23 @@ fn wanted(
     of: usize,
     cut: Cut<'_>,
 ) -> Result<Vec<Piece>, CopyError> {
-    let (stream, number, count) = (bundle.stream(), bundle.number, parts.len());
     let parity = parts.first().map(|first| Parity::of_cut(first, of));
     let parity = parity.unwrap_or_default();
-    if let Some(part) = cut.only.iter().find(|part| !(1..=count).contains(*part)) {
-        let (part, parts) = (*part, count);
-        return Err(CopyError::NoPart {
-            stream,
-            number,
-            part,
-            parts,
-        });
-    }
     let is_there = |part: &&usize| !(1..=parity.len()).contains(*part);
     if let Some(part) = cut.only_parity.iter().find(is_there) {
-        let (part, of) = (*part, parity.len());
         return Err(CopyError::NoParityPart {
-            stream,
-            number,
-            part,
-            of,
+            stream: bundle.stream(),
+            number: bundle.number,
+            part: *part,
+            of: parity.len(),
         });
     }
     let is_wanted = |only: &[usize], part: usize| cut.is_all() || only.contains(&part);
     let parts = parts.into_iter();
     let parts = parts.filter(|volume| is_wanted(cut.only, volume.part()));
-    let parity = parity.into_iter();
-    let parity = parity.filter(|parity| is_wanted(cut.only_parity, parity.part()));
+    let parity = parity
+        .into_iter()
+        .filter(|parity| is_wanted(cut.only_parity, parity.part()));
     Ok(parts
         .map(Piece::Part)
         .chain(parity.map(Piece::Parity))

@@ -1,0 +1,103 @@
+//! Secrets: values that are to be kept secret, by their keys or by how they begin, and that everybody can read.
+//!
+//! What comes in: a control plane. What goes out: a warning for each such value of a config container that is not sealed: it is in git,
+//! in what is rendered and in every bundle as it is written. What only names a secret, such as a file or an object of the cluster, is
+//! left alone, and private keys, which have a finding of their own. The value is never printed.
+
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_kit::url_secrets;
+use outhaul_signer::seal::marker;
+
+/// What the keys of secrets end with, in words without marks between them.
+const ENDINGS: [&str; 11] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "token",
+    "apikey",
+    "privatekey",
+    "secretkey",
+    "accesskey",
+    "clientsecret",
+    "credential",
+    "credentials",
+];
+
+/// The code of the finding.
+pub const CODE: &str = "secret-in-clear";
+
+/// What to do about one.
+pub const HELP: &str = "`outhaul secret seal` makes a text that only the sites open: put it in the place of the value; a secret that was \
+                        published already is to be replaced by another one";
+
+/// What is said of one.
+pub fn message(key: &str) -> String {
+    format!(
+        "`{key}` looks like a secret, and everybody who has this repository, what is rendered or a bundle can read it"
+    )
+}
+
+pub(super) fn in_clear(plane: &ControlPlane, findings: &mut Diagnostics) {
+    for container in plane.configs.values() {
+        for (key, text) in &container.data {
+            if !is_in_clear(key, &text.value) {
+                continue;
+            }
+            findings.push(
+                Diagnostic::warning(CODE, message(key))
+                    .at(&text.location)
+                    .concealed()
+                    .help(HELP),
+            );
+        }
+    }
+}
+
+/// Whether the value of `key` is to be kept secret, and is not.
+pub fn is_in_clear(key: &str, value: &str) -> bool {
+    let value = value.trim();
+    if value.is_empty() || value.contains(marker::OPENING) {
+        return false;
+    }
+    let word: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
+    let word = word.to_ascii_lowercase();
+    let is_named = ENDINGS.iter().any(|end| word.ends_with(end));
+    // A path, a variable or a template names it.
+    let is_reference = value.starts_with(['/', '$', '{', '<']) || value.parse::<f64>().is_ok();
+    (is_named && !is_reference) || url_secrets::has_secret(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_secret_by_its_key_or_its_value_is_known_and_what_names_one_is_not() {
+        for (key, value) in [
+            ("PASSWORD", "hunter2"),
+            ("db.password", "hunter2"),
+            ("DB_API_KEY", "abc"),
+            ("clientSecret", "abc"),
+            ("GITHUB_TOKEN", "ghp_abc"),
+            ("REPOSITORY", "https://me:hunter2@git.example/a"),
+        ] {
+            assert!(is_in_clear(key, value), "{key}: {value}");
+        }
+        for (key, value) in [
+            ("PASSWORD_FILE", "/run/secrets/password"),
+            ("PASSWORD", "/run/secrets/password"),
+            ("PASSWORD", "${DB_PASSWORD}"),
+            ("PASSWORD", ""),
+            ("PASSWORD", "outhaul:sealed"),
+            ("TOKEN_URL", "https://login.example/token"),
+            ("MAX_TOKEN", "4096"),
+            ("SECRET_NAME", "database"),
+            ("imagePullSecret", "registry"),
+            ("REGION", "east-us"),
+        ] {
+            let value = value.replace("outhaul:sealed", marker::OPENING);
+            assert!(!is_in_clear(key, &value), "{key}: {value}");
+        }
+    }
+}

@@ -216,6 +216,24 @@ pub fn stage<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// How long somebody else may take before a person is informed that it is waited for.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Does what waits for somebody else. When that takes long, `says` is printed once meanwhile.
+pub fn waiting<T>(says: &str, work: impl FnOnce() -> T) -> T {
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                message(says);
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
 /// An error with its help, in lines, on standard error and in the envelope.
 pub fn fail(code: u8, text: &str) {
     always(text);

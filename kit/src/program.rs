@@ -99,6 +99,29 @@ impl ProgramFault {
     }
 }
 
+/// How long a program's file may be open for writing, and how often it is looked at.
+const BUSY: Duration = Duration::from_secs(2);
+const BUSY_LOOK: Duration = Duration::from_millis(5);
+
+/// Starts `command`. A file that was just written cannot be started while anybody has it open for writing: a program that another thread
+/// is starting has a copy of every open file until it is the other program. That is waited for.
+///
+/// # Errors
+/// [`io::Error`] when it cannot be started.
+pub fn start(command: &mut Command) -> io::Result<Child> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < until =>
+            {
+                std::thread::sleep(BUSY_LOOK);
+            }
+            started => return started,
+        }
+    }
+}
+
 /// Runs `command` once, which gets `input` on its standard input.
 ///
 /// # Errors
@@ -116,7 +139,7 @@ pub fn run(command: &mut Command, input: &[u8], limits: &Limits) -> Result<Vec<u
         // So that what it starts can be stopped with it.
         command.process_group(0);
     }
-    let mut child = command.spawn().map_err(ProgramFault::Start)?;
+    let mut child = start(command).map_err(ProgramFault::Start)?;
     let mut started = (!limits.asks).then(|| interrupt::started(&child));
     let outcome = converse(&mut child, input, until, limits, &mut started);
     if outcome.is_err() {
@@ -238,6 +261,33 @@ mod tests {
         assert_eq!(shell("cat", b"text", &LIMITS).unwrap(), b"text");
         let fault = shell("echo first >&2; echo why >&2; exit 3", b"", &LIMITS).unwrap_err();
         assert_eq!(fault.sentence(), "exit status: 3: why");
+    }
+
+    #[test]
+    fn one_whose_file_is_still_open_for_writing_is_started_when_it_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let copied = Command::new("cp").arg("/bin/true").arg(&path).status();
+        assert!(copied.unwrap().success());
+        let open = std::fs::File::options().write(true).open(&path).unwrap();
+        assert_eq!(
+            Command::new(&path).spawn().unwrap_err().kind(),
+            io::ErrorKind::ExecutableFileBusy
+        );
+        let (closes, closed) = mpsc::channel();
+        let closing = thread::spawn(move || {
+            closed.recv().unwrap();
+            drop(open);
+        });
+        closes.send(()).unwrap();
+        assert!(
+            start(&mut Command::new(&path))
+                .unwrap()
+                .wait()
+                .unwrap()
+                .success()
+        );
+        closing.join().unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! its exit code. It starts only programs of this workspace and programs that a test names, and
 //! leaves nothing behind outside the folder that it was given.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -163,6 +164,19 @@ pub fn result(stdout: &str) -> serde_json::Value {
         #[expect(clippy::panic, reason = "a test's assertion")]
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Copies a program to where another user may start it. Another process does, and has it open: whatever another test is just starting
+/// would have a copy of a file that this one writes, and a program cannot be started while anybody has.
+///
+/// # Errors
+/// When it cannot be copied.
+pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) -> anyhow::Result<()> {
+    let mut copy = Command::new("cp");
+    copy.arg("--").arg(from).arg(to);
+    let done = copy.status()?;
+    anyhow::ensure!(done.success(), "{copy:?} ends with {done}");
+    Ok(())
 }
 
 /// The workspace's root folder.

@@ -14,6 +14,7 @@ use outhaul_http::{
 
 use crate::error::AgentError;
 use crate::facilities::{Server, Span};
+use outhaul_kit::console;
 
 /// For a part of a large answer: below the service's watchdog of 120 s. What came in it stays and is gone on from.
 const PART: Duration = Duration::from_secs(90);
@@ -135,13 +136,16 @@ impl Server for ServerClient {
 
     fn post(&self, path: &str, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, AgentError> {
         let request = self.request(Method::POST, path);
-        let answer = request
-            .header("Content-Type", "application/jsonl")
-            .send_bytes(body)
-            .map_err(|error| AgentError::NoAnswer {
-                url: self.url(path),
-                problem: error.problem(),
-            })?;
+        let request = request.header("Content-Type", "application/jsonl");
+        let says = format!(
+            "waiting for {}: no answer yet; what is not acknowledged stays in the queue",
+            self.url(path)
+        );
+        let answer = console::waiting(&says, || request.send_bytes(body));
+        let answer = answer.map_err(|error| AgentError::NoAnswer {
+            url: self.url(path),
+            problem: error.problem(),
+        })?;
         if answer.status() == 200 {
             return self.body(path, answer, max_bytes);
         }

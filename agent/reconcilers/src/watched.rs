@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use outhaul_kit::durable::{FileError, at};
 use outhaul_kit::group;
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_kit::program;
 
 /// How often the program is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -110,7 +111,7 @@ pub fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = command.spawn().map_err(RunError::Program)?;
+    let mut child = program::start(&mut command).map_err(RunError::Program)?;
     // It would keep the pipes and the file open.
     drop(command);
     let (stdout, stderr) = (

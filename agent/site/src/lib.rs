@@ -19,6 +19,7 @@ pub mod secrets;
 pub mod state;
 pub mod state_folder;
 pub mod stored;
+pub mod visit;
 pub mod windows;
 
 use outhaul_kit::durable;

@@ -9,7 +9,6 @@ use std::path::Path;
 use outhaul_kit::media::Media;
 use outhaul_kit::text;
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
 
 use super::ImportOutcome;
 use super::media::Findings;
@@ -23,129 +22,13 @@ use crate::runner;
 use crate::state::{self, StateError, generations, key};
 use crate::state_folder::StateFolder;
 use outhaul_reconcilers::shortened;
+use outhaul_site::visit::REMOVABLE;
+pub use outhaul_site::visit::{Reports, Visit};
 
 /// How many sticks are remembered.
 const KEPT: usize = 8;
 /// How many of the files that were left alone are named in the line.
 const MAX_NAMED: usize = 3;
-
-/// A stick or folder that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visit {
-    /// Where it was.
-    pub place: String,
-    /// When, milliseconds since 1970 by the site's clock.
-    pub at_ms: i64,
-    /// Whether it is still being read or written: it must not be removed.
-    pub busy: bool,
-    /// What came of it, in one line.
-    pub text: String,
-    /// Whether it was one file, not a stick or folder.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_file: bool,
-    /// The bundle that was copied from it, when the work on that could not go on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocked: Option<u64>,
-    /// The bundle that was copied from it, and the state that it was left in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<(u64, String)>,
-    /// Whether its reader was stopped before anything was copied.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut_off: bool,
-    /// What the service wrote to it, where it has a folder for reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reports: Option<Reports>,
-}
-
-/// The reports that the service wrote to a place.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reports {
-    /// How many, since it was put in.
-    pub written: u64,
-    /// The number of the last one; 0 before the first.
-    pub up_to: u64,
-    /// When it was last written to, milliseconds since 1970 by the site's clock.
-    pub at_ms: i64,
-    /// Whether it is being written to: it must not be removed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub writing: bool,
-    /// Why what waits could not be written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}
-
-/// Ends what is said of a place that nobody reads or writes.
-const REMOVABLE: &str = "; it is safe to remove now";
-
-impl Reports {
-    /// How writing ended, and what is there now.
-    fn ended(&mut self, there: &OnMedium, problem: Option<&AgentError>) {
-        self.writing = false;
-        self.written = there.written();
-        self.up_to = there.last();
-        self.problem = problem.map(|error| text::printable(&error.to_string()).into_owned());
-    }
-
-    /// One part of the line about a place.
-    fn sentence(&self) -> String {
-        let written = match self.written {
-            1 => "1 report written".to_owned(),
-            many => format!("{many} reports written"),
-        };
-        match &self.problem {
-            None => written,
-            Some(problem) => {
-                let which = match self.written {
-                    0 => "reports were not written".to_owned(),
-                    _ => format!("{written}, newer ones were not"),
-                };
-                format!(
-                    "{which}: {problem}; fix that: the service tries again where it runs, while it stays plugged in, or run \
-                     `outhaul-agent export`"
-                )
-            }
-        }
-    }
-}
-
-impl Visit {
-    /// Whoever was reading it is gone: says so, of one that was still being read; `unfinished` is a bundle
-    /// that was already copied whole, and on which work had begun.
-    fn cut_off(&mut self, unfinished: Option<u64>) {
-        if self.busy {
-            self.busy = false;
-            self.blocked = unfinished;
-            self.cut_off = unfinished.is_none();
-            self.text = match unfinished {
-                None => "reading it was cut off; nothing of it is half done; import it again; it is safe to \
-                         remove now"
-                    .to_owned(),
-                Some(number) => format!(
-                    "bundle {number} was copied from it, and the work on that is unfinished; it is safe to remove \
-                     now"
-                ),
-            };
-        }
-    }
-
-    /// Adds what was written to it to the line; `at_work`: whether somebody may still be writing.
-    fn tell_of_reports(&mut self, at_work: bool) {
-        let Some(reports) = &mut self.reports else {
-            return;
-        };
-        reports.writing &= at_work;
-        if self.busy {
-            return;
-        }
-        if reports.writing {
-            self.busy = true;
-            "reports are being written to it: do not remove it".clone_into(&mut self.text);
-            return;
-        }
-        let read = self.text.strip_suffix(REMOVABLE).unwrap_or(&self.text);
-        self.text = format!("{read}; {}{REMOVABLE}", reports.sentence());
-    }
-}
 
 /// What came of sticks, as it is now: what says that it is being read is, or was cut off.
 ///
@@ -154,10 +37,7 @@ impl Visit {
 pub fn visits(db: &Connection, state_folder: &StateFolder) -> Result<Vec<Visit>, StateError> {
     let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
     if !state_folder.is_locked() {
-        let unfinished = runner::site_now(db)?.worked_on();
-        for visit in &mut all {
-            visit.cut_off(unfinished);
-        }
+        close(db, &mut all)?;
     }
     let unfinished = runner::site_now(db)?.worked_on();
     for visit in &mut all {
@@ -215,7 +95,8 @@ pub fn visit(agent: &mut Agent, place: &Path, there: &mut OnMedium) -> Result<()
     };
     let reports = reports.map(|problem| {
         let mut reports = Reports::default();
-        reports.ended(there, problem);
+        let problem = problem.map(AgentError::to_string);
+        reports.ended(there.written(), there.last(), problem.as_deref());
         reports
     });
     let line = note_visit(agent, place, Some(&closing(&parts)), Some(&read), reports);
@@ -250,7 +131,8 @@ pub fn write_newer(
         .map_err(AgentError::Export)
         .and_then(|_| report::export_newer(agent, place, there));
     note_reports(agent, place, |reports| {
-        reports.ended(there, done.as_ref().err());
+        let problem = done.as_ref().err().map(AgentError::to_string);
+        reports.ended(there.written(), there.last(), problem.as_deref());
     });
     done.map(Some)
 }
@@ -272,6 +154,7 @@ fn note_reports(agent: &mut Agent, place: &Path, change: impl FnOnce(&mut Report
                 is_file: false,
                 blocked: None,
                 left: None,
+                newest_before: None,
                 cut_off: false,
                 reports: None,
             },
@@ -320,12 +203,26 @@ pub(crate) fn close_interrupted(agent: &mut Agent) -> Result<(), StateError> {
     }
     agent.commit(|db, _| {
         let mut all = all;
-        let unfinished = runner::site_now(db)?.worked_on();
-        for visit in &mut all {
-            visit.cut_off(unfinished);
-        }
+        close(db, &mut all)?;
         state::set_meta(db, key::MEDIA, Some(&all))
     })
+}
+
+/// Says of all that were still being read that their reader is gone.
+fn close(db: &Connection, all: &mut [Visit]) -> Result<(), StateError> {
+    let (unfinished, newest) = (runner::site_now(db)?.worked_on(), newest(db)?);
+    for visit in all {
+        visit.cut_off(unfinished, newest);
+    }
+    Ok(())
+}
+
+/// The newest bundle that was copied here whole.
+fn newest(db: &Connection) -> Result<Option<u64>, StateError> {
+    let all = generations::all(db)?;
+    let is_whole = |state| !matches!(state, State::Verified | State::Rejected);
+    let whole = all.iter().filter(|one| is_whole(one.state));
+    Ok(whole.map(|one| one.number).max())
 }
 
 fn export_where_wanted(
@@ -380,6 +277,7 @@ fn note_visit(
         is_file,
         blocked,
         left,
+        newest_before: None,
         cut_off: false,
         reports,
     };
@@ -392,11 +290,11 @@ fn note_visit(
         let mut all: Vec<Visit> = state::meta(db, key::MEDIA)?.unwrap_or_default();
         all.retain(|known| known.place != place);
         // One at a time: what another start had begun was cut off.
-        let unfinished = runner::site_now(db)?.worked_on();
-        for visit in &mut all {
-            visit.cut_off(unfinished);
-        }
+        close(db, &mut all)?;
         visit.at_ms = author.reading.wall_ms();
+        if visit.busy {
+            visit.newest_before = Some(newest(db)?.unwrap_or(0));
+        }
         if let Some(reports) = &mut visit.reports {
             reports.at_ms = visit.at_ms;
         }

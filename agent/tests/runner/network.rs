@@ -256,6 +256,35 @@ fn a_repository_without_all_blobs_is_reported_as_incomplete_once_and_taken_when_
 }
 
 #[test]
+fn a_hub_that_takes_its_time_is_said_to_be_waited_for() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let site = web.site(&centre);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let settings = site.state().join("agent.toml");
+    let before = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{before}\n[hub]\nurl = \"{url}\"\n")).unwrap();
+    let mut send = site.command(&["send"]);
+    let mut send = send
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Taken, and not answered before the agent has said something.
+    let taken = listener.accept().unwrap();
+    let mut said = String::new();
+    let mut stderr = std::io::BufReader::new(send.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut stderr, &mut said).unwrap();
+    assert!(
+        said.contains(&format!("waiting for {url}/api/v1/")) && said.contains("stays in the queue"),
+        "{said}"
+    );
+    drop((taken, listener));
+    assert_eq!(send.wait().unwrap().code(), Some(3));
+}
+
+#[test]
 fn a_round_whose_hub_does_not_answer_still_says_what_it_applied() {
     let (centre, web) = (Centre::new(), Web::new());
     web.publish(&centre, &Draft::hello("one"));

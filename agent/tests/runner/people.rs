@@ -396,6 +396,37 @@ fn an_import_that_was_cut_off_is_shown_and_goes_on_with_words_that_say_so() {
 }
 
 #[test]
+fn what_was_applied_from_a_stick_is_not_said_to_be_cut_off_when_the_end_of_the_import_was() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let two = centre.publish(&Draft::hello("two"));
+    let mut cut = site.command(&["import", two.to_str().unwrap()]);
+    let done = cut.env("OUTHAUL_CUT", "active-committed").output().unwrap();
+    assert!(!done.status.success());
+    assert_eq!(site.active(), Some(2));
+    for _ in 0..2 {
+        let status = site.status();
+        assert!(!status["next"].to_string().contains("cut off"), "{status}");
+        let stick = status["media"].as_array().unwrap().last().unwrap();
+        let said = stick["text"].as_str().unwrap();
+        assert!(
+            said.contains("bundle 2 was copied from it, and is active now"),
+            "{status}"
+        );
+        // Also after the next command has written that down.
+        site.ok(&["apply"]);
+    }
+    // What was cut off before anything came is said as before.
+    let three = centre.publish(&Draft::hello("three"));
+    let mut cut = site.command(&["import", three.to_str().unwrap()]);
+    let done = cut.env("OUTHAUL_CUT", "blob-written").output().unwrap();
+    assert!(!done.status.success());
+    let status = site.status();
+    assert!(status["next"].to_string().contains("cut off"), "{status}");
+}
+
+#[test]
 fn what_was_copied_from_a_stick_is_not_said_to_be_cut_off_after_it_was_given_up() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

@@ -116,7 +116,7 @@ fn a_user_who_may_not_enter_gets_that_reason_and_no_advice_to_enrol() {
         }
         // Whoever that is, the program can be read.
         let program = site.folder.path().join("outhaul-agent");
-        fs::copy(command.get_program(), &program).unwrap();
+        outhaul_tests::copy_program(command.get_program(), &program).unwrap();
         let mut other = Command::new("setpriv");
         other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         other.arg(program).args(command.get_args());

@@ -396,7 +396,7 @@ pub fn as_user(site: &Site, uid: u32, arguments: &[&str]) -> Output {
     let command = site.command(arguments);
     let program = site.folder.path().join("outhaul-agent");
     if !program.exists() {
-        fs::copy(command.get_program(), &program).unwrap();
+        outhaul_tests::copy_program(command.get_program(), &program).unwrap();
     }
     let mut other = Command::new("setpriv");
     other.args([&format!("--reuid={uid}"), &format!("--regid={uid}")]);

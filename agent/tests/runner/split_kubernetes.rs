@@ -88,7 +88,7 @@ impl Cluster {
         let program = site.folder.path().join("outhaul-agent");
         let folder = site.folder.path().join("apply");
         let answer = site.command(&["apply-helper", "answer"]);
-        fs::copy(answer.get_program(), &program).unwrap();
+        outhaul_tests::copy_program(answer.get_program(), &program).unwrap();
         let init = ["apply-helper", "init", "--folder", folder.to_str().unwrap()];
         site.ok(&init);
         // Root sets it up as the user whom the folder belongs to.

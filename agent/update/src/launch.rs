@@ -239,7 +239,7 @@ impl Launcher<'_> {
             .stdin(Stdio::null())
             .stdout(log.0)
             .stderr(log.1);
-        let mut child = match command.spawn() {
+        let mut child = match outhaul_kit::program::start(&mut command) {
             Ok(child) => child,
             Err(error) => {
                 return Ended::Failed(format!("`{}` does not start: {error}", path.display()));

@@ -233,18 +233,33 @@ impl<'a> Chain<'a> {
         Ok(found.is_some_and(|(git, there)| is_ancestor(&git, commit, &there)))
     }
 
-    /// Whether the commit that `link` is at is no part of `commit`, so that what is in it would be taken out: after a branch was forced to
-    /// another history. What history does not show is not so.
+    /// Refuses a commit that is older than the one that `link` is at, or does not contain it, as after a branch was forced to another
+    /// history. What history does not show is not so.
     ///
     /// # Errors
-    /// [`PromoteError`] when its repository cannot be read.
-    pub fn is_beside(&self, link: &Link, commit: &str) -> Result<bool, PromoteError> {
-        let found = self.history(link)?;
-        Ok(found.is_some_and(|(git, there)| {
-            is_ancestor(&git, &there, &there)
-                && is_ancestor(&git, commit, commit)
-                && !is_ancestor(&git, &there, commit)
-        }))
+    /// [`PromoteError::Older`], [`PromoteError::Beside`], or [`PromoteError`] when its repository cannot be read.
+    pub fn refuse_backwards(&self, link: &Link, commit: &str) -> Result<(), PromoteError> {
+        let Some((git, there)) = self.history(link)? else {
+            return Ok(());
+        };
+        let environment = link.environment.name.clone();
+        let commit = commit.to_owned();
+        if is_ancestor(&git, &commit, &there) {
+            return Err(PromoteError::Older {
+                environment,
+                there,
+                commit,
+            });
+        }
+        let is_known = |commit: &str| is_ancestor(&git, commit, commit);
+        if is_known(&there) && is_known(&commit) && !is_ancestor(&git, &there, &commit) {
+            return Err(PromoteError::Beside {
+                environment,
+                there,
+                commit,
+            });
+        }
+        Ok(())
     }
 
     /// The repository of the base, and the commit that `link` is at.

@@ -150,18 +150,8 @@ impl Chain<'_> {
             if recorded {
                 return Ok(Promoted::Already { commit, basis });
             }
-        } else if !asked.backwards && self.is_beyond(&link, &commit)? {
-            return Err(PromoteError::Older {
-                environment: to.to_owned(),
-                there: link.pinned()?.to_owned(),
-                commit,
-            });
-        } else if !asked.backwards && self.is_beside(&link, &commit)? {
-            return Err(PromoteError::Beside {
-                environment: to.to_owned(),
-                there: link.pinned()?.to_owned(),
-                commit,
-            });
+        } else if !asked.backwards {
+            self.refuse_backwards(&link, &commit)?;
         }
         let (basis, made) = self.make(&link, &commit, (basis, hooks), &ask)?;
         Ok(match made {

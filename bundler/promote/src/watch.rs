@@ -266,6 +266,8 @@ fn follow(chain: &Chain<'_>, to: &str) -> StepEvent {
         if link.is_at(&commit) {
             return Ok(None);
         }
+        // Whoever pushed another history there may mean it; a person says so.
+        chain.refuse_backwards(&link, &commit)?;
         chain.move_to(&link, &commit, &Basis::First, &[]).map(Some)
     };
     match advance() {
@@ -300,6 +302,7 @@ fn step(
         if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
             return Ok(StepOutcome::Current);
         }
+        chain.refuse_backwards(&link, &pinned)?;
         let ask = |from: &str| Ok(hub.ask(from, &pinned, &GateRule::of(policy))?);
         let decision = Box::new(ask(from)?);
         if decision.verdict != GateVerdict::Open {

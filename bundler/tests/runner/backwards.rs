@@ -44,11 +44,16 @@ fn a_commit_without_what_is_there_moves_only_when_that_is_meant() {
         &["commit", "--quiet", "--allow-empty", "--message", "other"],
     );
     let before = made.at("dev");
+    let watch = "promote --control-plane cp --watch --first dev --interval 0";
+    for line in [promote, watch] {
+        let (_, out, err) = made.ends(1, line);
+        assert!(
+            format!("{out}{err}").contains(&format!("{fix}, where `dev` is, is no part of ")),
+            "{out}{err}"
+        );
+        assert_eq!(made.at("dev"), before);
+    }
     let (_, _, err) = made.ends(1, promote);
-    assert!(
-        err.contains(&format!("{fix}, where `dev` is, is no part of ")),
-        "{err}"
-    );
     assert!(err.contains("give `--backwards`"), "{err}");
     assert_eq!(made.at("dev"), before);
     made.ok(&format!("{promote} --backwards"));

@@ -440,8 +440,7 @@ fn known_outcome(
         return Ok(Some(ImportOutcome::AlreadyActive { number, remembered }));
     }
     if let Some(reason) = generations::remembered(agent.store.read(), &offer.index)? {
-        let message = format!("bundle {number} is not tried again on this site: {reason}");
-        return Err(AgentError::refused(name, refusals::FAILED_BEFORE, message));
+        return Err(AgentError::failed_before(name, number, &reason));
     }
     let known = [site.worked_on(), site.waiting.map(|waiting| waiting.number)];
     if !known.contains(&Some(number)) {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use outhaul_http::{Authority, ClientSettings, Method, TimeLimits};
+use outhaul_http::{Authority, ClientSettings, HttpError, Method, TimeLimits};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::hook;
@@ -118,9 +118,9 @@ fn ask_url(one: &AskConfig, url: &str) -> Answered {
         Ok(answer) => answer,
         Err(error) => {
             let problem = error.problem();
-            return match problem.contains("refused") {
-                true => Answered::Absent(problem),
-                false => Answered::Silent(problem),
+            return match error {
+                HttpError::Refused { .. } => Answered::Absent(problem),
+                _ => Answered::Silent(problem),
             };
         }
     };

@@ -19,6 +19,9 @@ use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
 
+/// The rule by which content is refused that failed here before.
+pub const FAILED_BEFORE: &str = "failed-before";
+
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -58,6 +61,8 @@ pub enum AgentError {
         rule: String,
         /// What was expected and found.
         message: String,
+        /// The bundle, where its content failed here before ([`FAILED_BEFORE`]).
+        failed: Option<u64>,
     },
     /// The stick or the link failed while a bundle was read.
     #[error("`{source_name}` cannot be read: {problem}; what runs was not touched")]
@@ -198,7 +203,23 @@ impl AgentError {
             source_name: source_name.to_owned(),
             rule: rule.to_owned(),
             message: message.into(),
+            failed: None,
         }
+    }
+
+    /// The refusal of a bundle whose content failed here before, and why.
+    pub fn failed_before(source_name: &str, number: u64, why: &str) -> Self {
+        Self::Refused {
+            source_name: source_name.to_owned(),
+            rule: FAILED_BEFORE.to_owned(),
+            message: format!("bundle {number} is not tried again on this site: {why}"),
+            failed: Some(number),
+        }
+    }
+
+    /// Whether it is the refusal of this bundle, because its content failed here before.
+    pub fn is_of_failed(&self, number: u64) -> bool {
+        matches!(self, Self::Refused { failed, .. } if *failed == Some(number))
     }
 
     /// Whether it is a refusal by this rule.
@@ -388,7 +409,7 @@ fn left_alone(rule: &str) -> &'static str {
 
 /// Whether a refusal says what this site lacks, and not that something is wrong with what was brought.
 fn is_of_findings(rule: &str) -> bool {
-    matches!(rule, "failed-before" | "left-out" | "patch-base")
+    matches!(rule, FAILED_BEFORE | "left-out" | "patch-base")
 }
 
 fn refusal_help(rule: &str) -> &'static str {
@@ -435,11 +456,25 @@ fn refusal_help(rule: &str) -> &'static str {
         "truncated" => {
             "copy it again from the centre, and unmount the stick (`umount`) before it is pulled out"
         }
-        "failed-before" => {
+        FAILED_BEFORE => {
             "ask the centre for a newer bundle, or allow this one again with `outhaul-agent approve NUMBER`, by the number that is named above, and import it again"
         }
         _ => {
             "do not use this copy: get the bundle again, and report it if the new copy is refused, too"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_of_the_bundle_that_failed_whatever_its_words_say() {
+        let refused = AgentError::failed_before("a.outhaul", 12, "its health failed");
+        assert!(refused.is_of_failed(12) && !refused.is_of_failed(1));
+        assert!(refused.is_refused_by(FAILED_BEFORE));
+        let other = AgentError::refused("a.outhaul", FAILED_BEFORE, "bundle 12 of another");
+        assert!(!other.is_of_failed(12));
     }
 }

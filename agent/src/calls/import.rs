@@ -16,7 +16,6 @@ use crate::acks::{Acknowledged, Renumbered};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media::{self, Findings};
-use crate::intake::refusals::FAILED_BEFORE;
 use crate::intake::slip::{self, SlipEffect};
 use crate::intake::visit::{self, already};
 use crate::intake::{self, ImportOutcome};
@@ -63,28 +62,18 @@ fn with_failed(
 ) -> Result<Findings, AgentError> {
     let mut findings = match read {
         Ok(findings) => findings,
-        Err(error) if is_of_failed(&error, number) => Findings {
+        Err(error) if error.is_of_failed(number) => Findings {
             refused: vec![error],
             ..Findings::default()
         },
         Err(error) => return Err(error),
     };
     let before = findings.refused.len();
-    findings
-        .refused
-        .retain(|error| !is_of_failed(error, number));
+    findings.refused.retain(|error| !error.is_of_failed(number));
     if findings.refused.len() < before && findings.outcome.is_none() {
         findings.outcome = Some(intake::outcome_at_rest(agent.store.read(), number)?);
     }
     Ok(findings)
-}
-
-/// Whether a bundle was refused because its content failed here, which this command itself has just seen.
-fn is_of_failed(error: &AgentError, number: u64) -> bool {
-    let AgentError::Refused { rule, message, .. } = error else {
-        return false;
-    };
-    rule == FAILED_BEFORE && message.starts_with(&format!("bundle {number} "))
 }
 
 /// What importing what lies at `path` would do; `agent` rehearses.

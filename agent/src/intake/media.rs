@@ -405,6 +405,7 @@ fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(
             source_name,
             rule,
             message,
+            ..
         } if rule == "stream" || rule == "rollback" => {
             let older = if rule == "rollback" {
                 "it is older than what this site has accepted: "

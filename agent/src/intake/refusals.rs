@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_REPORTED, parity};
 use crate::agent::Agent;
-use crate::error::AgentError;
+use crate::error::{AgentError, FAILED_BEFORE};
 use crate::incomplete::IncompleteBundle;
 use crate::state::{self, StateError, key, outbox};
 
@@ -90,8 +90,6 @@ fn remember_refusal(
     state::set_meta(db, key::REFUSALS, Some(&all))
 }
 
-/// The rule by which content is refused that failed here before.
-pub(crate) const FAILED_BEFORE: &str = "failed-before";
 /// Rules by which a bundle is refused that this site could take as it was then: once another one is active, they say nothing any more.
 const OF_THEN: [&str; 3] = [FAILED_BEFORE, "left-out", "patch-base"];
 
@@ -140,7 +138,13 @@ pub(super) fn to_tell(error: &AgentError, source: &str) -> Option<AgentError> {
             source_name,
             rule,
             message,
-        } => Some(AgentError::refused(source_name, rule, message.clone())),
+            failed,
+        } => Some(AgentError::Refused {
+            source_name: source_name.clone(),
+            rule: rule.clone(),
+            message: message.clone(),
+            failed: *failed,
+        }),
         AgentError::Space { .. } => Some(AgentError::refused(source, NO_SPACE, error.to_string())),
         // Whoever fills the repository can fix it, and nobody on site.
         AgentError::Incomplete { missing, .. } => {
@@ -259,6 +263,7 @@ fn queue(
             source_name,
             rule,
             message,
+            ..
         } = error
         else {
             continue;

@@ -327,27 +327,16 @@ fn check_claims(site: &state::SiteIdentity, name: &str, slip: &Slip) -> Result<(
 }
 
 /// A slip without the first roots may be good and still not for a site that has missed rotations.
-fn with_lacking_roots(error: AgentError, slip: &Slip) -> AgentError {
-    match error {
-        AgentError::Refused {
-            source_name,
-            rule,
-            message,
-        } if matches!(&rule[..], "signature" | "threshold" | "root-chain")
-            && slip.oldest_root() != Some(1) =>
-        {
-            let message = format!(
-                "{message}; it leaves out older root metadata, which this site may lack: ask for a slip \
-                 made without `--since-root`"
-            );
-            AgentError::Refused {
-                source_name,
-                rule,
-                message,
-            }
-        }
-        other => other,
+fn with_lacking_roots(mut error: AgentError, slip: &Slip) -> AgentError {
+    if let AgentError::Refused { rule, message, .. } = &mut error
+        && matches!(&rule[..], "signature" | "threshold" | "root-chain")
+        && slip.oldest_root() != Some(1)
+    {
+        message.push_str(
+            "; it leaves out older root metadata, which this site may lack: ask for a slip made without `--since-root`",
+        );
     }
+    error
 }
 
 /// A medium whose metadata is older than what this site knows, but whose bundle is the very one that the

@@ -4,7 +4,7 @@
 //! nothing between requests but open connections, and repeats nothing but a `GET` or `HEAD` on a connection that was closed before
 //! an answer began. Each URL is checked before it is used: see [`crate::address`].
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -235,7 +235,7 @@ impl Request<'_> {
         let request = builder.uri(canonical).body(body);
         let request = request.map_err(|_| failed("a header of the request is invalid".into()))?;
         let response = agent.run(request);
-        let response = response.map_err(|error| failed(error.to_string()))?;
+        let response = response.map_err(|error| not_answered(&url, &error))?;
         Ok(Response { url, response })
     }
 
@@ -266,8 +266,19 @@ impl Request<'_> {
             Err(error) if repeatable && is_closed(&error) => send(request),
             first => first,
         };
-        let response = response.map_err(|error| failed(error.to_string()))?;
+        let response = response.map_err(|error| not_answered(&url, &error))?;
         Ok(Response { url, response })
+    }
+}
+
+/// A request that had no answer.
+fn not_answered(url: &str, error: &ureq::Error) -> HttpError {
+    let (url, problem) = (url.to_owned(), error.to_string());
+    match error {
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            HttpError::Refused { url, problem }
+        }
+        _ => HttpError::Failed { url, problem },
     }
 }
 

@@ -33,6 +33,14 @@ pub enum HttpError {
         /// What is expected instead. The URL is not here: it may hold a password.
         expected: &'static str,
     },
+    /// Nothing listens there.
+    #[error("`{url}`: {problem}")]
+    Refused {
+        /// The URL.
+        url: String,
+        /// What the system said.
+        problem: String,
+    },
     /// No connection, it broke off, it took too long, or the answer is larger than its bound.
     #[error("`{url}`: {problem}")]
     Failed {
@@ -47,7 +55,7 @@ impl HttpError {
     /// What happened, without the URL.
     pub fn problem(&self) -> String {
         match self {
-            Self::Failed { problem, .. } => problem.clone(),
+            Self::Refused { problem, .. } | Self::Failed { problem, .. } => problem.clone(),
             other => other.to_string(),
         }
     }

@@ -21,7 +21,7 @@ pub mod yaml;
 
 pub use client::Trouble;
 pub use cluster::{Cluster, Resource};
-pub use config::Access;
+pub use config::{Access, AccessError};
 pub use health::Health;
 pub use manifest::{Key, Object};
 pub use status::{Reason, Refusal};

@@ -3,7 +3,7 @@
 //! What comes in: what went wrong with the API server. What goes out: an [`ApplyError`] in the server's own words,
 //! for which no bundle is to blame. It decides nothing.
 
-use outhaul_kubernetes::{Key, Reason, Trouble};
+use outhaul_kubernetes::{AccessError, Key, Reason, Trouble};
 
 use crate::error::ApplyError;
 
@@ -26,7 +26,7 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
             "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
              the kubeconfig that agent.toml names is the one of this API server"
         }
-        None if said.starts_with("no kubeconfig is set") => {
+        None if matches!(trouble, Trouble::Access(AccessError::Nowhere)) => {
             "write two lines into agent.toml: `[kubernetes]` and `kubeconfig = \"/etc/rancher/k3s/k3s.yaml\"`, with the \
              path of this cluster's"
         }
@@ -60,5 +60,25 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
 impl From<Trouble> for ApplyError {
     fn from(trouble: Trouble) -> Self {
         site_error(&trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_kubeconfig_is_set_the_help_says_which_lines_to_write() {
+        let help = |trouble| match site_error(&trouble) {
+            ApplyError::Cluster { help, .. } => help,
+            other => panic!("{other}"),
+        };
+        let nowhere = help(Trouble::Access(AccessError::Nowhere));
+        assert!(nowhere.starts_with("write two lines"), "{nowhere}");
+        let silent = help(Trouble::Unreachable {
+            server: "https://a".into(),
+            problem: "no kubeconfig is set".into(),
+        });
+        assert!(silent.starts_with("see that the API server"), "{silent}");
     }
 }

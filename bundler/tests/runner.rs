@@ -40,6 +40,7 @@ mod runner {
     pub mod projects;
     pub mod promotion;
     pub mod promotion_hooks;
+    pub mod records;
     pub mod replay;
     pub mod repositories;
     pub mod scaffold;

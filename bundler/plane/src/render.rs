@@ -9,8 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use outhaul_bundle::Digest;
-use outhaul_bundle::index::{SiteValues, Snapshot};
+use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateView;
 
 use crate::compose::{self, Composed, Mode, Provenance};
@@ -26,6 +25,8 @@ use outhaul_control::model::{
     ClusterType, DeliveryPolicy, DeploymentTarget, Spanned, TemplateType,
 };
 
+mod as_texts;
+mod assignment;
 mod config_map;
 mod culprit;
 mod disk;
@@ -42,10 +43,10 @@ pub(crate) mod place;
 mod storages;
 pub mod trace;
 
+pub use assignment::{RenderedAssignment, RenderedOverlay};
 pub use disk::DiskCache;
 use engine::{Engines, Shared};
 pub use incremental::{MemoryCache, Progress};
-pub use overlay::RenderedOverlay;
 
 /// The code of findings about a config's key that a template cannot use.
 pub const BAD_KEY: &str = "config-key";
@@ -74,33 +75,6 @@ pub struct RenderedClusterType {
     pub reconciler: String,
     /// By deployment target.
     pub assignments: BTreeMap<String, Arc<RenderedAssignment>>,
-}
-
-/// One assignment's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenderedAssignment {
-    /// The workload.
-    pub workload: String,
-    /// The workspace (team) that owns it.
-    pub workspace: String,
-    /// Names of the policies that put it here, sorted.
-    pub policies: Vec<String>,
-    /// The only sites that it is for, by name; `None` for every site. Never empty.
-    pub sites: Option<BTreeSet<String>>,
-    /// The namespace: `<environment>-<cluster type>-<target>`.
-    pub namespace: String,
-    /// Digest of the composed platform config.
-    pub config_version: Digest,
-    /// Content by file name: `namespace.yaml`, `reconciler.yaml`, `platform-config.yaml` …
-    pub files: BTreeMap<String, Vec<u8>>,
-    /// Where the workload's manifests lie: `repo`, `branch`, `path` by convention.
-    pub manifests: BTreeMap<String, String>,
-    /// Where some sites get other files than these. A site is in at most one.
-    pub overlays: Vec<RenderedOverlay>,
-    /// Which values its sites may set themselves.
-    pub site_values: Option<SiteValues>,
-    /// Which reconciler applies it before the others, because it brings theirs.
-    pub bootstrap: Option<String>,
 }
 
 /// What keeps templates from being parsed, whether something uses them or not.

@@ -23,20 +23,6 @@ pub struct Kept {
     pub error: String,
 }
 
-/// What is known of an assignment's last good content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Last<T> {
-    /// It was good, and this it was.
-    Good {
-        /// Digest of the snapshot that it was rendered from.
-        from: Digest,
-        /// What it was.
-        content: T,
-    },
-    /// It never was, or it is not there any more: which.
-    None(String),
-}
-
 /// What becomes of the broken assignments of one result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation<T> {
@@ -89,29 +75,25 @@ pub fn lost<'b>(
 }
 
 /// Decides for each of `failures` and `undecided` (see [`outhaul_plane::Rendering`]); `last` is asked once for
-/// each. What is undecided and never ran is not left out: nothing says that it should run.
+/// each, for its last good content and the snapshot that it is from, or why there is none. What is undecided and never ran
+/// is not left out: nothing says that it should run.
 pub fn isolate<'f, T>(
     failures: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
     undecided: impl IntoIterator<Item = (&'f AssignmentId, &'f Diagnostics)>,
-    mut last: impl FnMut(&AssignmentId) -> Last<T>,
+    mut last: impl FnMut(&AssignmentId) -> Result<(Digest, T), String>,
 ) -> Isolation<T> {
     let mut isolation = Isolation::default();
-    for (id, findings) in failures {
+    let failures = failures.into_iter().map(|one| (one, true));
+    let undecided = undecided.into_iter().map(|one| (one, false));
+    for ((id, findings), is_failure) in failures.chain(undecided) {
         match last(id) {
-            Last::Good { from, content } => {
+            Ok((from, content)) => {
                 let error = one_line_each(findings);
                 let kept = Kept { from, error };
                 isolation.kept.insert(id.clone(), (kept, content));
             }
-            Last::None(why) => drop(isolation.left_out.insert(id.clone(), why)),
-        }
-    }
-    for (id, findings) in undecided {
-        if let Last::Good { from, content } = last(id) {
-            let error = one_line_each(findings);
-            isolation
-                .kept
-                .insert(id.clone(), (Kept { from, error }, content));
+            Err(why) if is_failure => drop(isolation.left_out.insert(id.clone(), why)),
+            Err(_) => {}
         }
     }
     isolation
@@ -130,6 +112,13 @@ pub fn one_line_each(findings: &Diagnostics) -> String {
 }
 
 impl<T> Isolation<T> {
+    /// The kept ones, as a record states them.
+    pub fn recorded(&self) -> BTreeMap<String, Kept> {
+        let kept = self.kept.iter();
+        kept.map(|(id, (kept, _))| (id.to_string(), kept.clone()))
+            .collect()
+    }
+
     /// The same without what the kept ones were.
     pub fn without_content(self) -> Isolation<()> {
         let kept = self.kept.into_iter();

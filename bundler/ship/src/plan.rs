@@ -7,12 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outhaul_bundle::Digest;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_kit::format_count::format_count;
 use outhaul_plane::schedule::AssignmentId;
 
 use crate::guard::{self, Removal};
-use crate::isolation::{self, Isolation, Last};
+use crate::isolation::{self, Isolation};
+use crate::record::Record;
 
 /// What should be there.
 #[derive(Debug)]
@@ -31,18 +33,32 @@ pub struct DesiredContent<'a> {
     pub max_removal_percent: u8,
 }
 
-/// What a destination held after the last run: its record, in whichever format that lies there.
+/// What a destination held after the last run: its record, and what is still there of that.
 pub trait Shipped {
     /// What stays of a broken assignment.
     type Content;
+
+    /// The record; `None` where nothing was shipped.
+    fn record(&self) -> Option<&Record>;
+
     /// The assignments on record, as `<cluster type>/<target>`.
-    fn names(&self) -> BTreeSet<String>;
+    fn names(&self) -> BTreeSet<String> {
+        self.record().map(Record::assignments).unwrap_or_default()
+    }
 
     /// Those of which something is there, with the workspace that each is of, where that is known.
-    fn there(&self) -> Vec<(AssignmentId, Option<&str>)>;
+    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
+        let workspace =
+            |name: &str| Some(self.record()?.shipped(name)?.rendered.workspace.as_str());
+        let names = self.names().into_iter();
+        names
+            .filter_map(|name| Some((AssignmentId::parse(&name)?, workspace(&name))))
+            .collect()
+    }
 
-    /// What is known of the last good content of one; asked once for each that is broken.
-    fn last(&mut self, id: &AssignmentId) -> Last<Self::Content>;
+    /// The last good content of one and the digest of the snapshot that it is from, or why there is none; asked once for each
+    /// that is broken.
+    fn last(&mut self, id: &AssignmentId) -> Result<(Digest, Self::Content), String>;
 
     /// The sites that lose an assignment which others keep, by `<cluster type>/<target>`: how many.
     fn taken_from_sites(&self) -> BTreeMap<String, usize> {

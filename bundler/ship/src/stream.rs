@@ -26,6 +26,7 @@ use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use crate::plan::Shipped as _;
+use crate::record::Record;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
@@ -77,7 +78,6 @@ pub use production::{AwaitedSignature, Produced, Production};
 use recording::ship;
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
-use shipped::ShippedStream;
 
 /// What to make, for whom, and where to put it.
 #[derive(Debug)]
@@ -413,7 +413,7 @@ fn ship_or_ask(
     plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     built: Built,
-    last: &ShippedStream,
+    last: &Record,
 ) -> Result<Produced, ProduceError> {
     match signing::sign(fleet, sign, secret) {
         Ok(signed) => {

@@ -7,7 +7,7 @@
 use std::fs;
 
 use super::cli::PlaneFixture;
-use super::kept::Fleet;
+use super::kept::{Fleet, of};
 use super::repositories::{commit, git};
 
 /// A first bundle is shipped; then `hello-test` gets `storage: git` without a branch, and the others a new file.
@@ -64,9 +64,10 @@ fn a_payload_without_a_file_breaks_its_assignment_alone() {
         let reported = "there is no file in `.` of `https://git.example.org/nothing`";
         assert!(seen.contains(reported), "{seen}");
     }
-    let hello = |last: &serde_json::Value| last["assignments"]["hello-test"].clone();
-    assert_eq!(hello(&fleet.last()), hello(&first));
-    assert_eq!(fleet.last()["assignments"].as_object().unwrap().len(), 5);
+    let now = fleet.last();
+    assert_eq!(of(&now, "hello-test"), of(&first, "hello-test"));
+    let all = now["stream"]["assignments"].as_object().unwrap();
+    assert_eq!(all.len(), 5);
 }
 
 /// A control plane in a repository, whose environments `dev` and `stage` are on the branches that are given.

@@ -16,6 +16,13 @@ use super::isolation::{BREAKS, fixture, without_digests};
 use super::repositories::{commit, git};
 use super::scheduling::scheduler;
 
+/// What a record of the stream says of one assignment.
+pub fn of<'l>(last: &'l Value, name: &str) -> &'l Value {
+    let found = &last["stream"]["assignments"][format!("drone/{name}")];
+    assert!(found.is_object(), "{last}");
+    found
+}
+
 pub struct Fleet {
     pub fixture: PlaneFixture,
 }
@@ -102,7 +109,7 @@ impl Fleet {
         commit(&self.path("manifests"), "second");
     }
 
-    fn break_hello(&self) {
+    pub fn break_hello(&self) {
         let good = "repository: {{ .Manifests.repo }}";
         self.fixture.edit("main/templates.yaml", good, BREAKS);
     }
@@ -129,19 +136,17 @@ fn a_broken_assignment_is_shipped_as_it_was_with_its_payload() {
     assert!(seen.contains("map has no entry for key \"path\""), "{seen}");
 
     let second = fleet.last();
-    assert_eq!(
-        second["assignments"]["hello-test"],
-        first["assignments"]["hello-test"]
-    );
+    assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
     let wave = "wave-0";
-    let commit_of = |last: &Value, name: &str| last["assignments"][name]["payload_commit"].clone();
+    let commit_of = |last: &Value, name: &str| of(last, name)["payload_commit"].clone();
     assert_ne!(commit_of(&second, wave), commit_of(&first, wave));
     assert_ne!(commit_of(&second, wave), commit_of(&second, "hello-test"));
 
     let (text, json) = fleet.verify(2);
     insta::assert_snapshot!(without_digests(&text));
-    let from = &first["assignments"]["hello-test"]["from"];
+    let from = &first["snapshot"]["digest"];
     assert_eq!(&json["kept"]["hello-test"], from);
+    assert_eq!(&second["kept"]["drone/hello-test"]["from"], from);
     assert_eq!(json["equal"], true);
 
     // Nothing new: no number is used, and it is still told.
@@ -303,7 +308,6 @@ fn what_a_failing_scheduler_placed_is_shipped_as_it_was() {
     );
     assert!(seen.contains("licence expired"), "{seen}");
     assert!(seen.contains("kept: drone/wave-3 stays"), "{seen}");
-    let of = |last: &Value, name: &str| last["assignments"][name].clone();
     let second = fleet.last();
     assert_eq!(of(&second, "wave-3"), of(&first, "wave-3"));
     assert_ne!(of(&second, "wave-2"), of(&first, "wave-2"));

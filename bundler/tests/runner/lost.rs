@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::isolation::BREAKS;
-use super::kept::Fleet;
+use super::kept::{Fleet, of};
 use super::repositories::{commit, git};
 
 /// The fleet's own copies of bundles, that of the last one last.
@@ -138,10 +138,7 @@ fn payloads_that_cannot_be_reached_now_are_shipped_again_from_the_last_bundle() 
         "{seen}"
     );
     let second = fleet.last();
-    assert_eq!(
-        second["assignments"]["hello-test"],
-        first["assignments"]["hello-test"]
-    );
+    assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
     // Its payload is in the bundle, byte for byte.
     let files = fleet
         .fixture

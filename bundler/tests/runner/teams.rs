@@ -77,7 +77,10 @@ fn what_a_team_names_as_its_manifests_opens_nothing_of_this_machine() {
     }
     assert!(!fleet.path("fleet/mark").exists() && !fleet.path("mark").exists());
     assert!(server.accept().is_err(), "somebody called");
-    let names = fleet.last()["assignments"].as_object().unwrap().clone();
+    let names = fleet.last()["stream"]["assignments"]
+        .as_object()
+        .unwrap()
+        .clone();
     assert_eq!(names.len(), 4, "the others are in the bundle");
 
     // The same server, and the same folder, when who runs outhaul says so.

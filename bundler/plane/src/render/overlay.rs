@@ -4,24 +4,11 @@
 //! for each config the files that differ. Values that reach no file give nothing: those sites get what
 //! all get. A file is never taken away: one that a site's values leave empty is there, and empty.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use outhaul_bundle::Digest;
-
-use super::RenderedAssignment;
+use super::{RenderedAssignment, RenderedOverlay};
 use crate::compose::{Composed, Overlay, SiteFindings};
 use outhaul_control::diagnostic::Diagnostics;
-
-/// The files that some sites get in place of, or beside, the assignment's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenderedOverlay {
-    /// Names of the sites. Never empty.
-    pub sites: BTreeSet<String>,
-    /// Digest of the platform config composed for them.
-    pub config_version: Digest,
-    /// Content by file name; only what differs. Never empty.
-    pub files: BTreeMap<String, Vec<u8>>,
-}
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -13,7 +13,7 @@ use outhaul_bundle::index::Snapshot;
 
 use super::{Desired, RECORD_PATH};
 use crate::guard::{self, Removal};
-use crate::isolation::{Isolation, Kept, Last};
+use crate::isolation::Isolation;
 use crate::plan::{DesiredContent, Shipped};
 use crate::record::Record;
 use outhaul_plane::schedule::AssignmentId;
@@ -151,13 +151,11 @@ impl OnRecord {
     /// # Errors
     /// [`PlanError`] when it is another environment's, or somebody else's file is in the way.
     pub fn of(root: &str, there: BranchFiles, desired: &Desired<'_>) -> Result<Self, PlanError> {
-        let record = match &there.record {
-            None => None,
-            Some(bytes) => Some(Record::parse(bytes).map_err(|problem| PlanError::Record {
-                path: at(root, RECORD_PATH),
-                problem,
-            })?),
-        };
+        let record = there.record.as_deref().map(Record::parse).transpose();
+        let record = record.map_err(|problem| PlanError::Record {
+            path: at(root, RECORD_PATH),
+            problem,
+        })?;
         if let Some(old) = record
             .as_ref()
             .filter(|old| old.environment != desired.environment)
@@ -204,6 +202,11 @@ impl Shipped for OnRecord {
     /// The files stay where they are.
     type Content = ();
 
+    fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    /// What is adopted is on no record yet.
     fn names(&self) -> BTreeSet<String> {
         let ids = self.owned.keys().filter_map(|path| folder_of(path));
         ids.map(|id| id.to_string()).collect()
@@ -213,17 +216,12 @@ impl Shipped for OnRecord {
         self.present.iter().map(|id| (id.clone(), None)).collect()
     }
 
-    fn last(&mut self, id: &AssignmentId) -> Last<()> {
+    fn last(&mut self, id: &AssignmentId) -> Result<(Digest, ()), String> {
         if !self.present.contains(id) {
-            return Last::None("the branch has no last good output of it".to_owned());
+            return Err("the branch has no last good output of it".to_owned());
         }
         let old = self.record.as_ref();
-        let kept = old.and_then(|old| old.kept.get(&id.to_string()));
-        let last = old.map_or(self.now, |old| old.snapshot.digest);
-        Last::Good {
-            from: kept.map_or(last, |kept| kept.from),
-            content: (),
-        }
+        Ok((old.map_or(self.now, |old| old.origin(&id.to_string())), ()))
     }
 }
 
@@ -300,11 +298,7 @@ pub fn changes(
         };
         plan.edits.insert(at(path), Some(bytes.clone()));
     }
-    let kept: BTreeMap<String, Kept> = isolation
-        .kept
-        .iter()
-        .map(|(id, (kept, ()))| (id.to_string(), kept.clone()))
-        .collect();
+    let kept = isolation.recorded();
     plan.isolation = isolation;
     // Which commits it came from is worth a commit only when the result differs.
     let same = old

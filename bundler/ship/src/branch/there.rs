@@ -27,17 +27,14 @@ pub(super) fn read(
     };
     let mut there = BranchFiles::default();
     let record = only(&|path| path == RECORD_PATH)?.files.pop();
-    let owned: BTreeSet<String> = match &record {
-        // Its content is verified where the plan is made.
-        Some(file) => Record::parse(&file.bytes)
-            .map(|record| record.files.into_keys().collect())
-            .unwrap_or_default(),
-        None => BTreeSet::new(),
-    };
+    // Its content is verified where the plan is made.
+    let known = record.as_ref();
+    let known = known.and_then(|file| Record::parse(&file.bytes).ok());
+    let owned = known.map(|record| record.files).unwrap_or_default();
     there.record = record.map(|file| file.bytes);
     let others = RefCell::new(BTreeSet::new());
     let found = only(&|path| {
-        let matters = owned.contains(path)
+        let matters = owned.contains_key(path)
             || desired.tree.contains_key(path)
             || (desired.adopt && plan::is_kalypsos(path));
         if !matters && path != RECORD_PATH {

@@ -17,7 +17,7 @@ use super::write::{Tree, TreeContent, write};
 use super::{FolderChanges, OutputError, absolute};
 use crate::destination::{self, Committed, Destination};
 use crate::guard;
-use crate::isolation::{Isolation, Last};
+use crate::isolation::Isolation;
 use crate::plan::{DesiredContent, Plan, Shipped};
 use crate::record::Record;
 use outhaul_control::ControlPlane;
@@ -135,10 +135,7 @@ impl<'a> Destination for Folder<'a> {
                 tree.insert(path.clone(), TreeContent::Bytes(Cow::Borrowed(bytes)));
             }
         }
-        let kept = plan.isolation.kept.iter();
-        let kept = kept
-            .map(|(id, (kept, _))| (id.to_string(), kept.clone()))
-            .collect();
+        let kept = plan.isolation.recorded();
         let Rendering {
             environment,
             snapshot,
@@ -171,46 +168,28 @@ struct Recorded<'a> {
 impl Shipped for Recorded<'_> {
     type Content = Files;
 
-    fn names(&self) -> BTreeSet<String> {
-        self.record.map(Record::assignments).unwrap_or_default()
+    fn record(&self) -> Option<&Record> {
+        self.record
     }
 
-    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
-        let names = self.names();
-        let ids = names.iter().filter_map(|name| AssignmentId::parse(name));
-        ids.map(|id| (id, None)).collect()
-    }
-
-    fn last(&mut self, id: &AssignmentId) -> Last<Files> {
-        last_good(self.folder, self.record, id)
-    }
-}
-
-/// The files of `id` as they lie in `folder`, when they are what the record says.
-fn last_good(folder: &Path, record: Option<&Record>, id: &AssignmentId) -> Last<Files> {
-    let name = id.to_string();
-    let prefix = format!("{name}/");
-    let Some(record) = record else {
-        return Last::None("it has no last good output".to_owned());
-    };
-    let mut content = Files::new();
-    let below = |prefix: String| {
-        let from = record.files.range(prefix.clone()..);
-        from.take_while(move |(path, _)| path.starts_with(&prefix))
-    };
-    let of_sites = below(SITES.to_owned()).filter(|(path, _)| assignment_of(path) == Some(&name));
-    for (path, digest) in below(prefix).chain(of_sites) {
-        match fs::read(folder.join(path)) {
-            Ok(bytes) if Digest::of(&bytes) == *digest => drop(content.insert(path.clone(), bytes)),
-            _ => return Last::None(format!("its last good file `{path}` was changed")),
+    /// Its files as they lie there, when they are what the record says.
+    fn last(&mut self, id: &AssignmentId) -> Result<(Digest, Files), String> {
+        let (name, none) = (&id.to_string(), "it has no last good output");
+        let record = self.record.ok_or(none)?;
+        let mut content = Files::new();
+        let of_sites = record.files_of(SITES.trim_end_matches('/'));
+        let of_sites = of_sites.filter(|(path, _)| assignment_of(path) == Some(name));
+        for (path, digest) in record.files_of(name).chain(of_sites) {
+            match fs::read(self.folder.join(path)) {
+                Ok(bytes) if Digest::of(&bytes) == *digest => {
+                    content.insert(path.clone(), bytes);
+                }
+                _ => return Err(format!("its last good file `{path}` was changed")),
+            }
         }
-    }
-    if content.is_empty() {
-        return Last::None("it has no last good output".to_owned());
-    }
-    let kept = record.kept.get(&name);
-    Last::Good {
-        from: kept.map_or(record.snapshot.digest, |kept| kept.from),
-        content,
+        match content.is_empty() {
+            true => Err(none.to_owned()),
+            false => Ok((record.origin(name), content)),
+        }
     }
 }

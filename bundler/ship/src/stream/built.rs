@@ -13,12 +13,12 @@ use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
 use super::plan::StreamContents;
-use super::shipped::{ShippedAssignment, ShippedStream};
-use super::{ProduceError, shelf};
+use super::{ProduceError, shelf, shipped};
 use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::spool::CountedContents;
 use crate::assemble::{EncodedBefore, Spool, UnsignedBundle};
 use crate::collect::{Collector, Payloads};
+use crate::record::{Record, ShippedAssignment};
 
 /// A bundle, and the commits of its payloads by assignment.
 pub(super) struct Built {
@@ -31,19 +31,17 @@ pub(super) struct Built {
 }
 
 /// What the stream ships with this bundle.
-pub(super) fn last_of(
-    environment: &str,
-    plan: &StreamContents<'_>,
-    built: &Built,
-) -> ShippedStream {
-    let now = built.bundle.index.snapshot.digest;
-    let assignments = plan.assignments.iter().filter_map(|(name, rendered)| {
-        let kept = plan.kept.iter().find(|(kept, _)| kept.as_str() == name);
-        let from = kept.map_or(now, |(_, from)| *from);
-        let commit = built.commits.get(name).cloned();
-        Some((name.clone(), ShippedAssignment::of(rendered, from, commit)?))
+pub(super) fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Built) -> Record {
+    let snapshot = &built.bundle.index.snapshot;
+    let assignments = plan.assignments.iter().map(|(name, rendered)| {
+        let shipped = ShippedAssignment {
+            payload_commit: built.commits.get(name).cloned(),
+            rendered: (**rendered).clone(),
+        };
+        (name.clone(), shipped)
     });
-    ShippedStream::new(environment, plan.cluster_type, assignments.collect())
+    let kept = plan.isolation.recorded();
+    Record::of_stream(environment, plan.cluster_type, snapshot, kept, assignments)
 }
 
 /// Puts on record what the stream ships with this bundle, when that is not on record.
@@ -55,7 +53,7 @@ pub(super) fn remember(
 ) -> Result<(), ProduceError> {
     let now = last_of(environment, plan, built);
     if plan.last.as_ref() != Some(&now) {
-        now.write(fleet.folder(), &plan.role)?;
+        shipped::write(&now, fleet.folder(), &plan.role)?;
     }
     Ok(())
 }

@@ -23,11 +23,11 @@ use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
-use super::shipped::ShippedAssignment;
 use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
 use crate::deliver;
+use crate::record::ShippedAssignment;
 use outhaul_attest::inspect;
 
 /// The payloads of the bundle that a stream shipped last.
@@ -74,8 +74,7 @@ impl LastPayloads {
 
     /// Takes the payload of an assignment as it was; whether it is there.
     pub(super) fn take(&mut self, name: &str, before: &ShippedAssignment) -> bool {
-        let rendered = before.rendered();
-        let repo = rendered.manifests.get("repo");
+        let repo = before.rendered.manifests.get("repo");
         if before.payload_commit.is_some() && repo.is_none() {
             return false;
         }

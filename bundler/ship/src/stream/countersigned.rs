@@ -12,10 +12,12 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
-use super::shipped::ShippedStream;
-use super::{AwaitedSignature, Built, BundleRequest, ProduceError, Produced, StreamContents};
+use super::{
+    AwaitedSignature, Built, BundleRequest, ProduceError, Produced, StreamContents, shipped,
+};
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
+use crate::record::Record;
 
 /// The file that shows whether what is built now is what waits.
 const PLAIN: &str = "content";
@@ -27,7 +29,7 @@ const ENDING: &str = "contents";
 pub(super) struct CountersignedBundle {
     pub(super) pending: Pending,
     pub(super) bundle: UnsignedBundle,
-    pub(super) last: ShippedStream,
+    pub(super) last: Record,
     /// Digest of it before it was sealed.
     pub(super) plain: Digest,
 }
@@ -53,7 +55,7 @@ pub(super) fn ready(
     }
     let folder = folder(fleet, role, pending.number);
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
-    let last = ShippedStream::read(&folder, role)?;
+    let last = shipped::read(&folder, role)?;
     let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
     let plain = plain
         .and_then(|hex| Digest::from_hex(std::str::from_utf8(&hex).ok()?).ok())
@@ -86,11 +88,11 @@ pub(super) fn keep(
     role: &str,
     number: u64,
     built: &Built,
-    last: &ShippedStream,
+    last: &Record,
 ) -> Result<(), ProduceError> {
     let kept = folder(fleet, role, number);
     built.bundle.keep(&kept)?;
-    last.write(&kept, role)?;
+    shipped::write(last, &kept, role)?;
     let plain = built.plain.hex();
     durable::write(&kept.join(PLAIN), plain.as_bytes(), durable::SECRET_MODE)
         .map_err(FleetError::from)?;

@@ -4,8 +4,8 @@
 //! be had now, which takes nothing from a site. It writes nothing.
 
 use super::ProduceError;
-use super::shipped::ShippedAssignment;
 use crate::collect::{self, CollectError, Collector};
+use crate::record::ShippedAssignment;
 use outhaul_git::source::SourceError;
 
 /// Whether the payload of a kept assignment can be had.
@@ -29,13 +29,13 @@ pub(super) fn still_there(
     before: &ShippedAssignment,
 ) -> Result<PayloadState, ProduceError> {
     let commit = before.payload_commit.as_ref();
-    let rendered = before.rendered();
+    let rendered = &before.rendered;
     let looked = match commit {
         None => Ok(()),
-        Some(_) => collector.look(name, &rendered, commit).map(drop),
+        Some(_) => collector.look(name, rendered, commit).map(drop),
     };
     match looked {
-        Ok(()) => match collector.look_served(name, &rendered, commit) {
+        Ok(()) => match collector.look_served(name, rendered, commit) {
             Ok(()) => Ok(PayloadState::Yes),
             Err(error) => Ok(PayloadState::Lacking(collect::finding(&error).message)),
         },

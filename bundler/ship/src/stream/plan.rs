@@ -6,7 +6,7 @@
 //! writes nothing.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
@@ -18,14 +18,14 @@ use outhaul_signer::fleet::Fleet;
 use super::carried::{self, LastPayloads};
 use super::kept_payload::{PayloadState, still_there};
 use super::share::{self, Share};
-use super::shipped::{ShippedAssignment, ShippedStream};
-use super::{ProduceError, Produced, delivery_rules, sealed};
+use super::{ProduceError, Produced, delivery_rules, sealed, shipped};
 use crate::assemble::Spool;
 use crate::collect::{self, Collector, Payloads};
 use crate::guard;
-use crate::isolation::{Isolation, Last};
+use crate::isolation::{Isolation, Kept};
 use crate::manifests::Manifests;
 use crate::plan::{DesiredContent, Plan, Shipped};
+use crate::record::Record;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_kit::format_count::format_count;
@@ -46,7 +46,7 @@ pub(super) struct StreamContents<'a> {
     /// The commits of the kept ones' payloads, by assignment.
     pub(super) pins: BTreeMap<String, String>,
     pub(super) isolation: Isolation<()>,
-    pub(super) last: Option<ShippedStream>,
+    pub(super) last: Option<Record>,
     /// What the delivery policies say of it.
     pub(super) delivery: Delivery,
     /// Payloads of kept ones that cannot be reached now.
@@ -85,10 +85,13 @@ impl<'a> StreamContents<'a> {
         let mut assignments = sound.assignments.clone();
         let mut kept = BTreeMap::new();
         let mut pins = BTreeMap::new();
-        for id in plan.isolation.kept.keys() {
-            let Some(before) = last.of(id) else { continue };
-            assignments.insert(id.target.clone(), before.rendered());
-            kept.insert(id.target.parse()?, before.from);
+        for (id, (Kept { from, .. }, ())) in &plan.isolation.kept {
+            let known = last.record();
+            let Some(before) = known.and_then(|known| known.shipped(&id.to_string())) else {
+                continue;
+            };
+            assignments.insert(id.target.clone(), Arc::new(before.rendered.clone()));
+            kept.insert(id.target.parse()?, *from);
             if let Some(commit) = &before.payload_commit {
                 pins.insert(id.target.clone(), commit.clone());
             }
@@ -233,18 +236,17 @@ impl<'a> Sound<'a> {
 
     /// What it shipped last.
     pub(super) fn last(&self) -> Result<LastBundle<'a>, ProduceError> {
-        let last = ShippedStream::read(self.fleet.folder(), &self.role)?;
-        let shipped = last.iter().flat_map(|last| &last.assignments);
-        let taken = shipped.filter_map(|(name, last)| {
-            let now = self.assignments.get(name)?;
-            let sites = self.taken_from(last, now);
-            (sites > 0).then(|| (self.named(name), sites))
+        let last = shipped::read(self.fleet.folder(), &self.role)?;
+        let taken = self.assignments.iter().filter_map(|(name, now)| {
+            let name = self.named(name);
+            let had = &last.as_ref()?.shipped(&name)?.rendered;
+            let sites = self.taken_from(had, now);
+            (sites > 0).then_some((name, sites))
         });
         Ok(LastBundle {
             taken: taken.collect(),
             fleet: self.fleet,
             environment: &self.platform.rendering.environment,
-            cluster_type: self.cluster_type,
             role: self.role.clone(),
             collector: self.collector,
             signed_by: self.delivery.image_signatures.as_ref().map(Sourced::by),
@@ -260,7 +262,7 @@ impl<'a> Sound<'a> {
     }
 
     /// How many sites that the control plane still lists lose an assignment that they had.
-    fn taken_from(&self, last: &ShippedAssignment, now: &RenderedAssignment) -> usize {
+    fn taken_from(&self, last: &RenderedAssignment, now: &RenderedAssignment) -> usize {
         let Some(still) = &now.sites else { return 0 };
         let sites = self.platform.control_plane.sites.values();
         let here = sites.filter(|site| site.cluster_type.value == self.cluster_type);
@@ -274,12 +276,11 @@ impl<'a> Sound<'a> {
 pub(super) struct LastBundle<'a> {
     fleet: &'a Fleet,
     environment: &'a str,
-    cluster_type: &'a str,
     role: String,
     collector: &'a RefCell<Collector<'a>>,
     /// Which policy says that images must be signed.
     signed_by: Option<String>,
-    last: Option<ShippedStream>,
+    last: Option<Record>,
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
     carried: OnceCell<Option<LastPayloads>>,
@@ -292,46 +293,27 @@ impl LastBundle<'_> {
     pub(super) fn take_error(&mut self) -> Result<(), ProduceError> {
         self.trouble.take().map_or(Ok(()), Err)
     }
-
-    fn of(&self, id: &AssignmentId) -> Option<&ShippedAssignment> {
-        self.last.as_ref()?.assignments.get(&id.target)
-    }
 }
 
 impl Shipped for LastBundle<'_> {
     /// It is looked up by its name.
     type Content = ();
 
-    fn names(&self) -> BTreeSet<String> {
+    fn record(&self) -> Option<&Record> {
+        self.last.as_ref()
+    }
+
+    fn last(&mut self, id: &AssignmentId) -> Result<(Digest, ()), String> {
+        let name = id.to_string();
         let last = self.last.as_ref();
-        last.map(ShippedStream::names).unwrap_or_default()
-    }
-
-    fn there(&self) -> Vec<(AssignmentId, Option<&str>)> {
-        let last = self.last.iter().flat_map(|last| &last.assignments);
-        last.map(|(target, last)| {
-            let id = AssignmentId {
-                cluster_type: self.cluster_type.to_owned(),
-                target: target.clone(),
-            };
-            (id, Some(last.workspace()))
-        })
-        .collect()
-    }
-
-    fn last(&mut self, id: &AssignmentId) -> Last<()> {
-        let known = self.last.as_ref();
-        let Some(before) = known.and_then(|last| last.assignments.get(&id.target)) else {
-            return Last::None("it has no last good output".to_owned());
+        let Some((last, before)) = last.and_then(|last| Some((last, last.shipped(&name)?))) else {
+            return Err("it has no last good output".to_owned());
         };
-        let good = Last::Good {
-            from: before.from,
-            content: (),
-        };
+        let good = Ok((last.origin(&name), ()));
         let looked = still_there(&mut self.collector.borrow_mut(), &id.target, before);
         match looked {
             Ok(PayloadState::Yes) => good,
-            Ok(PayloadState::No(why)) => Last::None(why),
+            Ok(PayloadState::No(why)) => Err(why),
             Ok(PayloadState::Unreached(why) | PayloadState::Lacking(why)) => {
                 let (fleet, role) = (self.fleet, &self.role);
                 self.carried.get_or_init(|| LastPayloads::open(fleet, role));
@@ -348,14 +330,14 @@ impl Shipped for LastBundle<'_> {
                     return good;
                 }
                 self.stalled = true;
-                Last::None(format!(
+                Err(format!(
                     "its sites keep it, and so no bundle of this stream is made: what its last good output needs is \
                      not available now, and no bundle here has it ({why})"
                 ))
             }
             Err(error) => {
                 self.trouble = Some(error);
-                Last::None(String::new())
+                Err(String::new())
             }
         }
     }

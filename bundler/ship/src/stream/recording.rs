@@ -13,11 +13,11 @@ use outhaul_signer::publish::SignRequest;
 
 use super::plan::StreamContents;
 use super::shelf::{self, StoredBundle};
-use super::shipped::ShippedStream;
 use super::signing::Signed;
-use super::{BundleRequest, ProduceError, Produced, copies, countersigned, since};
+use super::{BundleRequest, ProduceError, Produced, copies, countersigned, shipped, since};
 use crate::assemble::UnsignedBundle;
 use crate::deliver::{self, DeliverError};
+use crate::record::Record;
 
 /// Where the bundle of a number goes.
 pub(super) fn file_of(
@@ -39,7 +39,7 @@ pub(super) fn ship(
     sign: SignRequest<'_>,
     (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
-    last: &ShippedStream,
+    last: &Record,
 ) -> Result<Produced, ProduceError> {
     let SignRequest { role, number, .. } = sign;
     let stream = &bundle.index.stream;
@@ -70,7 +70,7 @@ pub(super) fn ship(
     interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
     interrupt::here();
     let recorded = || -> Result<(), ProduceError> {
-        last.write(fleet.folder(), role)?;
+        shipped::write(last, fleet.folder(), role)?;
         since::remember(fleet.folder(), role);
         kept.write(fleet.folder(), role)
             .map_err(ProduceError::Keep)?;

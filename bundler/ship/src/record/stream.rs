@@ -1,0 +1,86 @@
+//! What only the record of a stream has: its destination, a bundle, does not show its content again.
+//!
+//! What comes in: the assignments of a bundle, each with the commit of its payload. What goes out: the [`Record`] of the
+//! stream, and from it the same assignments when the next bundle is made. Files that are not what their digests say are an
+//! error. It reads and writes no files.
+
+use std::collections::BTreeMap;
+
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::Snapshot;
+use outhaul_plane::render::RenderedAssignment;
+use serde::{Deserialize, Serialize};
+
+use super::Record;
+use crate::isolation::Kept;
+
+/// What a stream shipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StreamContents {
+    cluster_type: String,
+    /// By `<cluster type>/<target>`.
+    pub(super) assignments: BTreeMap<String, ShippedAssignment>,
+}
+
+/// One assignment as it was shipped last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShippedAssignment {
+    /// The commit of its payload; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload_commit: Option<String>,
+    pub(crate) rendered: RenderedAssignment,
+}
+
+impl Record {
+    /// The record of a stream that shipped `assignments`, by target.
+    pub(crate) fn of_stream(
+        environment: &str,
+        cluster_type: &str,
+        snapshot: &Snapshot,
+        kept: BTreeMap<String, Kept>,
+        assignments: impl Iterator<Item = (String, ShippedAssignment)>,
+    ) -> Self {
+        let named = |(target, one)| (format!("{cluster_type}/{target}"), one);
+        let stream = StreamContents {
+            cluster_type: cluster_type.to_owned(),
+            assignments: assignments.map(named).collect(),
+        };
+        Self {
+            files: stream.files(),
+            stream: Some(stream),
+            ..Self::new(environment, snapshot, None, kept)
+        }
+    }
+
+    /// One as a stream shipped it.
+    pub(crate) fn shipped(&self, id: &str) -> Option<&ShippedAssignment> {
+        self.stream.as_ref()?.assignments.get(id)
+    }
+}
+
+impl StreamContents {
+    fn files(&self) -> BTreeMap<String, Digest> {
+        let all = self.assignments.iter().flat_map(|(id, one)| {
+            let files = one.rendered.files.iter();
+            files.map(move |(name, bytes)| (format!("{id}/{name}"), Digest::of(bytes)))
+        });
+        all.collect()
+    }
+
+    /// Compares it with the record's `files`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn check(&self, files: &BTreeMap<String, Digest>) -> Result<(), String> {
+        let within = format!("{}/", self.cluster_type);
+        if let Some(id) = (self.assignments.keys()).find(|id| !id.starts_with(&within)) {
+            return Err(format!("`{id}` is of another stream"));
+        }
+        match self.files() == *files {
+            true => Ok(()),
+            false => Err("its files are not what their digests say".to_owned()),
+        }
+    }
+}

@@ -36,8 +36,7 @@ fn a_key_that_is_missing_or_misspelt_takes_no_file_from_a_site() {
         assert!(seen.contains(reported), "{seen}");
         assert!(seen.contains("kept: drone/hello-test stays as"), "{seen}");
         let last = fleet.last();
-        let hello = |last: &serde_json::Value| last["assignments"]["hello-test"].clone();
-        assert_eq!(hello(&last), hello(&first));
+        assert_eq!(of(&last, "hello-test"), of(&first, "hello-test"));
     }
 }
 

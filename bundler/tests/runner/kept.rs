@@ -16,10 +16,15 @@ use super::isolation::{BREAKS, fixture, without_digests};
 use super::repositories::{commit, git};
 use super::scheduling::scheduler;
 
-/// What a record of the stream says of one assignment.
-pub fn of<'l>(last: &'l Value, name: &str) -> &'l Value {
-    let found = &last["stream"]["assignments"][format!("drone/{name}")];
+/// What a record of the stream says of one assignment, with the snapshot that it is `from`.
+pub fn of(last: &Value, name: &str) -> Value {
+    let name = &format!("drone/{name}");
+    let mut found = last["stream"]["assignments"][name].clone();
     assert!(found.is_object(), "{last}");
+    let kept = last["kept"].get(name);
+    let from = kept.map_or(&last["snapshot"]["digest"], |kept| &kept["from"]);
+    assert!(from.is_string(), "{last}");
+    found["from"] = from.clone();
     found
 }
 

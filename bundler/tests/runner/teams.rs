@@ -8,7 +8,7 @@ use std::fs;
 use std::net::TcpListener;
 
 use super::cli::PlaneFixture;
-use super::kept::Fleet;
+use super::kept::{Fleet, of};
 use super::repositories::{commit, git};
 
 /// The second team's registration, in a separate repository.
@@ -192,7 +192,6 @@ fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
         );
         assert!(seen.contains("kept: drone/wave-0"), "{what}: {seen}");
         let second = fleet.last();
-        let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
         assert_eq!(of(&second, "wave-0"), of(&first, "wave-0"), "{what}");
         if what.starts_with("the name") {
             // Nothing says whose it is: both stay as they were.
@@ -279,7 +278,6 @@ fn a_workload_that_is_called_as_its_registration_keeps_its_name() {
     assert!(seen.contains("kept: drone/wave-0"), "{seen}");
     assert!(!seen.contains("kept: drone/hello-test"), "{seen}");
     let second = fleet.last();
-    let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
     assert_eq!(of(&second, "wave-0"), of(&first, "wave-0"));
     assert_ne!(of(&second, "hello-test"), of(&first, "hello-test"));
     // Nor does it where its own repository cannot be read.
@@ -313,7 +311,6 @@ fn one_payload_that_cannot_be_collected_is_one_payload() {
         "{seen}"
     );
     let second = fleet.last();
-    let of = |last: &serde_json::Value, name: &str| last["assignments"][name].clone();
     assert_eq!(of(&second, "hello-test"), of(&first, "hello-test"));
     assert_ne!(of(&second, "wave-1"), of(&first, "wave-1"));
     // What a bundle would leave out is reported before.

@@ -23,6 +23,8 @@ use outhaul_hub::record::{Asked, Known, keep};
 use outhaul_hub::store::{SitePage, StoreError};
 use outhaul_hub::view::{Measured, Reading};
 use outhaul_telemetry::{of_fleet, text};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::FLEET;
 use outhaul_tests::postgres::Postgres;
 
 #[path = "fleet/pages.rs"]
@@ -30,7 +32,7 @@ mod pages;
 #[path = "fleet/site.rs"]
 mod site;
 
-use site::{ASSIGNMENTS, FLEET, Site, name, snapshot};
+use site::{ASSIGNMENTS, numbered, report};
 
 const SITES: usize = 1_000;
 /// Reports of each site; a day of looks for drift, every 15 minutes, has 96.
@@ -78,14 +80,14 @@ INSERT INTO current_states (site, epoch, newest, running, attempt_left) SELECT s
 fn main() {
     scrapes();
     let folder = tempfile::tempdir().unwrap();
-    let mut sites: Vec<Site> = (0..SITES).map(Site::new).collect();
+    let mut sites: Vec<Site> = (0..SITES).map(numbered).collect();
     let (short, long) = (folder.path().join("short"), folder.path().join("long"));
     let mut first = enrolled(&short, &sites);
-    let one: Vec<Vec<u8>> = sites.iter_mut().map(Site::report).collect();
+    let one: Vec<Vec<u8>> = sites.iter_mut().map(report).collect();
     take(&mut first, &one);
     let mut store = enrolled(&long, &sites);
     let more: Vec<Vec<u8>> = (1..REPORTS)
-        .flat_map(|_| sites.iter_mut().map(Site::report).collect::<Vec<_>>())
+        .flat_map(|_| sites.iter_mut().map(report).collect::<Vec<_>>())
         .collect();
     let start = Instant::now();
     take(&mut store, &one);
@@ -207,7 +209,7 @@ fn decisions(store: &mut Store, path: &Path, site: &mut Site) {
     };
     let (took, whole) = ask(store);
     let first = bytes();
-    take(store, &[site.report()]);
+    take(store, &[report(site)]);
     ask(store);
     println!(
         "a gate over {SITES} sites: {:.1} ms; the answer has {whole} bytes, the first decision keeps {first}, one after \

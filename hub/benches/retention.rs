@@ -19,12 +19,14 @@ use outhaul_hub::record::{Asked, Known, keep};
 use outhaul_hub::retention::{self, Rule};
 use outhaul_hub::store::{Address, SitePage, StoreError};
 use outhaul_hub::view::Reading;
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::FLEET;
 use outhaul_tests::postgres::Postgres;
 
 #[path = "fleet/site.rs"]
 mod site;
 
-use site::{ASSIGNMENTS, FLEET, Site};
+use site::{ASSIGNMENTS, numbered, report};
 
 const SITES: usize = 1_000;
 /// One report a day.
@@ -65,7 +67,7 @@ fn main() {
 }
 
 fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
-    let mut sites: Vec<Site> = (0..SITES).map(Site::new).collect();
+    let mut sites: Vec<Site> = (0..SITES).map(numbered).collect();
     store
         .write(|session| {
             for site in &sites {
@@ -76,7 +78,7 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
         })
         .unwrap();
     for day in 0..REPORTS {
-        let lines: Vec<Vec<u8>> = sites.iter_mut().map(Site::report).collect();
+        let lines: Vec<Vec<u8>> = sites.iter_mut().map(report).collect();
         let at_ms = NOW - (REPORTS - day) * DAY_MS;
         take(store, &lines, 1_000, at_ms);
         if day % DECIDED_EVERY == 0 {
@@ -126,7 +128,7 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
     let full = size(store);
     // As many as fit into the space that is free now.
     for day in 0..50 {
-        let lines: Vec<Vec<u8>> = sites.iter_mut().map(Site::report).collect();
+        let lines: Vec<Vec<u8>> = sites.iter_mut().map(report).collect();
         take(store, &lines, 1_000, NOW + day * DAY_MS);
     }
     println!(
@@ -147,7 +149,9 @@ fn measure(name: &str, store: &mut Store, another: impl Fn() -> Store) {
 /// The next reports of the sites in turn.
 fn more(sites: &mut [Site]) -> Vec<Vec<u8>> {
     let length = sites.len();
-    (0..MORE).map(|at| sites[at % length].report()).collect()
+    (0..MORE)
+        .map(|at| report(&mut sites[at % length]))
+        .collect()
 }
 
 fn take(store: &mut Store, lines: &[Vec<u8>], at_once: usize, received_ms: i64) {

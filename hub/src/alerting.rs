@@ -262,9 +262,10 @@ mod tests {
     use outhaul_alerts::change::AlertKind;
 
     use super::*;
-    use crate::fake::{self, FLEET, OLD, Site};
     use crate::store::{Act, ActKind, FILE_NAME, Signed};
     use crate::view::{Board, Environments};
+    use outhaul_test_kit::Site;
+    use outhaul_test_kit::plain::{self, FLEET, OLD};
 
     const NOW: i64 = 1_795_000_000_000;
 
@@ -274,7 +275,7 @@ mod tests {
         for environment in ["dev", "stage"] {
             let site = Site::new(&format!("site-{environment}"), environment, "drone");
             let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
-            let index = fake::index(&fake::stream(environment, "drone"), 1, OLD);
+            let index = plain::index(&plain::stream(environment, "drone"), 1, OLD);
             let signed = Signed {
                 issued_ms: NOW - DAY_MS,
                 signed_as: 1,
@@ -284,7 +285,7 @@ mod tests {
                 .write(|session| crate::enrol::approve(session, &checked, false, NOW - DAY_MS))
                 .unwrap();
             store
-                .write(|session| session.add_bundle(&index, fake::content(&index), signed, NOW))
+                .write(|session| session.add_bundle(&index, plain::content(&index), signed, NOW))
                 .unwrap();
         }
         store

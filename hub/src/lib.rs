@@ -25,8 +25,6 @@ mod backup_error;
 pub mod cli;
 mod clock;
 mod error;
-#[cfg(test)]
-mod fake;
 mod gate;
 mod import;
 pub mod ingest;

@@ -3,11 +3,12 @@
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, ReportEvent};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
+use outhaul_test_kit::plain::{FLEET, NEW, name, stream};
+use outhaul_test_kit::{Site, TOKEN};
 use proptest::prelude::*;
 
 use crate::enrol::orders::*;
 use crate::enrol::{self, EnrolError, Enrolled};
-use crate::fake::{FLEET, NEW, Site, TOKEN, name, stream};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::store::{Carrier, Registration, RequestOrigin, Signed, Store};
 use outhaul_bundle::{Digest, Instruction, Order};

@@ -14,11 +14,12 @@ mod stream_sites;
 use outhaul_bundle::report::{
     ComplianceStatus as C, GenerationState as G, ReportEvent, RevertedFrom,
 };
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
 use outhaul_tests::postgres;
 use proptest::prelude::*;
 
 use crate::enrol::{self, Enrolled};
-use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::store::{Signed, SitePage, SiteState, Store, StoreError};
 
@@ -72,7 +73,7 @@ fn runs(store: &mut Store, site: &str) -> Option<(u64, String, u64)> {
 
 /// What an agent queues when it leaves bundle 2: one report, of the bundle that is active again.
 fn left_again(site: &mut Site, decided_by: Option<&str>) -> Vec<u8> {
-    let index = fake::index(&site.stream, 2, NEW);
+    let index = plain::index(&site.stream, 2, NEW);
     let mut event = site.event(1, OLD, G::Active, C::Compliant);
     event.reverted_from = Some(RevertedFrom {
         number: 2,
@@ -383,16 +384,16 @@ fn a_second_store_in_the_same_folder_is_refused_and_a_newer_one_is_not_touched()
 #[test]
 fn a_recorded_bundle_reads_back() {
     let mut store = crate::stored::empty();
-    let mut index = fake::index(&fake::stream("dev", "drone"), 4, NEW);
+    let mut index = plain::index(&plain::stream("dev", "drone"), 4, NEW);
     index.assignments[1]
         .overlays
         .push(outhaul_bundle::index::Overlay {
             sites: ["special".parse().unwrap()].into(),
-            config_version: fake::config(9, "own"),
+            config_version: plain::config(9, "own"),
             files: Vec::new(),
         });
     index.assignments[1].sites = Some(["special".parse().unwrap(), "a".parse().unwrap()].into());
-    let content = fake::content(&index);
+    let content = plain::content(&index);
     let signed = Signed {
         issued_ms: 1,
         signed_as: 9,
@@ -414,7 +415,7 @@ fn a_recorded_bundle_reads_back() {
     assert_eq!(bundles[0].signed, signed);
     assert_eq!(assignments[0].policies, ["functional-test"]);
     assert_eq!(assignments.len(), 2);
-    let own = fake::config(9, "own").to_string();
+    let own = plain::config(9, "own").to_string();
     assert_eq!(assignments[1].config_for("special"), own);
     assert_eq!(
         assignments[1].config_for("a"),

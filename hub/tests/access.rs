@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use outhaul_test_kit::plain::NEW;
 use serde_json::{Value, json};
 
-use crate::fake::NEW;
 use crate::gate_rules::world;
 use crate::program::{Hub, Server, code, stderr};
 

@@ -1,10 +1,10 @@
 //! What people do on the pages: decisions with their record, the headers of every answer, and the bounds of forms.
 
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
 use serde_json::json;
 
 use crate::access::{ask, bearer, get, login, posted, token};
-use crate::fake::NEW;
 use crate::gate_rules::{report, world};
 
 #[test]

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 
 use outhaul_bundle::hub_api::GateQuery;
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
 use serde_json::{Value, json};
 
 use crate::access::ask;
-use crate::fake::NEW;
 use crate::gate_rules::{report, rule, world};
 use crate::http::exchange;
 use crate::program::{code, stderr};

@@ -8,8 +8,8 @@ use outhaul_bundle::report::ComplianceStatus as C;
 use outhaul_gate::audit::{AuditLine, END_TYPE, End, Link};
 use outhaul_signer::Envelope;
 use outhaul_signer::key::SigningKey;
+use outhaul_test_kit::Centre;
 
-use crate::centre::Centre;
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::program::{Hub, code, stderr};
 
@@ -260,8 +260,7 @@ fn a_file_that_was_cut() {
 #[test]
 fn a_bundle_that_another_fleet_signed() {
     let (hub, _) = decided();
-    let other = tempfile::tempdir().unwrap();
-    let other = Centre::new(other.path());
+    let other = Centre::new();
     let lines = exported(&hub, "a");
     says(&audited(&other, &lines), "does not hold under the root");
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::centre::Centre;
-use crate::fake::Site;
+use outhaul_test_kit::{Centre, Site};
+
 use crate::program::{Hub, code, command, stderr};
 
 #[track_caller]
@@ -21,7 +21,7 @@ fn fails(hub: &Hub, arguments: &[&str], expected: i32, says: &[&str]) {
 #[test]
 fn each_mistake_has_its_message_and_code() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     fails(
         &hub,
         &["sites"],
@@ -117,7 +117,7 @@ fn each_mistake_has_its_message_and_code() {
 #[test]
 fn a_key_that_others_may_read_is_refused() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let key = hub.state().join("hub.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
@@ -140,7 +140,7 @@ fn a_key_that_others_may_read_is_refused() {
 #[test]
 fn a_request_of_another_fleet_or_key_is_refused() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let add = |bytes: &[u8], named: &str, more: &[&str]| {
@@ -198,7 +198,7 @@ fn a_request_of_another_fleet_or_key_is_refused() {
 #[test]
 fn a_false_request_is_shown_rejected_and_the_site_comes_in_with_a_new_kit() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let (site, thief) = (
@@ -262,7 +262,7 @@ fn a_false_request_is_shown_rejected_and_the_site_comes_in_with_a_new_kit() {
 #[test]
 fn a_stick_that_cannot_be_written_still_brings_its_reports() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
     fs::write(hub.path("r.request"), site.request()).unwrap();
@@ -287,7 +287,7 @@ fn a_stick_that_cannot_be_written_still_brings_its_reports() {
 #[test]
 fn a_caller_keeps_its_token_until_somebody_replaces_it() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let first = hub.json(&["caller", "add", "ci"])["token"].clone();
     fails(
@@ -315,7 +315,7 @@ fn a_caller_keeps_its_token_until_somebody_replaces_it() {
 #[test]
 fn a_damaged_file_that_stays_on_the_stick_is_told_and_hides_nothing_that_comes_later() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);

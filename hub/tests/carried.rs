@@ -3,14 +3,14 @@
 use std::fs;
 
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
 
-use crate::fake::NEW;
 use crate::gate_rules::{report, world};
 use crate::program::{code, stderr};
 
 #[test]
 fn the_list_names_the_bundle_the_sites_and_what_comes_back() {
-    let (hub, mut centre, mut sites) = world(&["drone-1", "drone-2", "drone-3"]);
+    let (hub, centre, mut sites) = world(&["drone-1", "drone-2", "drone-3"]);
     report(&hub, &centre, &mut sites[0], C::Compliant);
     let stream = centre.stream("dev", "drone");
     let file = hub.path("2.outhaul");

@@ -5,15 +5,15 @@ use std::fs;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack, ComplianceStatus as C, GenerationState as G};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
+use outhaul_test_kit::plain::{NEW, OLD};
+use outhaul_test_kit::{Centre, Site};
 
-use crate::centre::Centre;
-use crate::fake::{NEW, OLD, Site};
 use crate::program::{Hub, code, stderr};
 
 /// Says that a bundle of the centre is active, with the digest of its real index.
 fn active(centre: &Centre, site: &mut Site, number: u64, commit: &str, status: C) -> Vec<u8> {
     let mut event = site.event(number, commit, G::Active, status);
-    let index = centre.index(&site.stream, number, commit);
+    let index = centre.plain_index(&site.stream, number, commit);
     event.index = outhaul_bundle::Digest::of(&index.to_bytes());
     site.say(outhaul_bundle::report::ReportEvent::Generation(event))
 }
@@ -31,7 +31,7 @@ fn first_word(decision: &serde_json::Value) -> &str {
 #[test]
 fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);
@@ -121,7 +121,7 @@ fn a_stick_brings_everything_home_and_takes_the_acknowledgements_back() {
 #[test]
 fn a_site_that_runs_what_a_thief_signed_confirms_nothing_once_the_key_is_revoked() {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);
@@ -138,9 +138,8 @@ fn a_site_that_runs_what_a_thief_signed_confirms_nothing_once_the_key_is_revoked
     hub.json(&[&["site", "add", "drone-1"], &named[..]].concat());
 
     // Signed with stolen keys: one under the fleet's next number, one far beyond.
-    let theft = tempfile::tempdir().unwrap();
-    let mut thief = centre.thief(theft.path());
-    let mut stolen = |number| {
+    let thief = centre.thief();
+    let stolen = |number| {
         let done = import(
             &format!("stolen-{number}.outhaul"),
             thief.bundle(&stream, number, NEW),
@@ -163,7 +162,8 @@ fn a_site_that_runs_what_a_thief_signed_confirms_nothing_once_the_key_is_revoked
     );
 
     // The fleet revokes the key. Its own bundle has the number that the thief used, and another content.
-    centre.replace_keys(&stream);
+    centre.rotate_online_keys();
+    centre.replace_stream_key("drone");
     let honest = "7777777777777777777777777777777777777777";
     let done = import("2.outhaul", centre.bundle(&stream, 2, honest));
     assert_eq!(done["bundles"][0]["new"], true, "{done}");
@@ -193,11 +193,10 @@ fn a_site_that_runs_what_a_thief_signed_confirms_nothing_once_the_key_is_revoked
 #[test]
 fn bundles_that_are_not_of_this_fleet_or_were_touched_are_refused_with_code_4() {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
-    let other = tempfile::tempdir().unwrap();
-    let mut foreign = Centre::new(other.path());
+    let foreign = Centre::new();
     let foreign_stream = foreign.stream("dev", "drone");
     let (first, second) = (
         centre.bundle(&stream, 1, OLD),

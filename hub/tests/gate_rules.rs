@@ -5,17 +5,17 @@ use std::net::TcpStream;
 
 use outhaul_bundle::hub_api::{ErrorAnswer, GateAnswer};
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::plain::{NEW, OLD};
+use outhaul_test_kit::{Centre, Site};
 use serde_json::{Value, json};
 
-use crate::centre::Centre;
-use crate::fake::{NEW, OLD, Site};
 use crate::http::{self, exchange};
 use crate::program::{Hub, Server, code, stderr};
 
 /// A hub that knows bundle 1 of `dev`/`drone`, and sites that are registered.
 pub fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let file = hub.path("1.outhaul");
@@ -37,7 +37,7 @@ pub fn world(names: &[&str]) -> (Hub, Centre, Vec<Site>) {
 /// Says that bundle 1 is active, with the digest of its real index.
 pub fn report(hub: &Hub, centre: &Centre, site: &mut Site, status: C) {
     let mut event = site.event(1, NEW, G::Active, status);
-    let index = centre.index(&site.stream, 1, NEW);
+    let index = centre.plain_index(&site.stream, 1, NEW);
     event.index = outhaul_bundle::Digest::of(&index.to_bytes());
     let line = site.say(ReportEvent::Generation(event));
     let file = hub.path(&format!("{}-{}.reports", site.name, site.next));

@@ -8,10 +8,10 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Centre, Site, TOKEN};
 use serde_json::Value;
 
-use crate::centre::Centre;
-use crate::fake::{NEW, Site};
 use crate::http::{exchange, json, plain};
 use crate::program::Hub;
 
@@ -35,7 +35,7 @@ fn registered(hub: &Hub, centre: &Centre, name: &str) -> Site {
 #[test]
 fn a_body_that_is_announced_too_large_is_not_waited_for() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let server = hub.serve(&[]);
     for path in ["/api/v1/reports", "/api/v1/requests"] {
@@ -52,7 +52,7 @@ fn a_body_that_is_announced_too_large_is_not_waited_for() {
 #[test]
 fn bodies_that_do_not_come_keep_no_report_out() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let mut site = registered(&hub, &centre, "drone-1");
     let server = hub.serve(&[]);
@@ -79,7 +79,7 @@ fn bodies_that_do_not_come_keep_no_report_out() {
 #[test]
 fn junk_requests_fill_their_own_room_and_one_command_forgets_them() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let server = hub.serve(&[]);
@@ -97,7 +97,7 @@ fn junk_requests_fill_their_own_room_and_one_command_forgets_them() {
     );
     // A kit that was announced and a file that somebody brings are let in all the same.
     let expected = centre.site("drone-1", &stream);
-    let kit = expected.enrolment(crate::fake::TOKEN).hex();
+    let kit = expected.enrolment(TOKEN).hex();
     hub.json(&["site", "expect", "drone-1", "--kit", &kit]);
     assert_eq!(post(&expected).1["result"], "registered");
     let file = hub.path("drone-2.request");
@@ -122,7 +122,7 @@ fn junk_requests_fill_their_own_room_and_one_command_forgets_them() {
 #[test]
 fn a_second_request_over_the_network_replaces_nothing_and_shows_as_a_conflict() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let (site, thief) = (
@@ -147,7 +147,7 @@ fn a_second_request_over_the_network_replaces_nothing_and_shows_as_a_conflict() 
 #[test]
 fn a_gate_question_is_on_record_only_for_a_caller_with_a_token() {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     registered(&hub, &centre, "drone-1");
@@ -215,7 +215,7 @@ impl Drop for Ended<'_> {
 #[test]
 fn liveness_waits_for_no_query_and_no_writer() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let path = hub.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

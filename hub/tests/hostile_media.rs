@@ -6,13 +6,14 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use crate::centre::Centre;
+use outhaul_test_kit::Centre;
+
 use crate::program::{Hub, code, stderr};
 
 /// A hub that knows a site, and a stick with a report of it.
 fn fixture() -> (Hub, PathBuf) {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let mut site = centre.site("drone-1", &centre.stream("dev", "drone"));
     fs::write(hub.path("r.request"), site.request()).unwrap();
@@ -103,7 +104,7 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
 #[test]
 fn what_set_up_and_approval_are_given_is_a_regular_file_or_refused_at_once() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let fifo = hub.path("fifo");
     assert!(
         Command::new("mkfifo")

@@ -12,14 +12,14 @@ use std::time::Duration;
 use outhaul_bundle::hub_api::{
     ErrorAnswer, GateAnswer, RecordedBundle, ReportsAnswer, RequestAnswer,
 };
+use outhaul_test_kit::Centre;
+use outhaul_test_kit::plain::{NEW, OLD};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::centre::Centre;
-use crate::fake::{NEW, OLD};
 use crate::program::{Hub, code, stderr};
 
 pub fn exchange(
@@ -75,7 +75,7 @@ fn bundles_over_http(address: &str, bundle: &[u8]) {
 #[test]
 fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);
@@ -96,7 +96,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
         outhaul_bundle::report::GenerationState::Active,
         outhaul_bundle::report::ComplianceStatus::Compliant,
     );
-    event.index = outhaul_bundle::Digest::of(&centre.index(&stream, 1, NEW).to_bytes());
+    event.index = outhaul_bundle::Digest::of(&centre.plain_index(&stream, 1, NEW).to_bytes());
     let line = site.say(outhaul_bundle::report::ReportEvent::Generation(event));
     let body = [b"<script>alert(1)</script>\n".as_slice(), &line].concat();
     let (status, answer) = json(address, "POST /api/v1/reports", &body);
@@ -187,7 +187,7 @@ fn reports_and_bundles_over_http_then_the_gate_and_the_page() {
 #[test]
 fn a_body_beyond_the_bound_is_refused() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let server = hub.serve(&[]);
     let body = vec![b'\n'; 16 * 1024 * 1024 + 1];
@@ -237,7 +237,7 @@ fn https_with_a_certificate() {
     let Some((cert, key)) = certificate(&hub) else {
         return;
     };
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let tls = [
         "--tls-cert",
@@ -270,7 +270,7 @@ fn https_with_a_certificate() {
 #[test]
 fn systemd_is_notified_of_start_work_and_stop() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let path = hub.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

@@ -3,10 +3,10 @@
 use std::fs;
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::plain::{NEW, OLD};
+use outhaul_test_kit::{Centre, Site};
 use outhaul_tests::postgres;
 
-use crate::centre::Centre;
-use crate::fake::{NEW, OLD, Site};
 use crate::http;
 use crate::program::{Hub, code, stderr};
 
@@ -64,7 +64,7 @@ impl World {
     /// Says how a bundle is there, with the digest of its real index.
     fn says(&self, site: &mut Site, (number, commit): (u64, &str), state: G, status: C) {
         let mut event = site.event(number, commit, state, status);
-        let index = self.centre.index(&site.stream, number, commit);
+        let index = self.centre.plain_index(&site.stream, number, commit);
         event.index = outhaul_bundle::Digest::of(&index.to_bytes());
         let line = site.say(ReportEvent::Generation(event));
         let file = self
@@ -78,7 +78,7 @@ impl World {
 /// One site went on to bundle 2, one failed there and is back on 1, and one never told anything.
 fn world(database: Option<&str>) -> World {
     let hub = Hub::new();
-    let mut centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let root = centre.root();
     let mut init = vec![
         "init",
@@ -118,7 +118,7 @@ fn world(database: Option<&str>) -> World {
 /// The digest of the index of bundle 2, and the version that it gives the first of its assignments.
 fn of_bundle_two(world: &World) -> (String, String) {
     let stream = world.centre.stream("dev", "drone");
-    let index = world.centre.index(&stream, 2, NEW);
+    let index = world.centre.plain_index(&stream, 2, NEW);
     let commit = outhaul_bundle::Digest::of(&index.to_bytes()).hex();
     let version = index.assignments[0].config_version.hex()[..12].to_owned();
     (commit, version)

@@ -8,10 +8,10 @@ use std::process::Output;
 use jiff::Timestamp;
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Centre, Site};
 use serde_json::{Value, json};
 
-use crate::centre::Centre;
-use crate::fake::{NEW, Site};
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::http;
 use crate::program::{Hub, code, command, stderr};
@@ -335,7 +335,7 @@ fn active(centre: &Centre, site: &mut Site) -> Vec<u8> {
         outhaul_bundle::report::GenerationState::Active,
         C::Compliant,
     );
-    event.index = Digest::of(&centre.index(&site.stream, 1, NEW).to_bytes());
+    event.index = Digest::of(&centre.plain_index(&site.stream, 1, NEW).to_bytes());
     site.say(outhaul_bundle::report::ReportEvent::Generation(event))
 }
 

@@ -17,11 +17,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::plain::NEW;
 use outhaul_tests::skipped;
 use serde_json::Value;
 
 use crate::access::{ask, bearer, token};
-use crate::fake::NEW;
 use crate::gate_rules::{APPROVED, approve, gate, report, world};
 use crate::http;
 use crate::program::{Hub, Server};
@@ -163,7 +163,7 @@ fn fleet() -> (Hub, Vec<u8>) {
     fs::write(hub.path("bad.reports"), "no report\n").unwrap();
     hub.run(&["import", hub.path("bad.reports").to_str().unwrap()]);
     let mut event = sites[0].event(1, NEW, G::Active, C::Compliant);
-    let index = centre.index(&sites[0].stream, 1, NEW);
+    let index = centre.plain_index(&sites[0].stream, 1, NEW);
     event.index = outhaul_bundle::Digest::of(&index.to_bytes());
     let more = sites[0].say(ReportEvent::Generation(event));
     (hub, more)

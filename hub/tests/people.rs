@@ -3,12 +3,12 @@
 use std::fs;
 
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::Centre;
+use outhaul_test_kit::plain::NEW;
 use outhaul_tests::postgres;
 use serde_json::json;
 
 use crate::access::{get, login, posted, token};
-use crate::centre::Centre;
-use crate::fake::NEW;
 use crate::gate_rules::{report, world};
 use crate::postgresql;
 use crate::program::{Hub, Server, code, stderr};
@@ -423,7 +423,7 @@ fn a_login_begun_at_one_hub_is_finished_at_another_of_the_same_database_and_once
         return;
     };
     let (first, second) = (Hub::new(), Hub::new());
-    let centre = Centre::new(first.folder.path());
+    let centre = Centre::new();
     assert_eq!(code(&postgresql::init(&first, &centre, &database)), 0);
     fs::create_dir_all(second.state()).unwrap();
     fs::copy(

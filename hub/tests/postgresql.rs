@@ -8,11 +8,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Centre, Site};
 use outhaul_tests::postgres::{self, Postgres};
 use serde_json::Value;
 
-use crate::centre::Centre;
-use crate::fake::{NEW, Site};
 use crate::gate_rules::{gate, report, world};
 use crate::http;
 use crate::program::{Hub, Server, code, command, stderr};
@@ -109,7 +109,7 @@ fn two_hubs_on_one_database_and_one_is_killed_and_every_acknowledged_report_is_t
     };
     let database = server.database();
     let (first, second) = (Hub::new(), Hub::new());
-    let centre = Centre::new(first.folder.path());
+    let centre = Centre::new();
     assert_eq!(code(&init(&first, &centre, &database)), 0);
 
     // Without the hub's key nobody joins; with it the folder is one more process's.
@@ -197,7 +197,7 @@ fn what_is_wrong_with_a_server_is_said_and_nothing_is_made() {
         return;
     };
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let nobody = format!(
         "postgres://outhaul@/hub?host={}",
         hub.folder.path().display()
@@ -282,7 +282,7 @@ fn a_password_comes_from_a_file_or_the_environment_and_a_wrong_one_is_said() {
         .status();
     assert!(reload.unwrap().success());
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let file = hub.path("passwords");
     fs::write(&file, "*:*:*:outhaul:wrong\n").unwrap();
     assert!(
@@ -341,7 +341,7 @@ fn a_server_that_ends_while_the_hub_serves_is_said_and_the_hub_goes_on_when_it_i
     };
     let database = server.database();
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     assert_eq!(code(&init(&hub, &centre, &database)), 0);
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);
@@ -415,7 +415,7 @@ fn a_hub_moves_to_a_server_without_loss_and_a_move_that_was_killed_is_repeated()
     // Not into a database of somebody else.
     let other = server.database();
     let stranger = Hub::new();
-    let strange = Centre::new(stranger.folder.path());
+    let strange = Centre::new();
     assert_eq!(code(&init(&stranger, &strange, &other)), 0);
     fails(&hub.run(&["move", "--to", &other]), 2, &["is not empty"]);
     assert!(file.exists());

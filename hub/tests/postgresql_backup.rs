@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use outhaul_test_kit::Centre;
+use outhaul_test_kit::plain::NEW;
 use outhaul_tests::postgres;
 
-use crate::centre::Centre;
-use crate::fake::NEW;
 use crate::postgresql::{add, fails, init, name_of};
 use crate::program::{Hub, code};
 
@@ -16,7 +16,7 @@ fn a_backup_of_a_server_comes_back_on_another_one_and_as_a_file() {
     };
     let database = server.database();
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     assert_eq!(code(&init(&hub, &centre, &database)), 0);
     let stream = centre.stream("dev", "drone");
     let mut site = centre.site("drone-1", &stream);

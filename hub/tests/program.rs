@@ -6,9 +6,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 use outhaul_kit::durable;
 use outhaul_tests::Checked as _;
+pub use outhaul_tests::{code, stderr};
 use serde_json::Value;
 
-use crate::fake::Site;
+use outhaul_test_kit::Site;
 
 /// A folder with a hub's state in it.
 #[derive(Debug)]
@@ -31,14 +32,6 @@ pub fn command() -> Command {
         .env_remove("OUTHAUL_HUB_DATABASE")
         .env_remove("NOTIFY_SOCKET");
     command
-}
-
-pub fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 impl Hub {

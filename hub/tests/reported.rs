@@ -3,16 +3,16 @@
 use std::fs;
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::Centre;
+use outhaul_test_kit::plain::NEW;
 
-use crate::centre::Centre;
-use crate::fake::NEW;
 use crate::http::{json, plain};
 use crate::program::Hub;
 
 #[test]
 fn the_reports_of_a_site_are_answered_as_it_signed_them_in_parts() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let stream = centre.stream("dev", "drone");
     let mut sites = ["drone-1", "drone-2"].map(|name| {

@@ -9,12 +9,12 @@ use outhaul_hub::Store;
 use outhaul_hub::ingest::{Batch, ingest};
 use outhaul_hub::retention::{self, Rule};
 use outhaul_hub::store::{SiteState, StoreError};
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Centre, Site};
 use outhaul_tests::postgres;
 use serde_json::Value;
 
 use crate::audited::{at, audited, exported, says, sealed};
-use crate::centre::Centre;
-use crate::fake::{NEW, Site};
 use crate::gate_rules::{gate, report, world};
 use crate::http;
 use crate::program::{Hub, code, command, stderr};
@@ -44,7 +44,7 @@ fn now_ms() -> i64 {
 
 /// Looks at bundle 1, which runs and is well.
 fn looks(centre: &Centre, site: &mut Site, count: usize) -> Vec<u8> {
-    let index = centre.index(&site.stream, 1, NEW);
+    let index = centre.plain_index(&site.stream, 1, NEW);
     let one = |_| {
         let mut event = site.event(1, NEW, G::Active, C::Compliant);
         event.index = outhaul_bundle::Digest::of(&index.to_bytes());

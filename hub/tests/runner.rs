@@ -14,9 +14,6 @@ mod asked;
 mod audited;
 mod bad_input;
 mod carried;
-mod centre;
-#[path = "../src/fake.rs"]
-mod fake;
 mod gate_loop;
 mod gate_rules;
 mod hostile;

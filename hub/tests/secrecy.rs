@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::centre::Centre;
+use outhaul_test_kit::Centre;
+
 use crate::program::{Hub, code, command, stderr};
 
 fn mode(path: &Path) -> u32 {
@@ -19,7 +20,7 @@ fn private(path: &Path, bytes: &[u8]) {
 #[test]
 fn the_state_is_for_its_owner_only_and_a_looser_one_is_tightened() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     hub.init(&centre.root());
     let (folder, store) = (hub.state(), hub.state().join("hub.db"));
     assert_eq!((mode(&folder), mode(&store)), (0o700, 0o600));
@@ -40,7 +41,7 @@ fn the_state_is_for_its_owner_only_and_a_looser_one_is_tightened() {
 #[test]
 fn an_encrypted_key_signs_with_its_passphrase_or_as_a_credential_and_not_without() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let secret = hub.path("hub.passphrase");
     private(&secret, b"a passphrase of the tests\n");
     let (root, file) = (centre.root(), secret.to_str().unwrap());
@@ -102,7 +103,7 @@ fn an_encrypted_key_signs_with_its_passphrase_or_as_a_credential_and_not_without
 #[test]
 fn a_plain_key_can_be_encrypted_later() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let root = centre.root();
     let init = ["init", "--root", root.to_str().unwrap()];
     let output = hub.run(&init);
@@ -143,7 +144,7 @@ fn a_plain_key_can_be_encrypted_later() {
 #[test]
 fn a_key_that_is_a_credential_is_never_written() {
     let hub = Hub::new();
-    let centre = Centre::new(hub.folder.path());
+    let centre = Centre::new();
     let credentials = hub.path("credentials");
     fs::create_dir(&credentials).unwrap();
     let key = outhaul_signer::SigningKey::generate().unwrap();

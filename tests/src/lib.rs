@@ -16,12 +16,14 @@ pub mod flux;
 pub mod kubernetes;
 mod left_alone;
 pub mod mirror;
+mod output;
 pub mod postgres;
 pub mod sigstore;
 mod skips;
 pub mod zarf;
 
 pub use left_alone::{Checked, Watched, sentences};
+pub use output::{assert_reports, code, stderr, stdout};
 pub use skips::{
     available, available_or_skip, isolated_or_skip, kalypso_or_skip, skipped, summary,
 };

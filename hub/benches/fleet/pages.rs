@@ -10,17 +10,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use outhaul_bundle::index::{
-    Assignment, Content, DriftPolicy, FORMAT, File, ReconcilerSettings, Stream,
-};
+use outhaul_bundle::index::{Assignment, File, Stream};
 use outhaul_bundle::{Digest, Index};
 use outhaul_hub::Store;
 use outhaul_hub::store::{Signed, StoreError};
-use outhaul_signer::fleet::{Fleet, InitOptions};
-use outhaul_signer::key::Secret;
+use outhaul_test_kit::Centre;
+use outhaul_test_kit::plain::{self, OLD, name};
 use outhaul_tests::postgres::Postgres;
 
-use super::{ASSIGNMENTS, FLEET, least, milliseconds, name, snapshot};
+use super::{ASSIGNMENTS, least, milliseconds};
 
 /// Streams besides the large one, half of them of each environment.
 const STREAMS: u64 = 100;
@@ -88,7 +86,8 @@ const PAGES: [(&str, &str); 9] = [
 pub(super) fn measure() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("hub");
-    init(folder.path(), &state, &[]);
+    let centre = Centre::new();
+    init(&centre, &state, &[]);
     let mut store = Store::open(&state).unwrap();
     fill(&mut store, |text| {
         let db = rusqlite::Connection::open(state.join("hub.db")).unwrap();
@@ -102,7 +101,7 @@ pub(super) fn measure() {
     };
     let address = server.database();
     let state = folder.path().join("on-server");
-    init(folder.path(), &state, &["--database", &address]);
+    init(&centre, &state, &["--database", &address]);
     let name = address
         .split('?')
         .next()
@@ -124,24 +123,11 @@ fn hub(state: &Path) -> Command {
     command
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "signatures must be valid when the program looks"
-)]
-fn init(folder: &Path, state: &Path, more: &[&str]) {
-    let fleet = folder.join("fleet");
-    if !fleet.exists() {
-        let options = InitOptions::new(
-            Secret::new("a passphrase of the benchmark".to_owned()),
-            jiff::Timestamp::now(),
-        );
-        let root = Fleet::init(&fleet, options).unwrap().root_bytes().unwrap();
-        std::fs::write(folder.join("root.json"), root).unwrap();
-    }
+fn init(centre: &Centre, state: &Path, more: &[&str]) {
     let mut command = hub(state);
     command
         .args(["init", "--plain-key", "a bench", "--root"])
-        .arg(folder.join("root.json"));
+        .arg(centre.root());
     let done = command.args(more).output().unwrap();
     assert!(done.status.success(), "{done:?}");
 }
@@ -161,11 +147,7 @@ fn fill(store: &mut Store, run: impl FnOnce(&str)) {
                     // The large stream has its type for itself.
                     let kind = if stream == 51 { 50 } else { kind };
                     let index = index(stream, environment, kind, number);
-                    let bytes = index.to_bytes();
-                    let content = Content {
-                        digest: Digest::of(&bytes),
-                        size: bytes.len() as u64,
-                    };
+                    let content = plain::content(&index);
                     let signed = Signed {
                         issued_ms: 1,
                         signed_as: number,
@@ -173,7 +155,12 @@ fn fill(store: &mut Store, run: impl FnOnce(&str)) {
                     };
                     session.add_bundle(&index, content, signed, 1)?;
                     let role = index.stream.role.as_str();
-                    session.keep_metadata((role, number), &BTreeMap::new(), &bytes, 1)?;
+                    session.keep_metadata(
+                        (role, number),
+                        &BTreeMap::new(),
+                        &index.to_bytes(),
+                        1,
+                    )?;
                 }
             }
             Ok::<_, StoreError>(())
@@ -202,6 +189,11 @@ fn index(stream: u64, environment: &str, kind: u64, number: u64) -> Index {
             executable: false,
         }
     };
+    let stream_of_it = Stream {
+        role: name(&format!("s-{stream}")),
+        ..plain::stream(environment, &format!("t-{kind}"))
+    };
+    let like = plain::index(&stream_of_it, number, OLD);
     let assignment = |at: usize| Assignment {
         name: name(&format!("workload-{at:02}")),
         workload: format!("workload-{at:02}"),
@@ -209,37 +201,11 @@ fn index(stream: u64, environment: &str, kind: u64, number: u64) -> Index {
         policies: vec!["all".to_owned()],
         config_version: Digest::of(format!("{stream} {number}").as_bytes()),
         files: (0..FILES).map(|file_at| file(at, file_at)).collect(),
-        payload: Vec::new(),
-        sites: None,
-        overlays: Vec::new(),
-        bootstrap: None,
-        site_values: None,
+        ..like.assignments[0].clone()
     };
     Index {
-        format: FORMAT.to_owned(),
-        fleet: name(FLEET),
-        stream: Stream {
-            role: name(&format!("s-{stream}")),
-            environment: name(environment),
-            cluster_type: name(&format!("t-{kind}")),
-        },
-        number,
-        requires: None,
-        snapshot: snapshot(),
-        reconciler: ReconcilerSettings {
-            kind: name("folder"),
-            settings: BTreeMap::new(),
-            drift: DriftPolicy::Report,
-        },
-        recipients: std::collections::BTreeSet::new(),
         assignments: (0..ASSIGNMENTS).map(assignment).collect(),
-        served: outhaul_bundle::index::Served::default(),
-        kept: BTreeMap::new(),
-        orders: Vec::new(),
-        waves: None,
-        agent: None,
-        attestations: Vec::new(),
-        blobs: Vec::new(),
+        ..like
     }
 }
 

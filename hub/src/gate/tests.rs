@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Digest;
 
 use outhaul_gate::*;
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::GateVerdict::{Closed, Open};
 use outhaul_gate::facts::Conflict;
 
-use crate::fake::{self, NEW, OLD};
 use crate::store::{
     Act, ActKind, Attempt, DesiredAssignment, DesiredBundle, Newest, ObservedAssignment, Restored,
     Running, Signed, SiteState,
@@ -122,7 +122,7 @@ impl World {
 fn config(number: u64) -> BTreeMap<String, String> {
     BTreeMap::from([(
         "camera".to_owned(),
-        fake::config(number, "camera").to_string(),
+        plain::config(number, "camera").to_string(),
     )])
 }
 

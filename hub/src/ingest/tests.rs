@@ -3,10 +3,11 @@
 use outhaul_bundle::report::{PAYLOAD_TYPE, ReportEvent};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
+use outhaul_test_kit::plain::{FLEET, NEW, OLD, name};
+use outhaul_test_kit::{Site, TOKEN, line};
 
 use super::*;
 use crate::enrol::{self, Enrolled};
-use crate::fake::{self, FLEET, NEW, OLD, Site, line, name};
 use crate::store::RequestOrigin;
 
 mod attacks;
@@ -255,7 +256,7 @@ fn a_request_waits_unless_its_kit_was_announced_and_a_kit_is_good_for_one_key() 
     let site = Site::new("a", "dev", "drone");
     let mut store = crate::stored::empty();
     assert_eq!(receive(&mut store, &site).unwrap(), Enrolled::Waiting);
-    let kit = site.enrolment(fake::TOKEN).hex();
+    let kit = site.enrolment(TOKEN).hex();
     store
         .write(|session| session.expect_site("a", &kit, 2))
         .unwrap();
@@ -289,7 +290,7 @@ fn a_pending_request_is_never_replaced_and_a_conflict_is_not_resolved_by_an_anno
     assert_eq!(receive(&mut store, &first).unwrap(), Enrolled::Conflict);
     let both = [first.key.public().id(), second.key.public().id()];
     assert_eq!(waiting(&mut store), both);
-    let kit = first.enrolment(fake::TOKEN).hex();
+    let kit = first.enrolment(TOKEN).hex();
     store
         .write(|session| session.expect_site("a", &kit, 2))
         .unwrap();
@@ -370,7 +371,7 @@ fn a_request_shows_no_token_and_one_that_does_is_refused() {
     let site = Site::new("a", "dev", "drone");
     let envelope = Envelope::from_json(&site.request()).unwrap();
     let text = String::from_utf8(envelope.unverified_payload().to_vec()).unwrap();
-    assert!(!text.contains(fake::TOKEN), "{text}");
+    assert!(!text.contains(TOKEN), "{text}");
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let unproven = Envelope::sign(envelope.payload_type(), text.into_bytes(), &site.key);
     let refused = enrol::check(&unproven.to_json(), FLEET);
@@ -378,7 +379,7 @@ fn a_request_shows_no_token_and_one_that_does_is_refused() {
         matches!(refused, Err(enrol::EnrolError::Proof(_))),
         "{refused:?}"
     );
-    value["token"] = fake::TOKEN.into();
+    value["token"] = TOKEN.into();
     let payload = value.to_string().into_bytes();
     let shown = Envelope::sign(envelope.payload_type(), payload, &site.key).to_json();
     let refused = enrol::check(&shown, FLEET);

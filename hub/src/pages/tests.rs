@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 use outhaul_bundle::{Digest, Instruction, Order};
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
+use outhaul_test_kit::{Site, TOKEN};
 
 use super::{Shown, render};
 use crate::enrol;
 use crate::enrol::orders;
-use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Act, ActKind, Carrier, RequestOrigin, Signed, Store};
 use crate::time::{DAY_MS, HOUR_MS};
@@ -44,15 +45,15 @@ pub(super) fn varied_store() -> Store {
             .write(|session| enrol::approve(session, &checked, false, at_ms))
             .unwrap();
     }
-    let dev = fake::stream("dev", "drone");
+    let dev = plain::stream("dev", "drone");
     let bundles = [
         (&dev, 1, OLD),
         (&dev, 2, NEW),
-        (&fake::stream("stage", "large"), 1, OLD),
+        (&plain::stream("stage", "large"), 1, OLD),
     ];
     for (stream, number, commit) in bundles {
-        let index = fake::index(stream, number, commit);
-        let content = fake::content(&index);
+        let index = plain::index(stream, number, commit);
+        let content = plain::content(&index);
         let signed = Signed {
             issued_ms: NOW - DAY_MS,
             signed_as: number,
@@ -145,7 +146,7 @@ fn ordered() -> FleetView {
             .unwrap();
     }
     let key = Digest::of(b"a key");
-    let to = fake::stream("stage", "tractor");
+    let to = plain::stream("stage", "tractor");
     let orders = [
         (&done, 1, Instruction::Approve { key }),
         (&done, 2, Instruction::Rekey),
@@ -154,14 +155,14 @@ fn ordered() -> FleetView {
         (&gone, 1, Instruction::Revoke),
     ]
     .map(|(site, number, what)| Order {
-        site: fake::name(&site.name),
+        site: plain::name(&site.name),
         number,
-        enrolment: site.enrolment(fake::TOKEN),
+        enrolment: site.enrolment(TOKEN),
         what,
     });
-    let stream = fake::stream("dev", "drone");
+    let stream = plain::stream("dev", "drone");
     for (number, orders) in [(1, &orders[..1]), (2, &orders[..])] {
-        let index = fake::index(&stream, number, NEW);
+        let index = plain::index(&stream, number, NEW);
         let signed = Signed {
             issued_ms: NOW - (9 - i64::try_from(number).unwrap()) * HOUR_MS,
             signed_as: number,
@@ -174,13 +175,13 @@ fn ordered() -> FleetView {
         };
         store
             .write(|session| {
-                session.add_bundle(&index, fake::content(&index), signed, NOW)?;
+                session.add_bundle(&index, plain::content(&index), signed, NOW)?;
                 orders::record(session, orders, &carrier, FLEET, NOW)
             })
             .unwrap();
     }
     let reported = |site: &mut Site, number, what: &str, message: &str| {
-        let enrolment = site.enrolment(fake::TOKEN);
+        let enrolment = site.enrolment(TOKEN);
         site.say(ReportEvent::OrderDone {
             number,
             what: what.to_owned(),
@@ -200,7 +201,7 @@ fn ordered() -> FleetView {
         number: 1,
         what: "move".to_owned(),
         message: "the order to move begins at bundle 3, this site has seen <b>4</b>".to_owned(),
-        enrolment: refuses.enrolment(fake::TOKEN),
+        enrolment: refuses.enrolment(TOKEN),
     };
     let lines = [
         reported(&mut done, 1, "approve", "the centre approved this site"),

@@ -126,9 +126,10 @@ fn reports(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{NEW, Site};
     use crate::store::Store;
     use crate::stored::{store_with, take};
+    use outhaul_test_kit::Site;
+    use outhaul_test_kit::plain::NEW;
 
     #[test]
     fn parts_follow_each_other_and_the_newest_numbering_is_answered_when_all_are_set_aside() {

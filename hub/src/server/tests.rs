@@ -4,11 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::mpsc;
 
-use jiff::Timestamp;
 use outhaul_listen::accept;
-use outhaul_signer::fleet::{Fleet, InitOptions};
-use outhaul_signer::key::Secret;
-
+use outhaul_test_kit::Centre;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -24,19 +21,9 @@ fn ask(address: SocketAddr, path: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the hub's clock is the real one")]
 fn hub(folder: &Path) -> Hub {
-    let secret = Secret::new("a passphrase of the tests".to_owned());
-    let options = InitOptions::new(secret, Timestamp::now());
-    let fleet = Fleet::init(&folder.join("fleet"), options).unwrap();
-    Hub::init(
-        &folder.join("hub"),
-        &fleet.root_bytes().unwrap(),
-        None,
-        None,
-        None,
-    )
-    .unwrap()
+    let root = std::fs::read(Centre::new().root()).unwrap();
+    Hub::init(&folder.join("hub"), &root, None, None, None).unwrap()
 }
 
 /// What is answered to `path`: the status line and the body.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
 
-use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{NETWORK, Signed, SitePage, Store};
 use crate::view::*;
@@ -16,14 +17,14 @@ const NOW_MS: i64 = 200 * HOUR_MS;
 fn store() -> Store {
     let mut store = crate::stored::empty();
     for (number, commit) in [(1, OLD), (2, NEW)] {
-        let index = fake::index(&fake::stream("dev", "drone"), number, commit);
+        let index = plain::index(&plain::stream("dev", "drone"), number, commit);
         let signed = Signed {
             issued_ms: 1_000,
             signed_as: number,
             expires_ms: NOW_MS + HOUR_MS,
         };
         store
-            .write(|session| session.add_bundle(&index, fake::content(&index), signed, 1_500))
+            .write(|session| session.add_bundle(&index, plain::content(&index), signed, 1_500))
             .unwrap();
     }
     store
@@ -42,7 +43,7 @@ fn site(store: &mut Store, name: &str) -> Site {
 fn runs(site: &mut Site, number: u64) -> Vec<u8> {
     let commit = if number == 1 { OLD } else { NEW };
     let mut event = site.event(number, commit, G::Active, C::Compliant);
-    event.index = fake::content(&fake::index(&site.stream, number, commit)).digest;
+    event.index = plain::content(&plain::index(&site.stream, number, commit)).digest;
     site.say(ReportEvent::Generation(event))
 }
 
@@ -136,7 +137,7 @@ fn a_bundle_that_failed_on_site_is_not_brought_again_and_the_reason_is_a_note() 
     let mut site = site(&mut store, "broken");
     let mut line = runs(&mut site, 1);
     let mut event = site.event(2, NEW, G::Reverted, C::Failed);
-    event.index = fake::content(&fake::index(&site.stream, 2, NEW)).digest;
+    event.index = plain::content(&plain::index(&site.stream, 2, NEW)).digest;
     event.message = "the probe failed".to_owned();
     line.extend(site.say(ReportEvent::Generation(event)));
     receive(&mut store, &line, "stick", NOW_MS - HOUR_MS);

@@ -1,8 +1,9 @@
 //! What is newest, where clocks alone do not decide.
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
 
-use crate::fake::{self, FLEET, NEW, OLD};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Signed, SitePage};
 use crate::view::*;
@@ -15,14 +16,14 @@ fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newes
     for (cluster_type, number, commit, signed_as) in
         [("drone", 7, OLD, 20), ("tractor", 1, NEW, 21)]
     {
-        let index = fake::index(&fake::stream("dev", cluster_type), number, commit);
+        let index = plain::index(&plain::stream("dev", cluster_type), number, commit);
         let signed = Signed {
             issued_ms: 1_000,
             signed_as,
             expires_ms: 9_000,
         };
         store
-            .write(|session| session.add_bundle(&index, fake::content(&index), signed, 1_500))
+            .write(|session| session.add_bundle(&index, plain::content(&index), signed, 1_500))
             .unwrap();
     }
     let reading = store.read(|session| Reading::take(session, 2_000)).unwrap();
@@ -35,12 +36,12 @@ fn of_two_streams_bundles_signed_within_one_second_the_later_one_gives_the_newes
 #[test]
 fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
     let mut store = crate::stored::empty();
-    let site = fake::Site::new("drone-1", "dev", "drone");
+    let site = Site::new("drone-1", "dev", "drone");
     let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
     store
         .write(|session| crate::enrol::approve(session, &checked, false, 1_000))
         .unwrap();
-    let stream = fake::stream("dev", "drone");
+    let stream = plain::stream("dev", "drone");
     let key = outhaul_bundle::Digest::of(b"another key");
     let ordered = [
         ("one-time-token", outhaul_bundle::Instruction::Rekey),
@@ -52,7 +53,7 @@ fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
     let mut statuses = Vec::new();
     for (number, (token, what)) in (1..).zip(ordered) {
         let order = outhaul_bundle::Order {
-            site: fake::name("drone-1"),
+            site: plain::name("drone-1"),
             number: 1,
             enrolment: site.enrolment(token),
             what,
@@ -67,10 +68,10 @@ fn an_order_for_an_enrolment_that_was_replaced_is_void_and_not_on_its_way() {
             number,
             signed,
         };
-        let index = fake::index(&stream, number, NEW);
+        let index = plain::index(&stream, number, NEW);
         store
             .write(|session| {
-                session.add_bundle(&index, fake::content(&index), signed, 1_500)?;
+                session.add_bundle(&index, plain::content(&index), signed, 1_500)?;
                 crate::enrol::orders::record(session, &[order], &carrier, FLEET, 1_500)
             })
             .unwrap();
@@ -88,7 +89,7 @@ fn a_page_of_sites_is_a_part_of_the_whole() {
     let mut store = crate::stored::empty();
     let mut lines = Vec::new();
     for at in 0..5 {
-        let mut site = fake::Site::new(&format!("drone-{at}"), "dev", "drone");
+        let mut site = Site::new(&format!("drone-{at}"), "dev", "drone");
         let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
         store
             .write(|session| crate::enrol::approve(session, &checked, false, 1_000))

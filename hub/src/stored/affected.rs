@@ -7,9 +7,10 @@ use outhaul_bundle::hub_api::{AffectedSites, AffectedVerdict as V};
 use outhaul_bundle::index::File;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 use outhaul_bundle::{Digest, Index};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::{store_with, take};
-use crate::fake::{self, NEW, OLD, Site};
 use crate::materials::{self, Bill};
 use crate::store::{Signed, Store};
 use crate::time::now_ms;
@@ -40,7 +41,7 @@ fn bills(version: &str) -> [(&'static str, String); 2] {
 
 /// A bundle with these bills; those of `kept` are on record.
 fn bundle(store: &mut Store, (number, commit): (u64, &str), version: &str, kept: &[&str]) -> Index {
-    let mut index = fake::index(&fake::stream("dev", "drone"), number, commit);
+    let mut index = plain::index(&plain::stream("dev", "drone"), number, commit);
     let bills = bills(version);
     for (path, text) in &bills {
         index.attestations.push(File {
@@ -57,10 +58,10 @@ fn bundle(store: &mut Store, (number, commit): (u64, &str), version: &str, kept:
     };
     let listed = materials::listed(&index);
     // Under the digest that sites report, which is that of the index without bills.
-    let plain = fake::index(&fake::stream("dev", "drone"), number, commit);
+    let plain = plain::index(&plain::stream("dev", "drone"), number, commit);
     store
         .write(|session| {
-            session.add_bundle(&index, fake::content(&plain), signed, 3)?;
+            session.add_bundle(&index, plain::content(&plain), signed, 3)?;
             session.list_materials(index.stream.role.as_str(), number, &listed)?;
             for (_, text) in bills.iter().filter(|(path, _)| kept.contains(path)) {
                 let read = Materials::read(text.as_bytes()).unwrap();

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use outhaul_bundle::Index;
 use outhaul_bundle::index::Overlay;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::bundles::{bundle, look, view};
 use super::{store_with, take};
-use crate::fake::{self, NEW, OLD, Site};
 use crate::store::Store;
 use crate::view::{Comparison, bundle_rows};
 
@@ -50,7 +51,7 @@ fn an_overlay_for_very_many_sites_names_few_of_them_at_each_file() {
     let mut store = store_with(&[]);
     let overlay = |from: usize| Overlay {
         sites: (from..from + 20_000)
-            .map(|at| fake::name(&format!("site-{at:06}")))
+            .map(|at| plain::name(&format!("site-{at:06}")))
             .collect(),
         ..overlay_of_one_file()
     };
@@ -66,7 +67,7 @@ fn an_overlay_for_very_many_sites_names_few_of_them_at_each_file() {
             with(0)(index);
             let sites = &mut index.assignments[0].overlays[0].sites;
             sites.pop_last();
-            sites.insert(fake::name("site-999999"));
+            sites.insert(plain::name("site-999999"));
         },
         true,
     );
@@ -87,7 +88,7 @@ fn an_overlay_for_very_many_sites_names_few_of_them_at_each_file() {
 fn overlay_of_one_file() -> Overlay {
     Overlay {
         sites: std::collections::BTreeSet::new(),
-        config_version: fake::index(&fake::stream("dev", "drone"), 1, NEW).assignments[0]
+        config_version: plain::index(&plain::stream("dev", "drone"), 1, NEW).assignments[0]
             .config_version,
         files: vec![super::bundles::file("own.yaml", "own")],
     }
@@ -102,7 +103,7 @@ fn what_a_page_lists_is_bounded_and_the_rest_is_counted() {
             index.assignments = (0..300)
                 .map(|at| {
                     let mut one = one.clone();
-                    one.name = fake::name(&format!("a-{at:03}"));
+                    one.name = plain::name(&format!("a-{at:03}"));
                     one.workload = "w".repeat(5_000);
                     one.policies = (0..40).map(|at| format!("policy-{at}")).collect();
                     one.files = (0..10)
@@ -149,7 +150,7 @@ fn two_streams_of_one_cluster_type_do_not_hide_each_other() {
     let mut here = Site::new("here", "dev", "drone");
     let mut there = Site::new("there", "stage", "drone");
     let mut later = Site::new("later", "stage", "drone");
-    later.stream.role = fake::name("s-stage-drone-again");
+    later.stream.role = plain::name("s-stage-drone-again");
     let mut store = store_with(&[&here, &there, &later]);
     let dev = bundle(
         &mut store,
@@ -165,7 +166,7 @@ fn two_streams_of_one_cluster_type_do_not_hide_each_other() {
         |_| {},
         true,
     );
-    let again = |index: &mut Index| index.stream.role = fake::name("s-stage-drone-again");
+    let again = |index: &mut Index| index.stream.role = plain::name("s-stage-drone-again");
     let second = bundle(
         &mut store,
         ("stage", 1, NEW),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use outhaul_bundle::index::File;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
 use outhaul_bundle::{Digest, Index};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::{store_with, take};
-use crate::fake::{self, NEW, OLD, Site};
 use crate::store::{Signed, Store, StoreError};
 use crate::view::{
     AssignmentView, Before, BundleAsked, BundleList, BundleView, BundlesWanted, Comparison,
@@ -33,7 +34,7 @@ pub(crate) fn bundle(
     change: impl FnOnce(&mut Index),
     is_kept: bool,
 ) -> Index {
-    let mut index = fake::index(&fake::stream(environment, "drone"), number, commit);
+    let mut index = plain::index(&plain::stream(environment, "drone"), number, commit);
     index.assignments[0].files = files.iter().map(|(path, text)| file(path, text)).collect();
     change(&mut index);
     let signed = Signed {
@@ -44,7 +45,7 @@ pub(crate) fn bundle(
     let bytes = index.to_bytes();
     store
         .write(|session| {
-            session.add_bundle(&index, fake::content(&index), signed, NOW)?;
+            session.add_bundle(&index, plain::content(&index), signed, NOW)?;
             if is_kept {
                 let role = index.stream.role.as_str();
                 session.keep_metadata((role, number), &BTreeMap::new(), &bytes, NOW)?;
@@ -407,8 +408,8 @@ fn two_environments_are_compared_by_what_their_sites_run() {
             same(index);
             // Another target of the same workload, and one of another workload.
             let mut radio = index.assignments[0].clone();
-            index.assignments[0].name = fake::name("camera-new");
-            radio.name = fake::name("radio-new");
+            index.assignments[0].name = plain::name("camera-new");
+            radio.name = plain::name("radio-new");
             radio.workload = "radio".to_owned();
             index.assignments.push(radio);
         },
@@ -463,7 +464,7 @@ fn two_environments_are_compared_by_what_their_sites_run() {
     );
     assert_eq!(camera.files[0].change, "changed");
     // What runs there and is not on record is said, not guessed.
-    let unknown = fake::index(&late.stream, 7, NEW);
+    let unknown = plain::index(&late.stream, 7, NEW);
     take(
         &mut store,
         &[look(&mut late, &unknown, G::Active, C::Compliant)],

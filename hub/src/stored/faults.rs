@@ -2,9 +2,10 @@
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFaults};
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{NEW, OLD};
 
 use super::{left_again, store_with, take};
-use crate::fake::{NEW, OLD, Site};
 use crate::store::Store;
 use crate::view::faults::{self, Depth};
 

@@ -6,10 +6,11 @@ use outhaul_bundle::report::{
 use outhaul_gate::audit::AuditLine;
 use outhaul_gate::facts::SiteState;
 use outhaul_gate::fold::SeenReport;
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
 use proptest::prelude::*;
 
 use super::{state, store_with};
-use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{Store, StoreError};
 
@@ -66,7 +67,7 @@ pub(super) fn lines_of(site: &mut Site, steps: &[Step]) -> Vec<Vec<u8>> {
         let line = match step {
             Step::Runs(bundle, state, status) => site.state(*bundle, NEW, *state, *status),
             Step::Leaves { from, to } => {
-                let index = fake::index(&site.stream, *from, NEW);
+                let index = plain::index(&site.stream, *from, NEW);
                 let mut event = site.event(*to, OLD, G::Active, C::Compliant);
                 event.reverted_from = Some(RevertedFrom {
                     number: *from,

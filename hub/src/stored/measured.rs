@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, FLEET, NEW, OLD};
 use proptest::prelude::*;
 
 use super::kept::{lines_of, steps};
 use super::store_with;
-use crate::fake::{self, FLEET, NEW, OLD, Site};
 use crate::ingest::{Batch, ingest};
 use crate::store::{IngestRefusal, NETWORK, Signed, SitePage, Store, StoreError};
 use crate::time::HOUR_MS;
@@ -21,9 +22,9 @@ fn add_bundles(store: &mut Store) {
         .flat_map(|e| [(e, 1), (e, 2), (e, 3)])
     {
         let commit = if number == 1 { OLD } else { NEW };
-        let mut index = fake::index(&fake::stream(environment, "drone"), number, commit);
+        let mut index = plain::index(&plain::stream(environment, "drone"), number, commit);
         if (*environment, number) == ("stage", 3) {
-            index.recipients.insert(fake::name("s4"));
+            index.recipients.insert(plain::name("s4"));
         }
         let signed = Signed {
             issued_ms: NOW - HOUR_MS + i64::try_from(number).unwrap(),
@@ -31,7 +32,7 @@ fn add_bundles(store: &mut Store) {
             expires_ms: NOW + HOUR_MS,
         };
         store
-            .write(|session| session.add_bundle(&index, fake::content(&index), signed, NOW))
+            .write(|session| session.add_bundle(&index, plain::content(&index), signed, NOW))
             .unwrap();
     }
 }

@@ -8,11 +8,12 @@ use outhaul_bundle::report::{
 use outhaul_gate::facts::SiteState;
 use outhaul_gate::fold::{self, Removed, SeenReport};
 use outhaul_signer::envelope::Envelope;
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{FLEET, NEW};
 use proptest::prelude::*;
 
 use super::kept::{Step, lines_of, seen, steps};
 use super::{state, store_with, take};
-use crate::fake::{self, FLEET, NEW, Site};
 use crate::ingest::{Batch, Ingested, ingest};
 use crate::retention::{self, Rule};
 use crate::store::{GateMoment, KeptBecause, Store, StoreError};
@@ -66,7 +67,7 @@ fn of_a_strangers_key(site: &Site, lines: &mut [Vec<u8>], which: &[bool]) {
         let report = Report::from_bytes(envelope.unverified_payload());
         if report.is_ok_and(|report| report.number > 1) {
             let payload = envelope.unverified_payload().to_vec();
-            *line = fake::line(Envelope::sign(PAYLOAD_TYPE, payload, &key).to_json());
+            *line = outhaul_test_kit::line(Envelope::sign(PAYLOAD_TYPE, payload, &key).to_json());
         }
     }
     assert_ne!(key.public().id(), site.key.public().id());

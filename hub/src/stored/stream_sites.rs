@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, NEW};
 
 use super::{left_again, store_with, take};
-use crate::fake::{self, NEW, Site};
 use crate::store::{BundleOfStream, BundlePlace as P, Registration, SiteState, Store, StoreError};
 
 const ROLE: &str = "s-dev-drone";
@@ -38,7 +39,7 @@ fn place(site: &SiteState, number: u64, index: &str) -> P {
 #[track_caller]
 pub(super) fn assert_places(store: &mut Store, role: &str, numbers: std::ops::RangeInclusive<u64>) {
     let of_index = |number: u64| {
-        let index = fake::index(&fake::stream("dev", "drone"), number, NEW);
+        let index = plain::index(&plain::stream("dev", "drone"), number, NEW);
         Digest::of(&index.to_bytes()).to_string()
     };
     let nobody = BTreeSet::new();
@@ -149,7 +150,7 @@ fn each_site_stands_at_one_place_and_pages_list_what_is_counted() {
     store
         .write(|session| session.revoke_site("gone", 200))
         .unwrap();
-    let stage = fake::stream("stage", "drone");
+    let stage = plain::stream("stage", "drone");
     store
         .write(|session| session.move_site("moved", &stage))
         .unwrap();
@@ -170,7 +171,7 @@ fn each_site_stands_at_one_place_and_pages_list_what_is_counted() {
         .unwrap();
     assert_places(&mut store, ROLE, 1..=4);
     let two =
-        Digest::of(&fake::index(&fake::stream("dev", "drone"), 2, NEW).to_bytes()).to_string();
+        Digest::of(&plain::index(&plain::stream("dev", "drone"), 2, NEW).to_bytes()).to_string();
     let nobody = BTreeSet::new();
     let asked = BundleOfStream {
         role: ROLE,

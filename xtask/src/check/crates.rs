@@ -61,6 +61,8 @@ struct Rule {
     why: &'static str,
 }
 
+/// What only tests stand on: part of no program.
+const TESTS: &[&str] = &["outhaul-test-kit", "outhaul-tests"];
 const PROGRAMS: &[&str] = &["outhaul-agent", "outhaul-bundler", "outhaul-hub"];
 
 pub fn findings() -> Result<Vec<String>> {

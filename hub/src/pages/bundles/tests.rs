@@ -7,10 +7,11 @@ use outhaul_bundle::index::served::Image;
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 use outhaul_bundle::{Digest, Instruction, Order};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{FLEET, NEW, OLD, name};
 
 use super::super::tests::{NOW, main_of};
 use super::{assignment, bundle, bundles, choose_environments, comparison};
-use crate::fake::{FLEET, NEW, OLD, Site, name};
 use crate::ingest::{Batch, ingest};
 use crate::pages::Shown;
 use crate::store::Store;

@@ -1,10 +1,11 @@
 //! The pages beside the fleet's, as text, and what hostile sites and people write into them.
 
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G, ReportEvent};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{FLEET, NEW, OLD};
 
 use super::super::tests::{NOW, main_of, varied_store};
 use super::{DecisionList, Shown, board, decisions, environments, problem, site, sites};
-use crate::fake::{FLEET, NEW, OLD, Site};
 use crate::gate::GateRules;
 use crate::gate::record::{Asked, Known, keep};
 use crate::ingest::{Batch, ingest};

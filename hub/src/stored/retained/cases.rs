@@ -6,6 +6,8 @@ use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::{Instruction, Order};
 use outhaul_gate::fold::Removed;
 use outhaul_kit::failure::Classified as _;
+use outhaul_test_kit::plain::{self, FLEET, NEW};
+use outhaul_test_kit::{Site, TOKEN};
 
 use super::super::{state, store_with, take};
 use super::{
@@ -13,7 +15,6 @@ use super::{
     week, with_one_site,
 };
 use crate::error::HubError;
-use crate::fake::{self, FLEET, NEW, Site};
 use crate::retention::{self, Rule};
 use crate::store::{Carrier, Signed, Store, StoreError};
 use crate::time::DAY_MS;
@@ -173,21 +174,21 @@ fn what_the_gate_of_another_environment_saw_stays_after_the_site_went_to_this_on
         removed(store).of("e1").to_vec()
     };
     let (mut site, mut store, _) = looked_a_hundred_times();
-    site.stream = fake::stream("stage", "drone");
+    site.stream = plain::stream("stage", "drone");
     let checked = crate::enrol::check(&site.request(), FLEET).unwrap();
     let again = store.write(|session| crate::enrol::approve(session, &checked, true, 2_000));
     again.unwrap();
     assert_eq!(seen_by_dev(&mut store), [(2, 30), (32, 100)]);
 
     let (mut site, mut store, _) = looked_a_hundred_times();
-    site.stream = fake::stream("stage", "drone");
+    site.stream = plain::stream("stage", "drone");
     let what = Instruction::Move {
         to: site.stream.clone(),
         first: 1,
     };
     let order = Order {
-        site: fake::name("a"),
-        enrolment: site.enrolment(fake::TOKEN),
+        site: plain::name("a"),
+        enrolment: site.enrolment(TOKEN),
         number: 1,
         what,
     };

@@ -2,7 +2,7 @@
 //!
 //! What comes in: nothing. What goes out: [`RULES`]. What is looked up with it is in `crates`.
 
-use super::{CENTRE, MANIFESTS, OUTSIDE, PROGRAMS, Rule};
+use super::{CENTRE, MANIFESTS, OUTSIDE, PROGRAMS, Rule, TESTS};
 
 mod outside_the_centre;
 
@@ -361,7 +361,28 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         member: "outhaul-bundler",
-        never: &[&["outhaul-agent", "outhaul-hub"]],
-        why: "agent, bundler and hub never import one another",
+        never: &[&["outhaul-agent", "outhaul-hub"], TESTS],
+        why: "agent, bundler and hub never import one another, nor what only tests stand on",
+    },
+    Rule {
+        member: "outhaul-test-kit",
+        never: &[
+            &OUTSIDE,
+            &CENTRE,
+            MANIFESTS,
+            &[
+                "outhaul-content",
+                "outhaul-desired",
+                "outhaul-enrol",
+                "outhaul-http",
+                "outhaul-listen",
+                "outhaul-site",
+                "outhaul-sites",
+                "outhaul-store",
+                "outhaul-tests",
+            ],
+            PROGRAMS,
+        ],
+        why: "what tests stand on is used by the unit tests of every crate but the formats and trust",
     },
 ];

@@ -2,7 +2,7 @@
 //!
 //! What comes in: nothing. What goes out: [`OUTSIDE_THE_CENTRE`].
 
-use crate::check::crates::{CENTRE, MANIFESTS, PROGRAMS, Rule};
+use crate::check::crates::{CENTRE, MANIFESTS, PROGRAMS, Rule, TESTS};
 
 pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
     Rule {
@@ -116,8 +116,9 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         never: &[
             &CENTRE,
             &["axum", "postgres", "outhaul-bundler", "outhaul-hub"],
+            TESTS,
         ],
-        why: "a site carries nothing that only the centre needs",
+        why: "a site carries nothing that only the centre or a test needs",
     },
     Rule {
         member: "outhaul-gate",
@@ -247,7 +248,7 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
     },
     Rule {
         member: "outhaul-hub",
-        never: &[&["outhaul-agent", "outhaul-bundler"]],
-        why: "agent, bundler and hub never import one another",
+        never: &[&["outhaul-agent", "outhaul-bundler"], TESTS],
+        why: "agent, bundler and hub never import one another, nor what only tests stand on",
     },
 ];

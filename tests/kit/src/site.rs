@@ -1,128 +1,46 @@
-//! Fakes for tests: sites that sign real reports, and indexes of bundles that carry nothing.
+//! A site that signs as an agent does: its request to be enrolled, and reports that are counted and chained.
 //!
-//! What comes in: names, numbers, commits. What goes out: values and signed bytes like those of a real
-//! site and a real centre. Never part of the program.
-#![allow(dead_code, reason = "two test binaries use different parts of it")]
+//! What comes in: what it is to say. What goes out: signed bytes. It keeps what the next report needs, and nothing on disk.
 
-use outhaul_bundle::index::{
-    Assignment, DriftPolicy, FORMAT, ReconcilerSettings, Snapshot, Source, Stream,
-};
-use outhaul_bundle::name::Name;
+use outhaul_bundle::Digest;
+use outhaul_bundle::index::{Assignment, Stream};
 use outhaul_bundle::report::{
     self, AssignmentResult, ClusterEvent, ClusterState, ComplianceStatus, ENROLMENT_PAYLOAD_TYPE,
     EnrolmentRequest, FollowedAssignment, GenerationEvent, GenerationState, PAYLOAD_TYPE, Report,
     ReportEvent, SiteTime,
 };
-use outhaul_bundle::{Digest, Index};
 use outhaul_signer::enrol::kit_key;
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::SigningKey;
 
-/// The fleet of most tests.
-pub const FLEET: &str = "0123456789abcdef";
-/// Two base commits.
-pub const OLD: &str = "1111111111111111111111111111111111111111";
-/// The newer one.
-pub const NEW: &str = "2222222222222222222222222222222222222222";
+use crate::plain::{FLEET, index, name, stream};
 
-pub fn name(text: &str) -> Name {
-    text.parse().unwrap()
-}
-
-pub fn stream(environment: &str, cluster_type: &str) -> Stream {
-    Stream {
-        role: name(&format!("s-{environment}-{cluster_type}")),
-        environment: name(environment),
-        cluster_type: name(cluster_type),
-    }
-}
-
-pub fn snapshot(commit: &str) -> Snapshot {
-    let source = |name: &str, commit: &str| Source {
-        name: name.to_owned(),
-        repo: format!("https://git.example/{name}"),
-        commit: commit.to_owned(),
-    };
-    Snapshot {
-        environment: source("env", "3333333333333333333333333333333333333333"),
-        base: source("main", commit),
-        workloads: Vec::new(),
-        digest: Digest::of(commit.as_bytes()),
-    }
-}
-
-pub fn config(number: u64, assignment: &str) -> Digest {
-    Digest::of(format!("{assignment} {number}").as_bytes())
-}
-
-/// The token of the kits that do not ask for another.
+/// The one-time token of the kits that do not ask for another.
 pub const TOKEN: &str = "one-time-token";
-
-/// Bundle `number` of a stream, with two assignments.
-pub fn index(stream: &Stream, number: u64, commit: &str) -> Index {
-    let assignment = |text: &str, workspace: &str| Assignment {
-        name: name(text),
-        workload: text.split('-').next().unwrap().to_owned(),
-        workspace: workspace.to_owned(),
-        policies: vec!["functional-test".to_owned()],
-        config_version: config(number, text),
-        files: Vec::new(),
-        payload: Vec::new(),
-        sites: None,
-        overlays: Vec::new(),
-        bootstrap: None,
-        site_values: None,
-    };
-    Index {
-        format: FORMAT.to_owned(),
-        fleet: name(FLEET),
-        stream: stream.clone(),
-        number,
-        requires: None,
-        snapshot: snapshot(commit),
-        reconciler: ReconcilerSettings {
-            kind: name("folder"),
-            settings: std::collections::BTreeMap::new(),
-            drift: DriftPolicy::Report,
-        },
-        recipients: std::collections::BTreeSet::new(),
-        assignments: vec![
-            assignment("camera-functional", "vision"),
-            assignment("maps-uat", "nav"),
-        ],
-        served: outhaul_bundle::index::Served::default(),
-        kept: std::collections::BTreeMap::new(),
-        orders: Vec::new(),
-        waves: None,
-        agent: None,
-        attestations: Vec::new(),
-        blobs: Vec::new(),
-    }
-}
-
-/// What a bundle's metadata says of its index.
-pub fn content(index: &Index) -> outhaul_bundle::index::Content {
-    let bytes = index.to_bytes();
-    outhaul_bundle::index::Content {
-        digest: Digest::of(&bytes),
-        size: bytes.len() as u64,
-    }
-}
 
 /// A site with its own key, that counts and chains its reports.
 #[derive(Debug)]
 pub struct Site {
+    /// Its name.
     pub name: String,
+    /// The id of its fleet.
     pub fleet: String,
+    /// The life of its memory.
     pub epoch: String,
+    /// What it follows.
     pub stream: Stream,
+    /// What it signs with.
     pub key: SigningKey,
+    /// The number of its next report.
     pub next: u64,
+    /// The digest of the report before.
     pub previous: Option<Digest>,
+    /// What its clock says.
     pub at: SiteTime,
 }
 
 impl Site {
+    /// A site of no real fleet, with a new key.
     pub fn new(site: &str, environment: &str, cluster_type: &str) -> Self {
         Self {
             name: site.to_owned(),
@@ -147,13 +65,14 @@ impl Site {
         self.previous = None;
     }
 
+    /// Asks to be enrolled, signed by its key and that of its kit.
     pub fn request(&self) -> Vec<u8> {
         self.request_with(TOKEN)
     }
 
-    /// A request that proves the kit with this token.
-    pub fn request_with(&self, token: &str) -> Vec<u8> {
-        let request = EnrolmentRequest {
+    /// What it asks for with the kit of this token, before it is signed.
+    pub fn asks(&self, token: &str) -> EnrolmentRequest {
+        EnrolmentRequest {
             fleet: name(&self.fleet),
             site: name(&self.name),
             stream: self.stream.clone(),
@@ -161,8 +80,12 @@ impl Site {
             seal_key: String::new(),
             order: None,
             kit: self.kit(token).public().to_hex(),
-        };
-        let payload = serde_json::to_vec(&request).unwrap();
+        }
+    }
+
+    /// A request that proves the kit with this token.
+    pub fn request_with(&self, token: &str) -> Vec<u8> {
+        let payload = serde_json::to_vec(&self.asks(token)).unwrap();
         let envelope = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &self.key);
         envelope.countersigned(&self.kit(token)).to_json()
     }
@@ -177,6 +100,7 @@ impl Site {
         Digest::from_hex(&self.kit(token).public().id()).unwrap()
     }
 
+    /// The next report, not signed yet.
     pub fn report(&mut self, event: ReportEvent) -> Report {
         let report = Report {
             format: report::FORMAT.to_owned(),
@@ -204,6 +128,7 @@ impl Site {
         self.sign(&report)
     }
 
+    /// Says that its agent was started.
     pub fn started(&mut self) -> Vec<u8> {
         self.say(ReportEvent::Started {
             agent_version: "0.1.0".to_owned(),
@@ -220,6 +145,7 @@ impl Site {
         )
     }
 
+    /// Says in which state bundle `number` is, and how all of its assignments are.
     pub fn state(
         &mut self,
         number: u64,
@@ -257,6 +183,7 @@ impl Site {
         })))
     }
 
+    /// What it would say of bundle `number`, to be changed.
     pub fn event(
         &self,
         number: u64,

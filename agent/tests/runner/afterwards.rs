@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::hooks;
 use crate::media::Stick;
-use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
+use crate::site::{Site, assert_reports, code, copy, stderr, stdout, tree};
 
 /// A site whose program cannot apply anything while there is a file `no-power`.
 fn needs_power() -> (Centre, Site, PathBuf) {
@@ -120,12 +120,7 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
-    let copied = Command::new("cp")
-        .arg("-a")
-        .arg(site.state())
-        .arg(disk.path())
-        .status();
-    assert!(copied.unwrap().success());
+    copy(&site.state(), &disk.path().join("state"));
     // To the last byte.
     for block in ["64k", "1k", "1"] {
         let file = format!("of={}/filler", disk.path().display());

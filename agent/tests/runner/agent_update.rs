@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
-use crate::centre::{Centre, Draft};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// This agent as another build.

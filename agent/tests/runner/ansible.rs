@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 use outhaul_tests::{available, available_or_skip, skipped};

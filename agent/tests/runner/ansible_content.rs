@@ -7,10 +7,10 @@ use std::fs;
 use std::process::Command;
 
 use outhaul_bundle::report::GenerationState;
+use outhaul_test_kit::{Draft, Load};
 use outhaul_tests::skipped;
 
 use crate::ansible::{playbook, results, with_ansible, write};
-use crate::centre::{Draft, Load};
 use crate::media::is_root;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 

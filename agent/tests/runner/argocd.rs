@@ -6,12 +6,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::argocd::ArgoCd as Controller;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use outhaul_tests::mirror::Mirror;
 use serde_json::json;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::flux::{newest, said};
 use crate::reconciler_argocd::ArgoCd;
 use crate::reconcilers::Fixture as _;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::argocd::{ArgoCd as Controller, NAMESPACE};
 use outhaul_tests::kubernetes::{ADMIN, ApiServer, Requests};
 use outhaul_tests::mirror::Mirror;
 use serde_json::{Value, json};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::flux::{newest, said};
 use crate::served::{git, with_repository};
 use crate::site::{Site, assert_reports, code, stderr, stdout};

@@ -11,10 +11,10 @@ use std::process::Output;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 use serde_json::{Value, json};
 
-use crate::centre::{Centre, Draft};
 use crate::site::{Site, assert_reports, code, stdout, tree};
 
 /// A backup of a site that runs bundle 1, with its digest.

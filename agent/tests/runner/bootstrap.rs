@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::flux::{Flux as Controller, Sources};
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::{Value, json};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, code, stderr, stdout};
 
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/flux-system/deployments/kustomize-controller";

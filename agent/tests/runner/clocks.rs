@@ -8,9 +8,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::centre::{Centre, Draft, unpack_for_web};
+use outhaul_test_kit::{Centre, Draft};
+
 use crate::server::Server;
 use crate::site::{Site, assert_reports};
+use crate::web::unpack_for_web;
 use outhaul_tests::Checked as _;
 use outhaul_tests::available_or_skip;
 

@@ -3,10 +3,10 @@
 //! What comes in: `OUTHAUL_KUBE_APISERVER`, an object whose status the test sets as a controller would, and bundles. What goes out: the
 //! bundle that is confirmed, or the return to the last good one with the controller's own words.
 
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::kubernetes::ApiServer;
 use serde_json::json;
 
-use crate::centre::{Centre, Draft};
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::Fixture as _;
 use crate::site::Site;

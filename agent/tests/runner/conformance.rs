@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::reconciler_argocd::ArgoCd;
 use crate::reconciler_flux::Flux;
 use crate::reconciler_kubernetes::Kubernetes;

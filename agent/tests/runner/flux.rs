@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{ReportEvent, StepResult};
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::flux::Flux as Controller;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use outhaul_tests::mirror::Mirror;
 use serde_json::json;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::reconciler_flux::Flux;
 use crate::reconcilers::Fixture as _;
 use crate::served::{git, with_repository};

@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::{available_or_skip, workspace_root};
 use serde_json::Value;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::hooks::{configure, path};
 use crate::site::{Site, code, stdout};
 

@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use serde_json::Value;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::media::is_root;
 use crate::rekey::{seal_key, sealed};
 use crate::site::{Site, assert_reports, code, stderr, stdout};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft};
 use crate::service::Service;
 use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::centre::{Centre, Draft, Load, noise};
+use outhaul_test_kit::{Centre, Draft, Load, noise};
+
 use crate::site::{Site, assert_reports, stderr, stdout};
 
 #[test]

@@ -6,9 +6,9 @@
 
 use std::fs;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_reports, stdout};
 
 fn draft(content: &str) -> Draft {

@@ -17,11 +17,9 @@ mod argocd;
 mod argocd_sets;
 mod backups;
 mod bootstrap;
-mod centre;
 mod clocks;
 mod conditions;
 mod conformance;
-mod draft;
 mod flux;
 mod hook_page;
 mod hooks;
@@ -74,6 +72,7 @@ mod trusted_clock;
 mod volumes;
 mod waits;
 mod waves;
+mod web;
 mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.

@@ -8,11 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 use outhaul_tests::skipped;
 
-use crate::centre::{Centre, Draft};
-use crate::site::{Site, assert_reports, tree};
+use crate::site::{Site, assert_reports, copy, tree};
 
 /// Whether the tests run as root.
 pub fn is_root() -> bool {
@@ -164,12 +164,7 @@ fn a_disk_that_fills_up_at_import_changes_nothing_that_runs() {
     let site = Site::new(&centre, "drone-7");
     // The state moves to a small disk.
     let state = disk.path().join("state");
-    let copied = Command::new("cp")
-        .arg("-a")
-        .arg(site.state())
-        .arg(disk.path())
-        .status();
-    assert!(copied.unwrap().success());
+    copy(&site.state(), &state);
     let bundle = centre.publish(&Draft::hello("hi"));
     fs::write(state.join("agent.toml"), "min_free_mb = 0\n").unwrap();
     let _ = fs::write(disk.path().join("photos"), vec![1; 4 << 20]);

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use outhaul_bundle::hub_api::ReportsAnswer;
 use outhaul_bundle::report::{ACK_PAYLOAD_TYPE, Ack, Report};
 use outhaul_signer::{Envelope, SigningKey};
+use outhaul_test_kit::{Centre, Draft, TOKEN};
 
-use crate::centre::{Centre, Draft, unpack_for_web};
 use crate::server::Server;
 use crate::site::{Site, assert_reports, code, stdout};
+use crate::web::unpack_for_web;
 
 struct Web {
     folder: tempfile::TempDir,
@@ -193,7 +194,7 @@ fn only_what_the_hubs_own_key_acknowledges_leaves_the_outbox() {
         SigningKey::generate().unwrap(),
         SigningKey::generate().unwrap(),
     );
-    let kit = centre.kit_with_hub("drone-7", &key.public().to_pem());
+    let kit = centre.kit_with("drone-7", TOKEN, |kit| kit.hub_key = key.public().to_pem());
     let site = Site::with_kit("drone-7", &kit);
     site.take(&centre.publish(&Draft::hello("one")));
     let waiting = site.status()["reports_waiting"].as_u64().unwrap();
@@ -220,7 +221,7 @@ fn only_what_the_hubs_own_key_acknowledges_leaves_the_outbox() {
             .to_owned()
     };
     let day = |days: i64| {
-        (crate::centre::now() + jiff::SignedDuration::from_hours(24 * days)).to_string()
+        (outhaul_test_kit::now() + jiff::SignedDuration::from_hours(24 * days)).to_string()
     };
     assert!(day(2) < bound() && bound() < day(4), "{}", bound());
     site.ok(&["send"]);

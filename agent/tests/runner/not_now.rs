@@ -3,9 +3,9 @@
 //! The real agent runs under `faketime`; without it these tests say `SKIPPED`, and fail in CI.
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft};
 use crate::clocks::{faketime_is_missing, reboot, under};
 use crate::site::{Site, assert_reports, stdout};
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 
-use crate::centre::{Centre, Draft};
 use crate::hooks;
 use crate::service::Service;
 use crate::site::{Site, assert_reports, code, stderr, stdout};

@@ -1,9 +1,9 @@
 //! What people decide for one assignment: hold, release, roll back, approve; and bundles further back than one.
 
 use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::service::Service;
 use crate::site::{Site, assert_reports, stdout};
 

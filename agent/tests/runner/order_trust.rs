@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Instruction;
 use outhaul_bundle::digest::Digest;
+use outhaul_test_kit::{Centre, Draft};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::centre::{Centre, Draft};
 use crate::orders::running;
 use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
@@ -94,7 +94,7 @@ pub fn damaged(bundle: &Path) -> [PathBuf; 2] {
 
 pub fn move_to(centre: &Centre, cluster_type: &str, first: u64) -> Instruction {
     Instruction::Move {
-        to: centre.stream(cluster_type),
+        to: centre.stream("dev", cluster_type),
         first,
     }
 }
@@ -169,7 +169,7 @@ fn an_order_to_move_to_a_stream_that_nobody_delegates_is_refused() {
         event_log.contains(&"order move refused".to_owned()),
         "{event_log:?}"
     );
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     site.take(&centre.publish(&Draft::hello("three")));
     assert_eq!(site.active(), Some(3));
 }
@@ -188,7 +188,7 @@ fn orders_of_a_replaced_key_do_not_count() {
         4,
         &["revoked"],
     );
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     // The fleet itself repeats it: it stands.
     let repeated = Draft::hello("four").order("drone-7", huge, Instruction::Revoke);
     let still = site.copy();
@@ -234,7 +234,7 @@ fn a_site_that_a_thief_moved_is_taken_back_by_its_own_stream() {
     assert_reports(&there.import(&press), 4, &["nothing was changed"]);
     let newer = centre.publish(&Draft::hello("press, newer").cluster_type("press"));
     there.take(&newer);
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     let back = centre.publish(&Draft::hello("four"));
     site.take(&back);
     assert_eq!(site.status()["cluster_type"], "drone");
@@ -269,7 +269,7 @@ fn a_number_that_a_thief_used_up_keeps_no_lower_one_out() {
     let higher = thief.publish_as(&Draft::hello("stolen again"), (1 << 53) - 1);
     let held = waiting.ok(&["import", higher.to_str().unwrap()]);
     assert_eq!(held["state"], "gated", "{held}");
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     centre.rotate_online_keys();
     let honest = centre.publish(&Draft::hello("four"));
     let with_slip = site.copy();
@@ -311,7 +311,7 @@ fn a_number_that_a_thief_used_is_the_fleets_again() {
     site.take(&stolen);
     let rolled_back = site.copy();
     rolled_back.ok(&["rollback"]);
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     centre.rotate_online_keys();
     let second = centre.publish(&Draft::hello("two"));
     rolled_back.take(&second);
@@ -324,7 +324,7 @@ fn a_number_that_a_thief_used_is_the_fleets_again() {
 fn what_a_wrong_clock_of_the_centre_signed_is_undone_by_new_online_keys() {
     let centre = Centre::new();
     let site = running(&centre);
-    let hours = |hours: i64| crate::centre::now() + jiff::SignedDuration::from_hours(hours);
+    let hours = |hours: i64| outhaul_test_kit::now() + jiff::SignedDuration::from_hours(hours);
     let wrong = centre.slip_issued("drone", hours(24 * 600), hours(24 * 700));
     site.ok(&["import", wrong.to_str().unwrap()]);
     assert!(

@@ -9,10 +9,10 @@ use outhaul_bundle::Instruction;
 use outhaul_bundle::digest::Digest;
 use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE};
 use outhaul_signer::{Envelope, PublicKey};
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
-use crate::centre::{Centre, Draft};
 use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 const SIGKILL: i32 = 9;
@@ -242,7 +242,7 @@ fn a_moved_site_takes_the_new_stream_from_the_ordered_number_on_and_the_old_one_
     let centre = Centre::new();
     let site = running(&centre);
     let early = centre.publish(&hello("early").cluster_type("tractor"));
-    let to = centre.stream("tractor");
+    let to = centre.stream("dev", "tractor");
     let order = Instruction::Move { to, first: 2 };
     let moved = centre.publish(&hello("two").order("drone-7", 1, order));
     let output = site.import(&moved);
@@ -274,7 +274,7 @@ fn a_moved_site_takes_the_new_stream_though_it_was_signed_before_the_order() {
     let alone = site.copy();
     centre.publish(&hello("early").cluster_type("tractor"));
     let tractors = centre.publish(&hello("tractor").cluster_type("tractor"));
-    let to = centre.stream("tractor");
+    let to = centre.stream("dev", "tractor");
     let order = Instruction::Move { to, first: 2 };
     let drones = centre.publish(&hello("two").order("drone-7", 1, order));
 
@@ -312,7 +312,7 @@ fn an_order_to_move_back_in_time_is_refused_and_reported() {
     let site = running(&centre);
     centre.publish(&hello("early").cluster_type("tractor"));
     let order = Instruction::Move {
-        to: centre.stream("tractor"),
+        to: centre.stream("dev", "tractor"),
         first: 1,
     };
     let output = site.import(&centre.publish(&hello("two").order("drone-7", 1, order)));
@@ -376,7 +376,7 @@ fn a_cut_at_any_instant_of_an_order_changes_nothing_about_its_end() {
     let centre = Centre::new();
     let before = running(&centre);
     centre.publish(&hello("early").cluster_type("tractor"));
-    let to = centre.stream("tractor");
+    let to = centre.stream("dev", "tractor");
     let orders: [(&str, Instruction); 3] = [
         ("rekey", Instruction::Rekey),
         ("move", Instruction::Move { to, first: 2 }),

@@ -1,8 +1,8 @@
 //! One bundle, different values on each site, and assignments for some sites only.
 
 use outhaul_bundle::digest::Digest;
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, stdout};
 
 fn greet() -> Load {

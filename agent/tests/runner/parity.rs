@@ -7,14 +7,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 
-use super::centre::{Centre, Draft};
 use super::media::Stick;
 use super::parity_set::{Published, Set, publish};
-use super::site::{Site, assert_reports, code, stderr, stdout, tree};
+use super::site::{Site, assert_reports, code, copy, stderr, stdout, tree};
 use super::volumes::draft;
 
 /// What happens to a stick.
@@ -396,7 +395,7 @@ fn a_parity_json_with_other_numbers_is_refused() {
             .unwrap();
         let mut forged = bytes.clone();
         forged[at + find.len() - 1] = byte;
-        let path = centre.folder.path().join("forged.parity");
+        let path = centre.folder().join("forged.parity");
         fs::write(&path, forged).unwrap();
         let before = (
             tree(&site.state().join("blobs")),
@@ -430,9 +429,7 @@ fn parity_that_is_kept_gives_way_to_a_part_where_there_is_no_space_for_both() {
     };
     assert_eq!(kept(&site), 2);
     // The same disk, with less and less on it that is not the site's.
-    let mut moved = Command::new("cp");
-    moved.arg("-a").arg(site.state()).arg(disk.path());
-    assert!(moved.status().unwrap().success());
+    copy(&site.state(), &disk.path().join("state"));
     fs::remove_dir_all(site.state()).unwrap();
     symlink(disk.path().join("state"), site.state()).unwrap();
     let filler = disk.path().join("filler");

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use outhaul_bundle::Volume;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 
-use super::centre::{Centre, Draft};
 use super::parity::{expected, stick};
 use super::parity_set::{Published, Set, publish};
 use super::site::{Site, assert_reports, code, stderr, stdout};

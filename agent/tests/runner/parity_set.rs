@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use outhaul_bundle::fake::MemoryBlobs;
 use outhaul_bundle::{BundleReader, Index, Limits, Parity, Volume, write_parity};
 use outhaul_parity::{BlobBytes, encode};
+use outhaul_test_kit::{Centre, Draft};
 
-use super::centre::{Centre, Draft};
 use super::volumes::parts;
 
 struct Memory<'a>(&'a Index, &'a MemoryBlobs);
@@ -99,7 +99,7 @@ impl Set<'_> {
                 &mut |out| out.write_all(&bytes),
             );
             let name = format!("{}-{number}.{}of{of}.parity", self.name, parity.part());
-            let path = centre.folder.path().join(name);
+            let path = centre.folder().join(name);
             fs::write(&path, file.unwrap()).unwrap();
             path
         });

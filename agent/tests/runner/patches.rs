@@ -14,14 +14,11 @@ use std::rc::Rc;
 
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::patch::{Maker, Region, Source, View};
-use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::volume::Base;
-use outhaul_bundle::{
-    BlobSource, BundleReader, Digest, Index, Limits, Volume, decode, fake::MemoryBlobs, write_part,
-};
+use outhaul_bundle::{BlobSource, Digest, Index, Limits, Volume, decode, fake::MemoryBlobs};
+use outhaul_test_kit::{Centre, Draft, Load, noise};
 
-use super::centre::{Centre, Draft, Load, noise};
-use super::site::{Site, Tree, assert_reports, code, stderr, stdout, tree};
+use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 fn draft(line: &str) -> Draft {
     Draft::new([load(line)])
@@ -137,17 +134,11 @@ pub fn copy(
 }
 
 fn write(centre: &Centre, index: &Index, volume: &Volume, mut blobs: WithPatches) -> PathBuf {
-    let stream = index.stream.cluster_type.to_string();
-    let number = index.number;
-    let folder = centre.folder.path();
-    let whole = fs::File::open(folder.join(format!("{stream}-{number}.outhaul"))).unwrap();
-    let metadata = BundleReader::new(whole, Limits::default()).read_metadata();
-    let metadata: Vec<_> = metadata.unwrap().into_iter().collect();
-    let bytes = index.to_bytes();
-    let written = write_part(Vec::new(), &metadata, &bytes, index, volume, &mut blobs);
-    let path = folder.join(format!("{stream}-{number}.patches.outhaul"));
-    fs::write(&path, written.unwrap()).unwrap();
-    path
+    let name = format!(
+        "{}-{}.patches.outhaul",
+        index.stream.cluster_type, index.number
+    );
+    centre.part(index, volume, &mut blobs, &name)
 }
 
 /// A centre that published bundles 1 and 2, and a site with bundle 1.
@@ -183,30 +174,16 @@ impl Case {
 
     /// Takes a forged copy, which must be refused by `rule` and leave everything as it was.
     fn refuses(&self, copy: &Path, exit: i32, rule: &str, words: &[&str]) {
-        let before = kept(&self.site);
+        let before = self.site.kept();
         let planned = self.site.run(&["plan", copy.to_str().unwrap()]);
         assert_reports(&planned, exit, words);
         assert_reports(&self.site.import(copy), exit, words);
-        assert_eq!(kept(&self.site), before);
-        assert_eq!(reported(&self.site, rule), 1, "{rule}");
+        assert_eq!(self.site.kept(), before);
+        assert_eq!(self.site.refusals(rule).len(), 1, "{rule}");
         // The whole bundle always works.
         self.site.take(&self.second);
         assert_eq!(self.site.active(), Some(2));
     }
-}
-
-/// What a refused copy must not touch: blobs, generations, what runs.
-fn kept(site: &Site) -> [Tree; 3] {
-    ["blobs", "generations", "applied"].map(|folder| tree(&site.state().join(folder)))
-}
-
-/// How many reports there are of a refusal under a rule.
-fn reported(site: &Site, wanted: &str) -> usize {
-    let reports = site.reports().into_iter();
-    let of_rule = reports.filter(
-        |report| matches!(&report.event, ReportEvent::Refusal { rule, .. } if rule == wanted),
-    );
-    of_rule.count()
 }
 
 #[test]
@@ -215,7 +192,7 @@ fn a_copy_with_patches_gives_what_the_whole_bundle_gives_and_the_next_builds_on_
     let copy = case.sound();
     let sizes = [&case.second, &copy].map(|path| fs::metadata(path).unwrap().len());
     assert!(sizes[0] > sizes[1] + 200_000, "{sizes:?}");
-    let before = kept(&case.site);
+    let before = case.site.kept();
     let planned = case.site.run(&["plan", copy.to_str().unwrap()]);
     assert_eq!(code(&planned), 0, "{}", stderr(&planned));
     assert!(
@@ -223,7 +200,7 @@ fn a_copy_with_patches_gives_what_the_whole_bundle_gives_and_the_next_builds_on_
         "{}",
         stdout(&planned)
     );
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
     case.site.take(&copy);
     let other = Site::new(&case.centre, "drone-8");
     other.take(&case.first);
@@ -271,7 +248,7 @@ fn a_patch_whose_base_the_site_lacks_names_what_it_has_and_the_whole_bundle_work
         (&draft("two"), 2),
         |_, b| b,
     );
-    let before = kept(&other);
+    let before = other.kept();
     assert_reports(
         &other.import(&copy),
         1,
@@ -281,7 +258,7 @@ fn a_patch_whose_base_the_site_lacks_names_what_it_has_and_the_whole_bundle_work
             "help: bring the whole bundle",
         ],
     );
-    assert_eq!(kept(&other), before);
+    assert_eq!(other.kept(), before);
 }
 
 #[test]

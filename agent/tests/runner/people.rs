@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::skipped;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::service::Service;
 use crate::site::{Site, assert_reports, code, stderr, stdout, tree};
 use crate::split::{NOBODY, as_user, give, no_other_user};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use outhaul_bundle::Instruction;
+use outhaul_test_kit::{Centre, Draft, Load, noise};
 
-use crate::centre::{Centre, Draft, Load, noise};
 use crate::order_trust::{damaged, difference, everything, move_to};
 use crate::orders::running;
 use crate::site::{Site, code, stderr, stdout};
@@ -57,7 +57,7 @@ fn text(path: &Path) -> &str {
 fn a_plan_refuses_what_an_import_refuses_and_changes_nothing() {
     let centre = Centre::new();
     let site = running(&centre);
-    let old = centre.folder.path().join("drone-1.outhaul");
+    let old = centre.folder().join("drone-1.outhaul");
     let load = Load::new("hello").file("big.bin", noise(100_000));
     let two = centre.publish(&Draft::new([load]));
     let [flipped, cut] = damaged(&two);
@@ -194,7 +194,7 @@ fn a_slip_on_a_stick_counts_for_the_bundles_beside_it() {
 fn what_an_import_remembered_is_no_nothing() {
     let centre = Centre::new();
     let site = running(&centre);
-    let one = centre.folder.path().join("drone-1.outhaul");
+    let one = centre.folder().join("drone-1.outhaul");
     let (_, imported) = as_import(&site, &[text(&one)]);
     assert_eq!(
         stdout(&imported),

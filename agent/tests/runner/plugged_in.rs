@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::skipped;
 
-use crate::centre::{Centre, Draft};
 use crate::media::Stick;
 use crate::service::Service;
 use crate::site::{Site, described, tree};

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use outhaul_bundle::Instruction;
+use outhaul_test_kit::{Centre, Draft, Load, noise};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load, noise};
 use crate::site::{Site, Tree, stderr, tree};
 
 const SIGKILL: i32 = 9;

@@ -6,11 +6,11 @@
 
 use std::fs;
 
+use outhaul_test_kit::Load;
 use outhaul_tests::argocd::{ArgoCd as Controller, NAMESPACE};
 use outhaul_tests::kubernetes::ApiServer;
 use serde_json::{Value, json};
 
-use crate::centre::Load;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::{Fixture, There};
 use crate::served::git;

@@ -7,11 +7,11 @@
 
 use std::fs;
 
+use outhaul_test_kit::Load;
 use outhaul_tests::flux::{Flux as Controller, Sources};
 use outhaul_tests::kubernetes::ApiServer;
 use serde_json::{Value, json};
 
-use crate::centre::Load;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::{Fixture, There};
 

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_test_kit::Load;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::centre::Load;
 use crate::reconcilers::{Fixture, There};
 
 /// Manifests on a real API server.

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use outhaul_test_kit::Load;
 use outhaul_tests::{available_or_skip, workspace_root};
 use serde_json::{Value, json};
 
-use crate::centre::Load;
 use crate::reconcilers::{Fixture, There};
 
 const ROOT: &str = "/v1alpha2/";

@@ -6,10 +6,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use outhaul_test_kit::Load;
 use outhaul_tests::zarf;
 use serde_json::json;
 
-use crate::centre::Load;
 use crate::reconciler_kubernetes::Kubernetes;
 use crate::reconcilers::{Fixture, Gate, There, emptied};
 

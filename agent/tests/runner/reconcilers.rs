@@ -8,11 +8,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use outhaul_test_kit::{Draft, Load};
 use outhaul_tests::{available_or_skip, workspace_root};
 use tempfile::TempDir;
 
 use crate::ansible::playbook;
-use crate::centre::{Draft, Load};
 use crate::site::tree;
 
 /// What is there: each thing's name and content.

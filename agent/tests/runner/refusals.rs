@@ -3,18 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::centre::{Centre, Draft, beside};
-use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
+use outhaul_test_kit::{Centre, Draft};
 
-/// What an import may not change: the target, and everything that a later import relies on.
-fn kept(site: &Site) -> (Tree, Tree, Tree) {
-    let state = site.state();
-    (
-        site.applied(),
-        tree(&state.join("blobs")),
-        tree(&state.join("generations")),
-    )
-}
+use crate::site::{Site, assert_reports, code, stderr};
+use crate::web::beside;
 
 /// A site on which bundle 1 runs.
 fn running(centre: &Centre) -> Site {
@@ -25,7 +17,7 @@ fn running(centre: &Centre) -> Site {
 
 #[track_caller]
 fn assert_refused(site: &Site, bundle: &Path, words: &[&str]) {
-    let before = kept(site);
+    let before = site.kept();
     let output = site.import(bundle);
     assert_reports(
         &output,
@@ -33,7 +25,7 @@ fn assert_refused(site: &Site, bundle: &Path, words: &[&str]) {
         &[&["refused, nothing was changed", "help:"], words].concat(),
     );
     assert!(
-        kept(site) == before,
+        site.kept() == before,
         "a refused bundle left something on disk"
     );
     assert_eq!(site.active(), Some(1));
@@ -70,13 +62,13 @@ fn a_flipped_bit_anywhere_is_refused_and_changes_nothing() {
         ("a large blob", good.len() - 1024 - 600),
         ("the end of the archive", good.len() - 10),
     ];
-    let before = kept(&site);
+    let before = site.kept();
     for (what, at) in places {
         let mut bytes = good.clone();
         bytes[at] ^= 1;
         let output = site.import(&beside(&bundle, "flipped.outhaul", &bytes));
         assert_eq!(code(&output), 4, "{what}: {}", stderr(&output));
-        assert!(kept(&site) == before, "{what} left something on disk");
+        assert!(site.kept() == before, "{what} left something on disk");
     }
     assert_eq!(site.active(), Some(1));
     let printed = site.event_log();
@@ -107,13 +99,13 @@ fn an_older_number_is_refused_as_rollback() {
     let first = centre.publish(&Draft::hello("one"));
     let second = centre.publish(&Draft::hello("two"));
     site.take(&second);
-    let before = kept(&site);
+    let before = site.kept();
     assert_reports(
         &site.import(&first),
         4,
         &["refused", "outhaul-agent rollback"],
     );
-    assert!(kept(&site) == before);
+    assert!(site.kept() == before);
     assert_eq!(site.active(), Some(2));
     assert_eq!(site.event_log().last().unwrap(), "refusal rollback");
 }
@@ -142,7 +134,7 @@ fn a_truncated_bundle_is_refused_wherever_it_ends() {
     let site = running(&centre);
     let bundle = centre.publish(&Draft::hello("changed"));
     let good = fs::read(&bundle).unwrap();
-    let before = kept(&site);
+    let before = site.kept();
     for length in [
         0,
         100,
@@ -169,7 +161,7 @@ fn a_truncated_bundle_is_refused_wherever_it_ends() {
             stderr(&output)
         );
         assert!(
-            kept(&site) == before,
+            site.kept() == before,
             "{length} bytes left something on disk"
         );
     }
@@ -180,7 +172,7 @@ fn a_truncated_bundle_is_refused_wherever_it_ends() {
 fn something_that_is_no_bundle_is_refused() {
     let centre = Centre::new();
     let site = running(&centre);
-    let folder = centre.folder.path();
+    let folder = centre.folder();
     for bytes in [&b"\0\0\0\0"[..], b"PK\x03\x04 a zip", &[0xff; 4096]] {
         let path = folder.join("strange.outhaul");
         fs::write(&path, bytes).unwrap();

@@ -7,7 +7,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::centre::{Centre, Draft};
+use outhaul_test_kit::{Centre, Draft, TOKEN};
+
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// A hub of the centre's fleet that serves; ended when dropped.
@@ -32,8 +33,8 @@ fn hub(state: &Path, arguments: &[&str]) -> Command {
 
 impl Hub {
     fn new(centre: &Centre) -> Self {
-        let state = centre.folder.path().join("hub");
-        let root = centre.folder.path().join("fleet/metadata/1.root.json");
+        let state = centre.folder().join("hub");
+        let root = centre.root();
         let root = root.to_str().unwrap();
         let made = hub(&state, &["init", "--root", root, "--plain-key", "a test"])
             .output()
@@ -68,7 +69,8 @@ fn a_site_that_its_hub_does_not_know_or_has_revoked_or_replaced_states_so_and_ke
     let centre = Centre::new();
     let hub_of_fleet = Hub::new(&centre);
     let key = hub(&hub_of_fleet.state, &["key"]).output().unwrap();
-    let site = Site::with_kit("drone-7", &centre.kit_with_hub("drone-7", &stdout(&key)));
+    let kit = centre.kit_with("drone-7", TOKEN, |kit| kit.hub_key = stdout(&key));
+    let site = Site::with_kit("drone-7", &kit);
     site.configure(&format!("[hub]\nurl = \"{}\"", hub_of_fleet.url));
     site.take(&centre.publish(&Draft::hello("one")));
     let waiting = site.status()["reports_waiting"].as_u64().unwrap();

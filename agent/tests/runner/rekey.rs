@@ -5,14 +5,14 @@ use std::fs;
 
 use outhaul_bundle::Instruction;
 use outhaul_signer::seal::marker::seal_value;
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::orders::{request, running};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// `hello` with a value that is sealed for the public key `key`.
 pub fn sealed(centre: &Centre, value: &str, key: &str) -> Draft {
-    let bound = format!("{}/dev/hello/PASSWORD", centre.fleet_id());
+    let bound = format!("{}/dev/hello/PASSWORD", centre.fleet.id());
     let marker = seal_value(value, &[key.parse().unwrap()], &bound.parse().unwrap()).unwrap();
     Draft::new([Load::new("hello").file("manifest.yaml", format!("password: {marker}\n"))])
 }

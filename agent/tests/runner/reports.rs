@@ -3,8 +3,8 @@
 use std::fs;
 
 use outhaul_bundle::report::{ComplianceStatus, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_reports, tree};
 
 #[test]

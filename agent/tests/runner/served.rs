@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use outhaul_bundle::Digest;
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::{run, run_expecting};
 use serde_json::json;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::Site;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

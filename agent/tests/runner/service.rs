@@ -4,9 +4,11 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::centre::{Centre, Draft, Load, unpack_for_web};
+use outhaul_test_kit::{Centre, Draft, Load};
+
 use crate::server::Server;
 use crate::site::{Site, assert_reports};
+use crate::web::unpack_for_web;
 use outhaul_tests::Checked as _;
 
 /// A running service that said that it is ready; ended when dropped.

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use outhaul_bundle::index::Content;
-use outhaul_bundle::report::ReportEvent;
 use outhaul_bundle::volume::Base;
-use outhaul_bundle::{BundleReader, Digest, Index, Limits, Volume, write_part};
+use outhaul_bundle::{BundleReader, Digest, Index, Limits, Volume};
+use outhaul_test_kit::{Centre, Draft, Load, noise};
 
-use super::centre::{Centre, Draft, Load, noise};
-use super::site::{Site, Tree, assert_reports, code, stderr, stdout, tree};
+use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// A large payload and one line of config.
 fn draft(line: &str) -> Draft {
@@ -45,23 +44,8 @@ pub fn copy(centre: &Centre, draft: &Draft, number: u64, earlier: &[&Index]) -> 
 /// The published bundle `number` with the blobs of `volume`.
 fn copy_as(centre: &Centre, draft: &Draft, number: u64, volume: &Volume) -> PathBuf {
     let (index, mut blobs) = centre.index(draft, number);
-    let stream = index.stream.cluster_type.to_string();
-    let folder = centre.folder.path();
-    let whole = fs::File::open(folder.join(format!("{stream}-{number}.outhaul"))).unwrap();
-    let metadata = BundleReader::new(whole, Limits::default()).read_metadata();
-    let metadata: Vec<_> = metadata.unwrap().into_iter().collect();
-    let index_bytes = index.to_bytes();
-    let bytes = write_part(
-        Vec::new(),
-        &metadata,
-        &index_bytes,
-        &index,
-        volume,
-        &mut blobs,
-    );
-    let path = folder.join(format!("{stream}-{number}.since.outhaul"));
-    fs::write(&path, bytes.unwrap()).unwrap();
-    path
+    let name = format!("{}-{number}.since.outhaul", index.stream.cluster_type);
+    centre.part(&index, volume, &mut blobs, &name)
 }
 
 /// A centre that published bundles 1 and 2, a copy of 2 since 1, and a site with bundle 1.
@@ -102,21 +86,6 @@ impl Case {
     }
 }
 
-/// What an import must not touch: blobs, generations, what runs.
-fn kept(site: &Site) -> [Tree; 3] {
-    ["blobs", "generations", "applied"].map(|folder| tree(&site.state().join(folder)))
-}
-
-/// Messages of the reports with a rule.
-fn reported(site: &Site, wanted: &str) -> Vec<String> {
-    let reports = site.reports().into_iter();
-    let of_rule = reports.filter_map(|report| match report.event {
-        ReportEvent::Refusal { rule, message, .. } if rule == wanted => Some(message),
-        _ => None,
-    });
-    of_rule.collect()
-}
-
 #[test]
 fn a_copy_since_the_bundle_that_runs_gives_what_the_whole_bundle_gives() {
     let case = Case::new();
@@ -125,7 +94,7 @@ fn a_copy_since_the_bundle_that_runs_gives_what_the_whole_bundle_gives() {
     let other = Site::new(&case.centre, "drone-8");
     other.take(&case.first);
     other.take(&case.second);
-    let before = kept(&case.site);
+    let before = case.site.kept();
     let planned = case.site.run(&["plan", case.copy.to_str().unwrap()]);
     assert_eq!(code(&planned), 0, "{}", stderr(&planned));
     assert!(
@@ -133,7 +102,7 @@ fn a_copy_since_the_bundle_that_runs_gives_what_the_whole_bundle_gives() {
         "{}",
         stdout(&planned)
     );
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
     case.site.take(&case.copy);
     assert_eq!(case.site.applied(), other.applied());
     assert_eq!(
@@ -152,7 +121,7 @@ fn a_copy_since_the_bundle_that_runs_gives_what_the_whole_bundle_gives() {
 fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whole_bundle() {
     let case = Case::new();
     let new = Site::new(&case.centre, "drone-8");
-    let before = kept(&new);
+    let before = new.kept();
     let seen = "this copy of bundle 2 leaves out 2 blobs of bundle 1, and both are not here; this site has no \
                 bundle yet";
     assert_reports(
@@ -162,14 +131,14 @@ fn a_site_without_the_earlier_bundle_refuses_the_copy_by_name_and_takes_the_whol
     );
     let planned = new.run(&["plan", case.copy.to_str().unwrap()]);
     assert_reports(&planned, 1, &[seen]);
-    assert_eq!(kept(&new), before);
+    assert_eq!(new.kept(), before);
     // `status` and the centre learn of it.
     let status = stdout(&new.run(&["status"]));
     assert!(
         status.contains("leaves out 2 blobs of bundle 1"),
         "{status}"
     );
-    let reports = reported(&new, "left-out");
+    let reports = new.refusals("left-out");
     assert!(
         reports.len() == 1 && reports[0].contains(seen),
         "{reports:?}"
@@ -215,7 +184,7 @@ fn the_earlier_bundle_or_the_missing_part_on_a_second_stick_makes_the_copy_compl
     assert_eq!(code(&taken), 0, "{}", stderr(&taken));
     assert_eq!(new.active(), Some(2));
     assert_eq!(new.applied(), case.site.applied());
-    assert_eq!(reported(&new, "left-out"), Vec::<String>::new());
+    assert_eq!(new.refusals("left-out"), Vec::<String>::new());
     // The parts that have what is left out, in the place of the earlier bundle.
     let new = Site::new(&case.centre, "drone-9");
     let (index, _) = case.centre.index(&draft("two"), 2);
@@ -245,11 +214,11 @@ fn a_left_out_blob_that_the_store_holds_damaged_is_refused() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[70_000] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let before = kept(&case.site);
+    let before = case.site.kept();
     let seen = ["1 of them is damaged here; this site has bundle 1", "help:"];
     assert_reports(&case.site.import(&case.copy), 1, &seen);
-    assert_eq!(kept(&case.site), before);
-    assert_eq!(reported(&case.site, "left-out").len(), 1);
+    assert_eq!(case.site.kept(), before);
+    assert_eq!(case.site.refusals("left-out").len(), 1);
     // The whole bundle brings it again.
     case.site.take(&case.second);
 }
@@ -262,39 +231,29 @@ fn a_copy_for_another_stream_is_refused() {
     case.centre.publish(&press("two"));
     let (earlier, _) = case.centre.index(&press("one"), 1);
     let copy = copy(&case.centre, &press("two"), 2, &[&earlier]);
-    let before = kept(&case.site);
+    let before = case.site.kept();
     // The site has every blob that is left out.
     assert_reports(
         &case.site.import(&copy),
         4,
         &["this stick is for dev/press"],
     );
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
 }
 
 #[test]
 fn a_copy_whose_index_was_exchanged_is_refused() {
     let case = Case::new();
-    let mut reader = BundleReader::new(fs::File::open(&case.copy).unwrap(), Limits::default());
-    let metadata: Vec<_> = reader.read_metadata().unwrap().into_iter().collect();
     // Another index that leaves out what this site has, under the metadata of bundle 2.
     let (index, mut blobs) = case.centre.index(&draft("evil"), 2);
     let (earlier, _) = case.centre.index(&draft("one"), 1);
     let volume = Volume::since(&index, &[base(&earlier)]).unwrap();
-    let index_bytes = index.to_bytes();
-    let bytes = write_part(
-        Vec::new(),
-        &metadata,
-        &index_bytes,
-        &index,
-        &volume,
-        &mut blobs,
-    );
-    let path = case.centre.folder.path().join("exchanged.outhaul");
-    fs::write(&path, bytes.unwrap()).unwrap();
-    let before = kept(&case.site);
+    let path = case
+        .centre
+        .part(&index, &volume, &mut blobs, "exchanged.outhaul");
+    let before = case.site.kept();
     assert_reports(&case.site.import(&path), 4, &["index.json", "expected"]);
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
     case.site.take(&case.copy);
 }
 
@@ -302,7 +261,7 @@ fn a_copy_whose_index_was_exchanged_is_refused() {
 fn a_copy_of_an_older_bundle_is_refused_as_any_older_bundle() {
     let case = Case::new();
     case.site.take(&case.centre.publish(&draft("three")));
-    let before = kept(&case.site);
+    let before = case.site.kept();
     let refusals = [&case.copy, &case.second].map(|path| {
         let refused = case.site.import(path);
         assert_eq!(code(&refused), 4, "{}", stderr(&refused));
@@ -310,7 +269,7 @@ fn a_copy_of_an_older_bundle_is_refused_as_any_older_bundle() {
         stderr(&refused).replace(name, "FILE")
     });
     assert_eq!(refusals[0], refusals[1]);
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
 }
 
 #[test]
@@ -322,10 +281,10 @@ fn a_copy_that_names_a_bundle_that_never_had_the_blobs_is_refused() {
     let all = index.blobs.iter().map(|blob| blob.digest).collect();
     let volume = Volume::since(&index, &[(named, all)]).unwrap();
     let forged = copy_as(&case.centre, &draft("two"), 2, &volume);
-    let before = kept(&case.site);
+    let before = case.site.kept();
     let seen = ["leaves out 3 blobs of bundle 1, and 1 of them is not here"];
     assert_reports(&case.site.import(&forged), 1, &seen);
-    assert_eq!(kept(&case.site), before);
+    assert_eq!(case.site.kept(), before);
 }
 
 #[test]
@@ -389,7 +348,7 @@ fn a_left_out_blob_that_is_removed_between_the_check_and_the_use_is_refused() {
         assert_eq!(site.applied(), applied);
         assert_eq!(site.active(), Some(1));
         assert!(!is_there(&site.state().join("generations/3")));
-        assert_eq!(reported(&site, "left-out").len(), 1);
+        assert_eq!(site.refusals("left-out").len(), 1);
         site.take(&whole);
         return;
     }
@@ -417,12 +376,12 @@ fn a_copy_whose_own_blob_is_damaged_or_missing_is_refused() {
     damaged[at] ^= 1;
     let mut short = sound.clone();
     short.truncate(sound.len() - 1024 - 512);
-    let before = kept(&case.site);
+    let before = case.site.kept();
     for (forged, words) in [(damaged, "expected digest"), (short, "incomplete")] {
-        let path = case.centre.folder.path().join("forged.outhaul");
+        let path = case.centre.folder().join("forged.outhaul");
         fs::write(&path, forged).unwrap();
         assert_reports(&case.site.import(&path), 4, &[words]);
-        assert_eq!(kept(&case.site), before);
+        assert_eq!(case.site.kept(), before);
     }
     case.site.take(&case.copy);
 }

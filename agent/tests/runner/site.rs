@@ -3,7 +3,6 @@
 //! What comes in: commands. What goes out: what the program answered, what lies in the target, and the
 //! reports as a hub would read them: every signature, number and link of the chain is checked.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -12,66 +11,16 @@ use outhaul_bundle::report::{
     ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, GenerationState, PAYLOAD_TYPE, Report, ReportEvent,
 };
 use outhaul_signer::{Envelope, PublicKey};
+use outhaul_test_kit::Centre;
+pub use outhaul_test_kit::folder::{Tree, copy, tree};
 use outhaul_tests::Checked as _;
+pub use outhaul_tests::{assert_reports, code, stderr, stdout};
 use serde_json::Value;
-
-use crate::centre::Centre;
-
-/// The files below a folder, by relative path.
-pub type Tree = BTreeMap<String, Vec<u8>>;
 
 #[derive(Debug)]
 pub struct Site {
     pub name: String,
     pub folder: tempfile::TempDir,
-}
-
-pub fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-pub fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// Asserts an exit code and every one of these words on stderr.
-#[track_caller]
-pub fn assert_reports(output: &Output, expected: i32, words: &[&str]) {
-    let printed = stderr(output);
-    assert_eq!(
-        output.status.code(),
-        Some(expected),
-        "{}{printed}",
-        stdout(output)
-    );
-    for word in words {
-        assert!(printed.contains(word), "`{word}` is not in: {printed}");
-    }
-}
-
-pub fn tree(folder: &Path) -> Tree {
-    let mut found = Tree::new();
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return found;
-    };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if path.is_dir() {
-            found.extend(
-                tree(&path)
-                    .into_iter()
-                    .map(|(below, b)| (format!("{name}/{below}"), b)),
-            );
-        } else {
-            found.insert(name, std::fs::read(&path).unwrap());
-        }
-    }
-    found
 }
 
 impl Site {
@@ -92,12 +41,7 @@ impl Site {
     /// The same site as it stood: a copy of its disk.
     pub fn copy(&self) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let done = Command::new("cp")
-            .arg("-a")
-            .arg(self.state())
-            .arg(folder.path())
-            .status();
-        assert!(done.unwrap().success());
+        copy(&self.state(), &folder.path().join("state"));
         Self {
             name: self.name.clone(),
             folder,
@@ -237,6 +181,22 @@ impl Site {
             .verify(ENROLMENT_PAYLOAD_TYPE, std::slice::from_ref(&key))
             .unwrap();
         key
+    }
+
+    /// What a refusal must not touch: blobs, generations, what runs.
+    pub fn kept(&self) -> [Tree; 3] {
+        ["blobs", "generations", "applied"].map(|folder| tree(&self.state().join(folder)))
+    }
+
+    /// Messages of the refusals under a rule that it reports.
+    #[track_caller]
+    pub fn refusals(&self, wanted: &str) -> Vec<String> {
+        let reports = self.reports().into_iter();
+        let of_rule = reports.filter_map(|report| match report.event {
+            ReportEvent::Refusal { rule, message, .. } if rule == wanted => Some(message),
+            _ => None,
+        });
+        of_rule.collect()
     }
 
     /// Each report in a few words: `started`, `1 staged`, `refusal rollback`, `decision hold` …

@@ -9,9 +9,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use outhaul_bundle::index::SiteValues;
 use outhaul_bundle::index::site_values::{Allowed, Form, Rule};
 use outhaul_bundle::report::{ReportEvent, SiteValue};
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_reports, code, stderr};
 use crate::split::Split;
 

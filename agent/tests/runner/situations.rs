@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 use outhaul_tests::skipped;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::media::{Stick, is_root};
 use crate::site::{Site, assert_reports, stderr, stdout};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::report::ReportEvent;
 use outhaul_signer::Slip;
+use outhaul_test_kit::{Centre, Draft, now};
 use serde_json::Value;
 
-use crate::centre::{Centre, Draft, now};
 use crate::site::{Site, Tree, assert_reports, stdout, tree};
 
 /// What no refused slip may change: what runs, and everything that later verdicts rest on.
@@ -112,7 +112,7 @@ fn a_key_that_a_slip_revokes_signs_no_bundle_any_more() {
     let centre = Centre::new();
     let site = running(&centre);
     let stolen = centre.publish(&Draft::hello("signed with the stolen key"));
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     let slip = centre.slip("drone");
     site.ok(&["import", slip.to_str().unwrap()]);
     assert_refused(&site, &stolen, &["rollback"]);
@@ -167,7 +167,7 @@ fn slips_of_other_fleets_and_streams_are_refused() {
         .map(|(name, bytes)| (name.replace(read.role(), ours.role()), bytes.clone()))
         .collect();
     let forged = Slip::new(ours.fleet(), ours.role(), &files, 0).unwrap();
-    let path = centre.folder.path().join("forged.slip");
+    let path = centre.folder().join("forged.slip");
     fs::write(&path, forged.to_bytes()).unwrap();
     assert_refused(&site, &path, &[]);
 }
@@ -223,7 +223,7 @@ fn slips_on_a_stick_are_taken_before_bundles() {
         fs::copy(from, to).unwrap();
     };
     put(&centre.publish(&Draft::hello("signed with the stolen key")));
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     put(&centre.slip("drone"));
     centre.publish(&Draft::hello("other").cluster_type("tractor"));
     put(&centre.slip("tractor"));

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use outhaul_bundle::Instruction;
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::{available_or_skip, skipped};
 
 use crate::ansible::{playbook, write};
-use crate::centre::{Centre, Draft, Load};
 use crate::rekey::{seal_key, sealed};
-use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, copy, stderr, tree};
 
 pub const SIGKILL: i32 = 9;
 /// Whom the half without rights runs as.
@@ -118,12 +118,8 @@ impl Split {
     /// The same site as it stands, with a separate helper.
     pub fn copy(&self) -> Self {
         let site = self.site.copy();
-        let done = Command::new("cp")
-            .arg("-a")
-            .arg(self.folder())
-            .arg(site.folder.path())
-            .status();
-        assert!(done.unwrap().success());
+        let name = self.folder().file_name().unwrap().to_owned();
+        copy(&self.folder(), &site.folder.path().join(name));
         let copy = Self::serve(site);
         allow_removals(&copy);
         copy
@@ -252,7 +248,7 @@ fn a_rotated_root_reaches_the_helper_with_the_next_bundle() {
     let slip = centre.slip("drone");
     split.site.ok(&["import", slip.to_str().unwrap()]);
     centre.rotate_online_keys();
-    centre.replace_stream_key();
+    centre.replace_stream_key("drone");
     split.site.take(&centre.publish(&one("two")));
     assert_eq!(split.applied()["hello/manifest.yaml"], b"greeting: two\n");
 }
@@ -311,7 +307,7 @@ fn a_moved_site_goes_on_with_its_helper_after_it_was_set_up_again() {
     let site = &split.site;
     site.take(&centre.publish(&two("one")));
     centre.publish(&one("early").cluster_type("tractor"));
-    let to = centre.stream("tractor");
+    let to = centre.stream("dev", "tractor");
     let moves = one("two").order("drone-7", 1, Instruction::Move { to, first: 2 });
     let moved = site.import(&centre.publish(&moves));
     assert_reports(&moved, 0, &["order `move`"]);

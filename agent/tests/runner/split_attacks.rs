@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use outhaul_bundle::digest::Digest;
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::skipped;
 use serde_json::{Value, json};
 
-use crate::centre::{Centre, Draft, Load};
-use crate::site::{Site, Tree, assert_reports, code, stderr, tree};
+use crate::site::{Site, Tree, assert_reports, code, copy, stderr, tree};
 use crate::split::{NOBODY, Split, as_user, give, no_other_user};
 
 fn draft(greeting: &str) -> Draft {
     Draft::new([Load::new("hello")
         .file("manifest.yaml", format!("greeting: {greeting}\n"))
-        .payload("image", crate::centre::noise(50_000))])
+        .payload("image", outhaul_test_kit::noise(50_000))])
 }
 
 /// A site on which bundle 1 runs and bundle 2 is staged: the helper has not seen it.
@@ -188,11 +188,7 @@ fn an_index_that_nobody_signed_is_refused_whatever_lies_beside_it() {
         "the signed metadata is of bundle 2",
     );
     // The same under a number that nobody knows.
-    let copied = Command::new("cp")
-        .arg("-a")
-        .args([generation(&split, 2), generation(&split, 9)])
-        .status();
-    assert!(copied.unwrap().success());
+    copy(&generation(&split, 2), &generation(&split, 9));
     assert_refused(
         &split,
         &request(&split, "apply", 9),
@@ -237,10 +233,6 @@ fn an_older_bundle_is_refused_unless_it_is_one_of_the_last() {
     let split = Split::new(Site::new(&centre, "drone-7"));
     split.site.take(&centre.publish(&draft("one")));
     let kept = split.site.folder.path().join("one");
-    let copy = |from: &Path, to: &Path| {
-        let done = Command::new("cp").arg("-a").args([from, to]).status();
-        assert!(done.unwrap().success());
-    };
     copy(&generation(&split, 1), &kept);
     let blobs = split.site.state().join("blobs/sha256");
     copy(&blobs, &split.site.folder.path().join("blobs"));

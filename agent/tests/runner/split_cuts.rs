@@ -6,7 +6,8 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 
-use crate::centre::{Centre, Draft, Load};
+use outhaul_test_kit::{Centre, Draft, Load};
+
 use crate::site::{Site, Tree, assert_reports, code, stderr};
 use crate::split::{SIGKILL, Split, allow_removals, two};
 

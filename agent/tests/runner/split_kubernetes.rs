@@ -10,11 +10,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use outhaul_tests::skipped;
 use serde_json::{Value, json};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::split::{NOBODY, Split, as_user, give, no_other_user};
 use crate::split_attacks::{ask, request};

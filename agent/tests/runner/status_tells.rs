@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 
-use crate::centre::{Centre, Draft, Load};
 use crate::hooks;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, Load};
 use crate::site::{Site, assert_reports, described, stderr, stdout};
 
 /// A site on which bundle 2 runs, which left out a file of bundle 1.

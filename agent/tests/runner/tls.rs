@@ -11,10 +11,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use outhaul_bundle::hub_api::ReportsAnswer;
+use outhaul_test_kit::{Centre, Draft, TOKEN};
 
-use crate::centre::{Centre, Draft, TOKEN, unpack_for_web};
 use crate::server::Server;
 use crate::site::{Site, assert_reports, code, stderr};
+use crate::web::unpack_for_web;
 use outhaul_tests::skipped;
 
 /// A certificate for `localhost`, which is its own authority.

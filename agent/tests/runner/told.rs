@@ -6,7 +6,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::centre::{Centre, Draft, Load};
+use outhaul_test_kit::{Centre, Draft, Load};
+
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// A site that is not well while the returned file is there.

@@ -7,10 +7,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::centre::{Centre, Draft, unpack_for_web};
+use outhaul_test_kit::{Centre, Draft};
+
 use crate::clocks::{CLOCKS, faketime_is_missing, greeting, import, under};
 use crate::server::Server;
 use crate::site::{Site, assert_reports, code, stderr};
+use crate::web::unpack_for_web;
 use outhaul_tests::Checked as _;
 
 /// Clocks after every date of a bundle that is signed today.

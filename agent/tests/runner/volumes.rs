@@ -7,10 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outhaul_bundle::report::ReportEvent;
-use outhaul_bundle::{BundleReader, Limits, Volume, write_part};
+use outhaul_bundle::Volume;
+use outhaul_test_kit::{Centre, Draft, Load, noise};
 
-use super::centre::{Centre, Draft, Load, noise};
 use super::site::{Site, assert_reports, code, stderr, stdout, tree};
 
 /// An assignment with `count` payloads, each of which is a separate blob.
@@ -26,8 +25,6 @@ pub fn draft(count: usize) -> Draft {
 pub fn parts(centre: &Centre, draft: &Draft, number: u64) -> Vec<PathBuf> {
     let whole = centre.publish_as(draft, number);
     let (index, mut blobs) = centre.index(draft, number);
-    let mut reader = BundleReader::new(fs::File::open(&whole).unwrap(), Limits::default());
-    let metadata: Vec<_> = reader.read_metadata().unwrap().into_iter().collect();
     let fixed = fs::metadata(&whole).unwrap().len()
         - index
             .blobs
@@ -39,22 +36,9 @@ pub fn parts(centre: &Centre, draft: &Draft, number: u64) -> Vec<PathBuf> {
     volumes
         .iter()
         .map(|volume| {
-            let bytes = write_part(
-                Vec::new(),
-                &metadata,
-                &index.to_bytes(),
-                &index,
-                volume,
-                &mut blobs,
-            );
-            let name = format!(
-                "drone-{number}.part{}of{}.outhaul",
-                volume.part(),
-                volume.parts()
-            );
-            let path = centre.folder.path().join(name);
-            fs::write(&path, bytes.unwrap()).unwrap();
-            path
+            let (part, of) = (volume.part(), volume.parts());
+            let name = format!("drone-{number}.part{part}of{of}.outhaul");
+            centre.part(&index, volume, &mut blobs, &name)
         })
         .collect()
 }
@@ -108,22 +92,14 @@ fn parts_on_several_sticks_in_any_order_become_the_bundle_and_what_is_missing_is
         "{printed}"
     );
     // The centre learns what is missing, once.
-    let printed = |site: &Site| -> Vec<String> {
-        let reports = site.reports().into_iter();
-        let incomplete = reports.filter_map(|report| match report.event {
-            ReportEvent::Refusal { rule, message, .. } if rule == "incomplete" => Some(message),
-            _ => None,
-        });
-        incomplete.collect()
-    };
-    let reported = printed(&site);
+    let reported = site.refusals("incomplete");
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(
         reported[0].contains("parts 1, 2 are missing"),
         "{reported:?}"
     );
     assert_eq!(code(&site.import(third)), 1);
-    assert_eq!(printed(&site), reported);
+    assert_eq!(site.refusals("incomplete"), reported);
     // A part twice is named, and changes nothing.
     let before = tree(&site.state().join("blobs"));
     let again = site.import(third);

@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::report::{GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft};
 use crate::clocks::{faketime_is_missing, greeting, reboot, under};
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 

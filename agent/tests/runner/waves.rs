@@ -7,9 +7,9 @@ use std::fs;
 
 use jiff::SignedDuration;
 use outhaul_bundle::report::{GenerationState, ReportEvent};
+use outhaul_test_kit::{Centre, Draft, now};
 use outhaul_tests::Checked as _;
 
-use crate::centre::{Centre, Draft, now};
 use crate::clocks::{faketime_is_missing, under};
 use crate::site::{Site, assert_reports};
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::centre::{Centre, Draft, Load};
+use outhaul_test_kit::{Centre, Draft, Load};
+
 use crate::order_trust::{difference, everything};
 use crate::site::{Site, assert_reports, stderr, stdout};
 
@@ -190,7 +191,7 @@ fn a_copy_that_the_disk_of_the_site_damaged_is_not_held_against_the_bundle() {
 #[test]
 fn apply_without_the_bundle_s_folder_says_so_and_leaves_what_runs_as_it_is() {
     let (centre, site) = running();
-    let one = centre.folder.path().join("drone-1.outhaul");
+    let one = centre.folder().join("drone-1.outhaul");
     fs::remove_dir_all(site.state().join("generations/1")).unwrap();
     let applied = site.applied();
     let words = [

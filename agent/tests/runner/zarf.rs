@@ -6,10 +6,10 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use outhaul_test_kit::{Centre, Load};
 use outhaul_tests::Checked as _;
 use serde_json::json;
 
-use crate::centre::{Centre, Load};
 use crate::reconciler_zarf::{Zarf, config_map};
 use crate::reconcilers::Fixture as _;
 use crate::site::{Site, assert_reports, code, stderr, stdout};

@@ -3,6 +3,7 @@
 //! What comes in: a [`Draft`] of what a bundle is to say, or the commit of a bundle that carries nothing. What goes out:
 //! signed bundles, kits for sites and freshness slips. The folder ends with the value.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -212,9 +213,10 @@ impl Centre {
         self.fleet.commit(&made.metadata).unwrap();
         let (index, mut blobs) = self.index(draft, number);
         let first = format!("{}-{number}.outhaul", draft.cluster_type);
-        let mut files = metadata(&self.folder().join(first));
-        files.retain(|(name, _)| !name.ends_with(".snapshot.json"));
-        files.extend(made.metadata.files.clone());
+        let mut files = BTreeMap::from_iter(metadata(&self.folder().join(first)));
+        files.retain(|name, _| !name.ends_with(".snapshot.json"));
+        files.extend(made.metadata.files);
+        let files: Vec<_> = files.into_iter().collect();
         let bytes = write_bundle(Vec::new(), &files, &index.to_bytes(), &index, &mut blobs);
         self.put("again.outhaul", &bytes.unwrap())
     }

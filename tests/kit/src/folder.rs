@@ -40,7 +40,21 @@ pub fn paths(folder: &Path) -> Vec<PathBuf> {
             }
         }
     }
+    found.sort();
     found
+}
+
+/// Writes every file below `from` into `to` anew, over what is called the same.
+pub fn fill(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => fill(&path, &target),
+            false => drop(std::fs::copy(&path, &target).unwrap()),
+        }
+    }
 }
 
 /// Makes `to` what `from` is, with modes, times and links; what lies in `to` already stays beside it.

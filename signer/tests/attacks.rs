@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::centre::{Centre, Files, ROLE, Site};
+use outhaul_test_kit::bent::{Centre, Files, ROLE, Site};
 
 mod bytes;
 mod dates;

@@ -1,57 +1,21 @@
 //! Ceremonies seen from both sides: the fleet that changes keys, and a site that follows.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use outhaul_signer::ceremony::{Ceremony, RootChange, StreamChange};
 use outhaul_signer::request::{SigningAnswer, SigningRequest};
 use outhaul_signer::review::{self, Review};
-use outhaul_signer::trust::{self, Acceptance, TrustError, TrustedMetadata};
-use outhaul_signer::{Fleet, FleetError, InitOptions, SignedMetadata, SigningKey};
+use outhaul_signer::{Fleet, FleetError, InitOptions, SigningKey};
+use outhaul_test_kit::bent::{Files, ISSUED, Site, at};
+use outhaul_test_kit::folder;
 use sha2::{Digest as _, Sha256};
 
-use crate::centre::{Files, ISSUED, at, today};
-use crate::fleet::{index, new_fleet, secret, sign};
-
-/// A site of the `dev` stream.
-struct Site {
-    role: String,
-    trusted: TrustedMetadata,
-    floors: BTreeMap<String, u64>,
-}
-
-impl Site {
-    fn of(fleet: &Fleet) -> Self {
-        Self {
-            role: fleet.role("dev", "drone"),
-            trusted: TrustedMetadata::enrol(&fleet.root_bytes().unwrap()).unwrap(),
-            floors: BTreeMap::default(),
-        }
-    }
-
-    fn import(&mut self, files: &Files) -> Result<Acceptance, TrustError> {
-        let acceptance = trust::verify(&self.trusted, &self.floors, files, &self.role, today())?;
-        self.trusted = acceptance.trusted.clone();
-        self.floors = acceptance.versions.clone();
-        Ok(acceptance)
-    }
-}
-
-fn files(signed: &SignedMetadata) -> Files {
-    signed.files.iter().cloned().collect()
-}
+use crate::fleet::{files, index, new_fleet, secret, sign};
 
 /// The published folder, as a web server has it.
 fn served(fleet: &Fleet) -> Files {
-    let entries = fs::read_dir(fleet.metadata_folder()).unwrap();
-    entries
-        .map(|entry| entry.unwrap().path())
-        .map(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, fs::read(path).unwrap())
-        })
-        .collect()
+    folder::files(&fleet.metadata_folder())
 }
 
 fn publish(fleet: &Fleet, number: u64) -> Files {
@@ -64,7 +28,7 @@ fn publish(fleet: &Fleet, number: u64) -> Files {
 fn every_key_of_a_fleet_is_rotated_and_a_site_that_missed_it_follows() {
     let dir = tempfile::tempdir().unwrap();
     let fleet = new_fleet(dir.path());
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     site.import(&publish(&fleet, 1)).unwrap();
     let before = fleet.status().unwrap();
     let changes = [
@@ -81,7 +45,7 @@ fn every_key_of_a_fleet_is_rotated_and_a_site_that_missed_it_follows() {
     }
     assert_eq!(site.import(&served(&fleet)).unwrap().versions["root"], 2);
     assert_eq!(site.import(&publish(&fleet, 2)).unwrap().number, 2);
-    let mut late = Site::of(&fleet);
+    let mut late = Site::of_fleet(&fleet);
     assert_eq!(late.import(&served(&fleet)).unwrap().number, 2);
 }
 
@@ -91,7 +55,7 @@ fn root_keys_in_three_places_change_the_root_with_two_of_them() {
     let mut options = InitOptions::new(secret(), at("2026-01-01T00:00:00Z"));
     (options.root_keys, options.root_threshold) = (3, 2);
     let fleet = Fleet::init(dir.path(), options).unwrap();
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     site.import(&publish(&fleet, 1)).unwrap();
     // Two of the three root keys are carried away.
     let root_ids: Vec<_> = fleet.status().unwrap().roles[0]
@@ -167,7 +131,7 @@ fn a_root_key_is_added_and_the_threshold_raised_and_a_key_removed() {
         RootChange::RemoveRootKey(added.public().id()),
     ];
     fleet.change_root(&fewer, at(ISSUED), &secret()).unwrap();
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     assert_eq!(
         site.import(&publish(&fleet, 1)).unwrap().versions["root"],
         3
@@ -178,7 +142,7 @@ fn a_root_key_is_added_and_the_threshold_raised_and_a_key_removed() {
 fn a_stolen_stream_key_is_revoked_and_the_thief_s_bundle_refused() {
     let dir = tempfile::tempdir().unwrap();
     let fleet = new_fleet(dir.path());
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     site.import(&publish(&fleet, 1)).unwrap();
     let stolen = publish(&fleet, 2);
     fleet
@@ -200,7 +164,7 @@ fn a_stolen_stream_key_is_revoked_and_the_thief_s_bundle_refused() {
 fn a_stream_that_needs_two_signatures_is_countersigned_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let fleet = new_fleet(dir.path());
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     site.import(&publish(&fleet, 1)).unwrap();
     let second = SigningKey::generate().unwrap();
     let changes = [
@@ -299,7 +263,7 @@ fn an_answer_to_another_request_is_no_signature() {
 fn a_stream_that_ended_is_refused_by_its_site() {
     let dir = tempfile::tempdir().unwrap();
     let fleet = new_fleet(dir.path());
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     site.import(&publish(&fleet, 1)).unwrap();
     fleet
         .change_stream(&site.role, &[StreamChange::End], at(ISSUED), &secret())
@@ -327,7 +291,7 @@ fn a_change_of_keys_that_was_cut_off_is_finished_by_whoever_opens_the_fleet_next
     let reopened = Fleet::open(copy.path()).unwrap();
     assert!(!copy.path().join("journal.json").exists());
     assert_eq!(served(&reopened), served(&fleet));
-    let mut site = Site::of(&reopened);
+    let mut site = Site::of_fleet(&reopened);
     assert_eq!(
         site.import(&publish(&reopened, 2)).unwrap().versions["root"],
         2
@@ -356,7 +320,7 @@ fn copy_folder(from: &Path, to: &Path) {
 fn an_index_of_the_right_stream_is_what_is_signed() {
     let dir = tempfile::tempdir().unwrap();
     let fleet = new_fleet(dir.path());
-    let mut site = Site::of(&fleet);
+    let mut site = Site::of_fleet(&fleet);
     let acceptance = site.import(&publish(&fleet, 1)).unwrap();
     let expected = index(&fleet, "dev", 1);
     let digest: [u8; 32] = Sha256::digest(&expected).into();

@@ -12,9 +12,9 @@ use outhaul_signer::ceremony::{Ceremony, RootChange};
 use outhaul_signer::metadata::{self, Key, Root};
 use outhaul_signer::request::SigningRequest;
 use outhaul_signer::{Fleet, PublicKey, SigningKey};
+use outhaul_test_kit::bent::at;
 use serde_json::Value;
 
-use crate::centre::at;
 use crate::cli::{folder_with_passphrase, run};
 use crate::fleet::secret;
 

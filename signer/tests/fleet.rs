@@ -11,7 +11,7 @@ use outhaul_signer::{
 };
 use serde_json::json;
 
-use crate::centre::{EXPIRES, Files, ISSUED, at};
+use outhaul_test_kit::bent::{EXPIRES, Files, ISSUED, at};
 
 pub fn secret() -> Secret {
     Secret::new("correct horse battery staple".into())
@@ -50,7 +50,7 @@ pub fn sign(fleet: &Fleet, environment: &str, number: u64) -> Result<SignedMetad
     fleet.sign_bundle(request, &secret())
 }
 
-fn files(signed: &SignedMetadata) -> Files {
+pub fn files(signed: &SignedMetadata) -> Files {
     signed.files.iter().cloned().collect()
 }
 

@@ -1,11 +1,11 @@
 //! `outhaul-signer passphrase`: every key of a fleet, or one file, under another passphrase, or as before.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use outhaul_signer::{Fleet, Secret, SigningKey};
+use outhaul_test_kit::folder::{Tree, files};
 
 use crate::cli::{folder_with_passphrase, run};
 
@@ -19,16 +19,10 @@ fn write(folder: &Path, name: &str, passphrase: &str) {
 }
 
 /// The private keys of the fleet, as they lie there.
-fn keys(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let found = fs::read_dir(folder.join("fleet/keys")).unwrap();
-    found
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|end| end == "pem"))
-        .map(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, fs::read(path).unwrap())
-        })
-        .collect()
+fn keys(folder: &Path) -> Tree {
+    let mut keys = files(&folder.join("fleet/keys"));
+    keys.retain(|name, _| name.ends_with(".pem"));
+    keys
 }
 
 #[track_caller]

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod attacks;
-mod centre;
 mod ceremonies;
 mod cli;
 mod cosign;

@@ -3,8 +3,8 @@
 use outhaul_signer::slip::Slip;
 use outhaul_signer::trust::{self, TrustedMetadata};
 use outhaul_signer::{Fleet, FleetError, SigningKey, TimePolicy};
+use outhaul_test_kit::bent::{Centre, EXPIRES, Files, OTHER, ROLE, Site, at, keys, today};
 
-use crate::centre::{Centre, EXPIRES, Files, OTHER, ROLE, Site, at, keys, today};
 use crate::fleet::{new_fleet, secret, sign};
 
 const FLEET: &str = "0123456789abcdef";

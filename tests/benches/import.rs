@@ -15,15 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::fake::FakeBundle;
-use outhaul_bundle::index::{Assignment, Blob, Content, Encoding, File as Listed, Index, Stream};
-use outhaul_bundle::{BlobSource, Digest, write_bundle};
-use outhaul_signer::Kit;
-use outhaul_signer::enrol::{FORMAT, KitStream};
-use outhaul_signer::fleet::{Fleet, InitOptions};
-use outhaul_signer::key::Secret;
-use outhaul_signer::publish::SignRequest;
+use outhaul_bundle::index::{Assignment, Blob, Content, Encoding, File as Listed, Index};
+use outhaul_bundle::{BlobSource, Digest};
+use outhaul_test_kit::Centre;
 
 const ROUNDS: usize = 3;
 const MIB: u64 = 1 << 20;
@@ -48,11 +43,11 @@ fn main() {
     let agent = agent();
     let mut reported = Vec::new();
     for size in SIZES {
-        let folder = tempfile::tempdir().unwrap();
-        let (kit, bundle) = publish(folder.path(), size);
+        let centre = Centre::new();
+        let (kit, bundle) = publish(&centre, size);
         let (mut ours, mut theirs, mut peak) = (Vec::new(), Vec::new(), 0);
         for round in 0..ROUNDS {
-            let state = folder.path().join(format!("state-{round}"));
+            let state = centre.folder().join(format!("state-{round}"));
             let command = || {
                 let mut command = Command::new(&agent);
                 command.arg("--state").arg(&state).stdout(Stdio::null());
@@ -135,51 +130,18 @@ fn peak_kib(child: &mut Child) -> u64 {
 }
 
 /// A fleet's first bundle of `size` bytes, and the kit of a site that takes it.
-fn publish(folder: &Path, size: u64) -> (PathBuf, PathBuf) {
-    let secret = || Secret::new("a passphrase of the benchmark".to_owned());
-    #[expect(clippy::disallowed_methods, reason = "the agent reads its clock, too")]
-    let now = Timestamp::now();
-    let fleet = Fleet::init(&folder.join("fleet"), InitOptions::new(secret(), now)).unwrap();
-    let role = fleet.role("dev", "drone");
-    let mut blobs = Folder(folder.join("blobs"));
+fn publish(centre: &Centre, size: u64) -> (PathBuf, PathBuf) {
+    let mut blobs = Folder(centre.folder().join("blobs"));
     std::fs::create_dir(&blobs.0).unwrap();
-    let index = index(&fleet, &role, size, &blobs.0);
-    let index_bytes = index.to_bytes();
-    let request = SignRequest {
-        role: &role,
-        number: 1,
-        index_bytes: &index_bytes,
-        issued: now,
-        expires: now + SignedDuration::from_hours(24 * 90),
-    };
-    let signed = fleet.sign_bundle(request, &secret()).unwrap();
-    let path = folder.join("large.outhaul");
+    let index = index(centre, size, &blobs.0);
+    let path = centre.folder().join("large.outhaul");
     let out = io::BufWriter::new(File::create(&path).unwrap());
-    let mut out = write_bundle(out, &signed.files, &index_bytes, &index, &mut blobs).unwrap();
-    out.flush().unwrap();
+    centre.write(out, &index, &mut blobs).flush().unwrap();
     std::fs::remove_dir_all(&blobs.0).unwrap();
-    let kit = Kit {
-        format: FORMAT.to_owned(),
-        fleet: fleet.id().to_owned(),
-        site: "drone-7".to_owned(),
-        stream: KitStream {
-            role,
-            environment: "dev".to_owned(),
-            cluster_type: "drone".to_owned(),
-        },
-        earlier_roots: Vec::new(),
-        root: String::from_utf8(fleet.root_bytes().unwrap()).unwrap(),
-        hub_url: String::new(),
-        hub_key: String::new(),
-        hub_ca: String::new(),
-        token: "0".repeat(32),
-    };
-    let kit_path = folder.join("drone-7.kit");
-    std::fs::write(&kit_path, kit.to_bytes()).unwrap();
-    (kit_path, path)
+    (centre.kit("drone-7"), path)
 }
 
-fn index(fleet: &Fleet, role: &str, size: u64, blobs: &Path) -> Index {
+fn index(centre: &Centre, size: u64, blobs: &Path) -> Index {
     let fake = FakeBundle::new(1, &[]).unwrap().index;
     let mut files = Vec::new();
     let mut listed = Vec::new();
@@ -217,12 +179,8 @@ fn index(fleet: &Fleet, role: &str, size: u64, blobs: &Path) -> Index {
         ..fake.assignments[0].clone()
     };
     Index {
-        fleet: fleet.id().parse().unwrap(),
-        stream: Stream {
-            role: role.parse().unwrap(),
-            environment: "dev".parse().unwrap(),
-            cluster_type: "drone".parse().unwrap(),
-        },
+        fleet: centre.fleet.id().parse().unwrap(),
+        stream: centre.stream("dev", "drone"),
         assignments: vec![assignment],
         blobs: listed,
         ..fake

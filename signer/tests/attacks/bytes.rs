@@ -1,11 +1,11 @@
 //! Cut, bloated, bent and random bytes; damaged stores; names that are paths.
 
 use outhaul_signer::trust;
+use outhaul_test_kit::bent::{Centre, Files, ROLE, Site, today};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::site_with;
-use crate::centre::{Centre, Files, ROLE, Site, today};
 
 #[test]
 fn truncated_files() {

@@ -2,9 +2,9 @@
 
 use outhaul_signer::TimePolicy;
 use outhaul_signer::trust;
+use outhaul_test_kit::bent::{Centre, EXPIRES, Files, ROLE, Site, at, today};
 
 use super::site_with;
-use crate::centre::{Centre, EXPIRES, Files, ROLE, Site, at, today};
 
 #[test]
 fn expired_metadata_is_a_verdict_and_still_raises_the_floors() {

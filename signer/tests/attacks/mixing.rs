@@ -2,9 +2,9 @@
 
 use outhaul_signer::metadata;
 use outhaul_signer::trust::walk::Walk;
+use outhaul_test_kit::bent::{Centre, OTHER, ROLE, Site, stream};
 
 use super::site_with;
-use crate::centre::{Centre, OTHER, ROLE, Site, stream};
 
 #[test]
 fn mix_and_match_of_an_old_stream_with_a_new_snapshot() {

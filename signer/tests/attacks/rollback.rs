@@ -2,9 +2,9 @@
 
 use outhaul_signer::metadata;
 use outhaul_signer::trust::TrustedMetadata;
+use outhaul_test_kit::bent::{Centre, OTHER, ROLE, Site, keys, stream};
 
 use super::site_with;
-use crate::centre::{Centre, OTHER, ROLE, Site, keys, stream};
 
 #[test]
 fn what_the_centre_publishes_is_accepted_and_raises_every_floor() {

@@ -2,10 +2,10 @@
 
 use outhaul_signer::SigningKey;
 use outhaul_signer::metadata::{self, MetaFile, Signs};
+use outhaul_test_kit::bent::{Centre, ROLE, Site, keys};
 use serde_json::Value;
 
 use super::{bend, site_with};
-use crate::centre::{Centre, ROLE, Site, keys};
 
 #[test]
 fn unsigned_metadata() {

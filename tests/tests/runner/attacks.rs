@@ -16,9 +16,6 @@ use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 #[path = "../../../bundle/tests/archive.rs"]
 mod archive;
 mod bombs;
-#[expect(dead_code, reason = "the signer's own tests use the rest")]
-#[path = "../../../signer/tests/centre.rs"]
-mod centre;
 mod contents;
 mod members;
 mod metadata;

@@ -1,9 +1,9 @@
 //! Attacks on the metadata: who signed, how old it is, for whom it is, and what belongs together.
 
 use outhaul_signer::metadata::{self, MetaFile};
+use outhaul_test_kit::bent::{Centre, OTHER, ROLE, at, keys, stream};
 use serde_json::Value;
 
-use super::centre::{Centre, OTHER, ROLE, at, keys, stream};
 use super::stage::{Parts, Play, Stage};
 
 /// A stage on which the site runs the first bundle, and the bundle that would come next.

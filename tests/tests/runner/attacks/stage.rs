@@ -5,15 +5,13 @@
 //! before, the attack, and bundles that it must still take after. Keys are made anew for each play and
 //! thrown away with it.
 
-use outhaul_bundle::encode::{ContentToEncode, encode_blob, plan_blobs};
-use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
-use outhaul_bundle::index::{Assignment, File, Index};
+use outhaul_bundle::fake::FakeBundle;
+use outhaul_bundle::index::{Assignment, Index, Stream};
 use outhaul_bundle::{Digest, Limits};
-use outhaul_signer::Kit;
-use outhaul_signer::enrol::{FORMAT, KitStream};
+use outhaul_test_kit::bent::{Centre, Files, ROLE, stream};
+use outhaul_test_kit::{Contents, MemoryBlobs, kit_of, plain};
 
 use super::archive::{archive, member};
-use super::centre::{Centre, Files, ROLE, stream};
 
 /// The site that every kit is for.
 pub const SITE: &str = "press-7";
@@ -66,22 +64,7 @@ impl Stage {
         let centre = Centre::new();
         let root = &centre.files["1.root.json"];
         let fleet = Digest::of(root).hex()[..16].to_owned();
-        let kit = Kit {
-            format: FORMAT.to_owned(),
-            fleet: fleet.clone(),
-            site: SITE.to_owned(),
-            stream: KitStream {
-                role: ROLE.to_owned(),
-                environment: "dev".to_owned(),
-                cluster_type: "drone".to_owned(),
-            },
-            earlier_roots: Vec::new(),
-            root: String::from_utf8(root.clone()).unwrap(),
-            hub_url: String::new(),
-            hub_key: String::new(),
-            hub_ca: String::new(),
-            token: "0".repeat(32),
-        };
+        let kit = kit_of(&fleet, ROLE.to_owned(), SITE, root);
         Self {
             kit: kit.to_bytes(),
             centre,
@@ -96,44 +79,29 @@ impl Stage {
 
     /// An index of this fleet's stream with one assignment that says `greeting`, and its blobs.
     pub fn index(&self, number: u64, greeting: &str) -> (Index, MemoryBlobs) {
-        let mut index = FakeBundle::new(number, &[]).unwrap().index;
-        index.fleet = self.fleet.parse().unwrap();
-        index.stream.role = ROLE.parse().unwrap();
-        index.stream.environment = "dev".parse().unwrap();
-        index.stream.cluster_type = "drone".parse().unwrap();
-        let files = [
-            ("manifest.yaml", format!("greeting: {greeting}\n")),
-            ("notes/read-me.txt", "read me\n".to_owned()),
-        ];
-        let (mut contents, mut blobs) = (MemoryBlobs::default(), MemoryBlobs::default());
-        let listed = files.map(|(path, text)| {
-            let size = text.len() as u64;
-            let content = contents.put(text.into_bytes());
-            File {
-                path: path.parse().unwrap(),
-                content,
-                size,
-                executable: false,
-            }
-        });
-        let candidates: Vec<_> = listed
-            .iter()
-            .map(|file| ContentToEncode {
-                digest: file.content,
-                size: file.size,
-                path: file.path.to_string(),
-            })
-            .collect();
-        index.blobs.clear();
-        for plan in plan_blobs(&candidates) {
-            let (blob, bytes) = encode_blob(&plan, &mut contents, Vec::new()).unwrap();
-            blobs.put(bytes);
-            index.blobs.push(blob);
-        }
-        index.assignments = vec![Assignment {
-            files: listed.to_vec(),
-            ..FakeBundle::new(number, &[]).unwrap().index.assignments[0].clone()
-        }];
+        let mut contents = Contents::default();
+        let files = contents.files(&[
+            (
+                "manifest.yaml".to_owned(),
+                format!("greeting: {greeting}\n").into(),
+            ),
+            ("notes/read-me.txt".to_owned(), b"read me\n".to_vec()),
+        ]);
+        let (listed, blobs) = contents.encoded();
+        let like = FakeBundle::new(number, &[]).unwrap().index;
+        let index = Index {
+            fleet: self.fleet.parse().unwrap(),
+            stream: Stream {
+                role: ROLE.parse().unwrap(),
+                ..plain::stream("dev", "drone")
+            },
+            assignments: vec![Assignment {
+                files,
+                ..like.assignments[0].clone()
+            }],
+            blobs: listed,
+            ..like
+        };
         (index, blobs)
     }
 

@@ -3,8 +3,8 @@
 //! CVE-2025-2885 to -2888 and the cyclic delegations of March 2025, CVE-2026-6966 to -6968 of April 2026.
 
 use outhaul_signer::metadata::{self, DelegatedRole, Delegations, Key, MetaFile};
+use outhaul_test_kit::bent::{ROLE, at, keys};
 
-use super::centre::{ROLE, at, keys};
 use super::stage::{Parts, Play, Stage};
 
 fn running() -> (Stage, Parts) {

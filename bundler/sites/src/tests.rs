@@ -1,34 +1,21 @@
 //! Records of sites: who is approved, what is ordered, and what counts as carried out.
 
-use jiff::Timestamp;
-use outhaul_bundle::report::{
-    ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, FORMAT as REPORT, PAYLOAD_TYPE, Report, ReportEvent,
-    SiteTime,
-};
-use outhaul_signer::enrol::kit_key;
-use outhaul_signer::fleet::InitOptions;
-use outhaul_signer::key::Secret;
+use outhaul_bundle::report::{ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE, ReportEvent};
 use outhaul_signer::{Envelope, PublicKey, SigningKey};
+use outhaul_test_kit::{Centre, Site};
 
 use super::*;
 
 struct SitesFixture {
-    fleet: Fleet,
-    key: SigningKey,
-    _folder: tempfile::TempDir,
+    centre: Centre,
+    site: Site,
 }
 
 impl SitesFixture {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let options = InitOptions::new(Secret::new("a passphrase for tests".to_owned()), now);
-        let fleet = Fleet::init(&folder.path().join("fleet"), options).unwrap();
-        let fixture = Self {
-            fleet,
-            key: SigningKey::generate().unwrap(),
-            _folder: folder,
-        };
+        let centre = Centre::new();
+        let site = centre.site("drone-7", &centre.stream("dev", "drone"));
+        let fixture = Self { centre, site };
         let stream = fixture.stream("drone");
         let name = "drone-7".parse().unwrap();
         let kit = fixture.kit("token");
@@ -37,21 +24,16 @@ impl SitesFixture {
     }
 
     fn sites(&self) -> Sites<'_> {
-        Sites::of(&self.fleet)
+        Sites::of(&self.centre.fleet)
     }
 
     fn stream(&self, cluster_type: &str) -> Stream {
-        Stream {
-            role: self.fleet.role("dev", cluster_type).parse().unwrap(),
-            environment: "dev".parse().unwrap(),
-            cluster_type: cluster_type.parse().unwrap(),
-        }
+        self.centre.stream("dev", cluster_type)
     }
 
     /// The id of the kit with this token.
     fn kit(&self, token: &str) -> Digest {
-        let key = kit_key(self.fleet.id(), "drone-7", token);
-        Digest::from_hex(&key.public().id()).unwrap()
+        self.site.enrolment(token)
     }
 
     fn approve(&self, request: &Envelope) -> Result<(SiteRecord, PublicKey), SiteError> {
@@ -62,26 +44,21 @@ impl SitesFixture {
     }
 
     fn request(&self, key: &SigningKey, token: &str, order: Option<u64>) -> Envelope {
-        let request = EnrolmentRequest {
-            fleet: self.fleet.id().parse().unwrap(),
-            site: "drone-7".parse().unwrap(),
-            stream: self.stream("drone"),
+        let mut request = EnrolmentRequest {
             public_key: key.public().to_pem(),
-            kit: String::new(),
             seal_key: "age1site".to_owned(),
             order,
+            ..self.site.asks(token)
         };
         if order.is_some() {
-            let payload = serde_json::to_vec(&request).unwrap();
-            return Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+            request.kit = String::new();
         }
-        let kit = kit_key(self.fleet.id(), "drone-7", token);
-        let request = EnrolmentRequest {
-            kit: kit.public().to_hex(),
-            ..request
-        };
         let payload = serde_json::to_vec(&request).unwrap();
-        Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key).countersigned(&kit)
+        let signed = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, key);
+        match order {
+            Some(_) => signed,
+            None => signed.countersigned(&self.site.kit(token)),
+        }
     }
 
     fn done(&self, number: u64, key: &SigningKey) -> Vec<u8> {
@@ -97,20 +74,8 @@ impl SitesFixture {
     }
 
     fn signed_report(&self, key: &SigningKey, event: ReportEvent) -> Vec<u8> {
-        let report = Report {
-            format: REPORT.to_owned(),
-            fleet: self.fleet.id().parse().unwrap(),
-            site: "drone-7".parse().unwrap(),
-            epoch: "e".parse().unwrap(),
-            number: 1,
-            previous: None,
-            at: SiteTime {
-                wall_ms: 0,
-                lower_bound_ms: 0,
-                trusted: false,
-            },
-            event,
-        };
+        let stream = self.stream("drone");
+        let report = self.centre.site("drone-7", &stream).report(event);
         Envelope::sign(PAYLOAD_TYPE, report.to_bytes(), key).to_json()
     }
 
@@ -124,11 +89,11 @@ impl SitesFixture {
 #[test]
 fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     let fixture = SitesFixture::new();
-    let request = fixture.request(&fixture.key, "token", None);
+    let request = fixture.request(&fixture.site.key, "token", None);
     let (site, key) = fixture.approve(&request).unwrap();
     assert_eq!(
         (key.id(), &site.seal_key[..]),
-        (fixture.key.public().id(), "age1site")
+        (fixture.site.key.public().id(), "age1site")
     );
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
     assert!(fixture.kinds("tractor").is_empty());
@@ -136,7 +101,7 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     let settle = |key: &SigningKey| fixture.sites().settle(&fixture.done(1, key)).unwrap();
     assert!(matches!(settle(&stranger), SettleLine::UnknownKey(_)));
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
-    assert!(matches!(settle(&fixture.key), SettleLine::Settled(_)));
+    assert!(matches!(settle(&fixture.site.key), SettleLine::Settled(_)));
     assert!(fixture.kinds("drone").is_empty());
 }
 
@@ -150,14 +115,14 @@ fn a_request_that_proves_another_kit_or_none_is_refused() {
             "{error}"
         );
     };
-    let other = fixture.request(&fixture.key, "stolen", None);
+    let other = fixture.request(&fixture.site.key, "stolen", None);
     refused(&other, "proves another kit");
     // The id of the kit is not secret: naming it proves nothing.
-    let kit = kit_key(fixture.fleet.id(), "drone-7", "token");
+    let kit = fixture.site.kit("token");
     let mut request: EnrolmentRequest = serde_json::from_slice(other.unverified_payload()).unwrap();
     request.kit = kit.public().to_hex();
     let payload = serde_json::to_vec(&request).unwrap();
-    let named = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.key);
+    let named = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.site.key);
     refused(&named, "not signed by the key of the kit");
     assert!(fixture.kinds("drone").is_empty());
 }
@@ -165,7 +130,7 @@ fn a_request_that_proves_another_kit_or_none_is_refused() {
 #[test]
 fn a_kit_admits_one_key_and_one_key_to_seal_for() {
     let fixture = SitesFixture::new();
-    let first = fixture.request(&fixture.key, "token", None);
+    let first = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&first).unwrap();
     let before = fixture.sites().one("drone-7").unwrap();
     // Whoever has a copy of the kit.
@@ -178,8 +143,9 @@ fn a_kit_admits_one_key_and_one_key_to_seal_for() {
     let mut request: EnrolmentRequest = serde_json::from_slice(first.unverified_payload()).unwrap();
     request.seal_key = "age1thief".to_owned();
     let payload = serde_json::to_vec(&request).unwrap();
-    let kit = kit_key(fixture.fleet.id(), "drone-7", "token");
-    let sealed = Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.key).countersigned(&kit);
+    let kit = fixture.site.kit("token");
+    let sealed =
+        Envelope::sign(ENROLMENT_PAYLOAD_TYPE, payload, &fixture.site.key).countersigned(&kit);
     let error = fixture.approve(&sealed).unwrap_err();
     assert!(matches!(error, SiteError::KitUsed { .. }), "{error}");
     // The same request again changes nothing either.
@@ -190,9 +156,9 @@ fn a_kit_admits_one_key_and_one_key_to_seal_for() {
 #[test]
 fn the_person_who_approves_names_the_key() {
     let fixture = SitesFixture::new();
-    let request = fixture.request(&fixture.key, "token", None).to_json();
+    let request = fixture.request(&fixture.site.key, "token", None).to_json();
     let candidate = fixture.sites().candidate(&request).unwrap();
-    let id = fixture.key.public().id();
+    let id = fixture.site.key.public().id();
     candidate.named(&id).unwrap();
     candidate.named(&id[..16].to_uppercase()).unwrap();
     let other = SigningKey::generate().unwrap().public().id();
@@ -208,12 +174,12 @@ fn the_person_who_approves_names_the_key() {
 #[test]
 fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
     let fixture = SitesFixture::new();
-    let first = fixture.request(&fixture.key, "token", None);
+    let first = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&first).unwrap();
     let next = SigningKey::generate().unwrap();
     let alone = fixture.request(&next, "", Some(2));
     assert!(fixture.approve(&alone).unwrap_err().is_trust());
-    let both = alone.countersigned(&fixture.key);
+    let both = alone.countersigned(&fixture.site.key);
     let (site, key) = fixture.approve(&both).unwrap();
     assert_eq!((key.id(), site.public_keys.len()), (next.public().id(), 2));
 }
@@ -222,6 +188,7 @@ fn a_key_is_replaced_only_when_the_key_before_signed_as_well() {
 fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one() {
     let fixture = SitesFixture::new();
     fixture
+        .centre
         .fleet
         .begin_at(fixture.stream("drone").role.as_str(), 8)
         .unwrap();
@@ -234,7 +201,10 @@ fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one(
     };
     assert_eq!(first, 8);
     let tractor = fixture.stream("tractor").role;
-    assert_eq!(fixture.fleet.next_number(tractor.as_str()).unwrap(), 8);
+    assert_eq!(
+        fixture.centre.fleet.next_number(tractor.as_str()).unwrap(),
+        8
+    );
     assert_eq!(fixture.kinds("drone"), [(1, "move")]);
     assert_eq!(fixture.kinds("tractor"), [(1, "move")]);
 }
@@ -266,7 +236,7 @@ fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
     let error = fixture.sites().rekey("drone-7").unwrap_err();
     assert!(matches!(error, SiteError::Unapproved { .. }), "{error}");
     assert!(fixture.kinds("drone").is_empty());
-    let first = fixture.request(&fixture.key, "token", None);
+    let first = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&first).unwrap();
     fixture.sites().rekey("drone-7").unwrap();
     assert_eq!(fixture.kinds("drone"), [(1, "approve"), (2, "rekey")]);
@@ -275,7 +245,7 @@ fn a_new_key_is_ordered_only_when_there_is_one_that_can_vouch_for_it() {
 #[test]
 fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nobody() {
     let fixture = SitesFixture::new();
-    let first = fixture.request(&fixture.key, "token", None);
+    let first = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&first).unwrap();
     let to = fixture.stream("tractor");
     fixture.sites().relocate("drone-7", to).unwrap();
@@ -286,7 +256,7 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
             message: "too low".to_owned(),
             enrolment: fixture.kit(token),
         };
-        fixture.signed_report(&fixture.key, event)
+        fixture.signed_report(&fixture.site.key, event)
     };
     let earlier = fixture.sites().settle(&refused("an earlier kit")).unwrap();
     assert_eq!(earlier, SettleLine::Other);
@@ -302,7 +272,7 @@ fn an_order_that_the_site_refuses_travels_no_longer_and_a_refused_move_moves_nob
 #[test]
 fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
     let fixture = SitesFixture::new();
-    let request = fixture.request(&fixture.key, "token", None);
+    let request = fixture.request(&fixture.site.key, "token", None);
     fixture.approve(&request).unwrap();
     let stranger = SigningKey::generate().unwrap();
     let mut seen = Seen::default();
@@ -310,10 +280,14 @@ fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
         let line = fixture.done(1, key);
         fixture.sites().note_running(&line, &mut seen).unwrap()
     };
-    assert_eq!(line(&fixture.key), ReportLine::Known);
+    assert_eq!(line(&fixture.site.key), ReportLine::Known);
     let name: Name = "drone-7".parse().unwrap();
     std::fs::remove_file(fixture.sites().path(&name)).unwrap();
-    assert_eq!(line(&fixture.key), ReportLine::Known, "it was read before");
+    assert_eq!(
+        line(&fixture.site.key),
+        ReportLine::Known,
+        "it was read before"
+    );
     assert_eq!(
         line(&stranger),
         ReportLine::Unsigned,
@@ -322,6 +296,6 @@ fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
     // Who looks anew finds none.
     let again = fixture
         .sites()
-        .note_running(&fixture.done(1, &fixture.key), &mut Seen::default());
+        .note_running(&fixture.done(1, &fixture.site.key), &mut Seen::default());
     assert_eq!(again.unwrap(), ReportLine::Foreign);
 }

@@ -7,8 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_bundle::report::{Ack, GenerationEvent, GenerationState, Report, ReportEvent};
+use outhaul_bundle::report::{
+    Ack, ComplianceStatus, GenerationEvent, GenerationState, Report, ReportEvent,
+};
 use outhaul_signer::{Envelope, LowerBound, SigningKey};
+use outhaul_test_kit::Site;
+use outhaul_test_kit::plain::{self, OLD, name};
 use tempfile::TempDir;
 
 use super::floors::Floors;
@@ -27,12 +31,7 @@ impl Memory {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("agent.db")).unwrap();
-        let name = |text: &str| text.parse::<Name>().unwrap();
-        let stream = Stream {
-            role: name("s-0"),
-            environment: name("dev"),
-            cluster_type: name("drone"),
-        };
+        let stream = plain::stream("dev", "drone");
         let site = SiteIdentity {
             fleet: name("f0"),
             name: name("drone-7"),
@@ -98,17 +97,11 @@ impl Memory {
             .unwrap()
     }
 
-    fn generation_event(&self, state: GenerationState) -> GenerationEvent {
-        let index = outhaul_bundle::fake::FakeBundle::new(1, &[]).unwrap().index;
+    fn generation_event(state: GenerationState) -> GenerationEvent {
+        let drone = Site::new("drone-7", "dev", "drone");
         GenerationEvent {
-            stream: self.site.stream.clone(),
-            number: 1,
-            index: Digest::of(b"index"),
-            snapshot: index.snapshot,
-            state,
             assignments: Vec::new(),
-            message: String::new(),
-            reverted_from: None,
+            ..drone.event(1, OLD, state, ComplianceStatus::Compliant)
         }
     }
 }
@@ -234,14 +227,14 @@ fn a_full_outbox_keeps_failures_decisions_and_the_newest_and_reports_the_gaps() 
         assignment: None,
         reason: None,
     };
-    let failed = memory.generation_event(GenerationState::Failed);
+    let failed = Memory::generation_event(GenerationState::Failed);
     memory.queue(20, hold.clone());
     memory.queue(20, ReportEvent::Generation(failed.clone()));
     for at in 0..60 {
         let message = at.to_string();
         let seen = GenerationEvent {
             message,
-            ..memory.generation_event(GenerationState::Active)
+            ..Memory::generation_event(GenerationState::Active)
         };
         memory.queue(20, ReportEvent::Observation(seen));
         assert!(outbox::count(memory.store.read()).unwrap() <= 20);

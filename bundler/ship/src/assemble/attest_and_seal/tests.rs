@@ -11,32 +11,17 @@ use outhaul_bundle::fake::FakeBundle;
 use outhaul_bundle::index::{Content, Encoding};
 use outhaul_bundle::write::BlobSource;
 use outhaul_signer::envelope::Envelope;
-use outhaul_signer::fleet::{Fleet, InitOptions, statement_keys};
-use outhaul_signer::key::Secret;
+use outhaul_signer::fleet::statement_keys;
 use outhaul_signer::seal::Identity;
 use outhaul_signer::trust::TrustedMetadata;
+use outhaul_test_kit::{Centre, secret};
 
 use super::*;
 use crate::assemble::{BundleSources, Spool, assemble};
 use outhaul_plane::render::RenderedAssignment;
 
-struct Centre {
-    _folder: tempfile::TempDir,
-    fleet: Fleet,
-    signer: StatementSigner,
-}
-
-fn centre() -> Centre {
-    let folder = tempfile::tempdir().unwrap();
-    let secret = Secret::new("a passphrase for tests".to_owned());
-    let now = "2026-11-21T00:00:00Z".parse().unwrap();
-    let fleet = Fleet::init(folder.path(), InitOptions::new(secret.clone(), now)).unwrap();
-    let signer = fleet.statement_signer(&secret).unwrap();
-    Centre {
-        _folder: folder,
-        fleet,
-        signer,
-    }
+fn signer(centre: &Centre) -> StatementSigner {
+    centre.fleet.statement_signer(&secret()).unwrap()
 }
 
 fn bundle(large: &[u8]) -> UnsignedBundle {
@@ -138,14 +123,15 @@ fn blob_path(spool: &Spool, blob: &Blob) -> std::path::PathBuf {
 
 #[test]
 fn attestations_travel_as_content_and_change_nothing_else() {
-    let centre = centre();
+    let centre = Centre::new();
+    let signer = signer(&centre);
     let plain = bundle(&vec![1; 100_000]);
     let mut attested = bundle(&vec![1; 100_000])
-        .attest(&[], &BTreeMap::new(), &centre.signer)
+        .attest(&[], &BTreeMap::new(), &signer)
         .unwrap();
     assert_eq!(attested.index.assignments, plain.index.assignments);
     let again = bundle(&vec![1; 100_000])
-        .attest(&[], &BTreeMap::new(), &centre.signer)
+        .attest(&[], &BTreeMap::new(), &signer)
         .unwrap();
     assert_eq!(
         attested.index_bytes, again.index_bytes,
@@ -179,11 +165,12 @@ fn attestations_travel_as_content_and_change_nothing_else() {
 
 #[test]
 fn a_sealed_bundle_gives_its_readers_everything_and_others_nothing() {
-    let centre = centre();
+    let centre = Centre::new();
+    let signer = signer(&centre);
     let [site, stream, other] = [(); 3].map(|()| Identity::generate());
     let large = vec![b'x'; 200_000];
     let mut plain = bundle(&large)
-        .attest(&[], &BTreeMap::new(), &centre.signer)
+        .attest(&[], &BTreeMap::new(), &signer)
         .unwrap();
     let all = opened(&mut plain, &Keys::default()).unwrap();
     let readers = [reader("press-7", &site), reader("stage-press", &stream)];

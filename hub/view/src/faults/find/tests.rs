@@ -3,11 +3,14 @@
 //! What comes in: reports in the shapes that agents write. What must come out: the reports before and after each fault.
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::index::{Snapshot, Source};
-use outhaul_bundle::report::{AssignmentResult, FORMAT, RevertedFrom, SiteTime, StepResult};
-use outhaul_bundle::stream::Stream;
+use outhaul_bundle::report::{RevertedFrom, StepResult};
+use outhaul_test_kit::Site;
 
 use super::*;
+
+fn site() -> Site {
+    Site::new("edge-1", "dev", "edge")
+}
 
 fn event(
     bundle: u64,
@@ -15,40 +18,19 @@ fn event(
     status: ComplianceStatus,
     message: &str,
 ) -> GenerationEvent {
-    let source = |name: &str| Source {
-        name: name.to_owned(),
-        repo: "https://git.example.org/platform".to_owned(),
-        commit: format!("{bundle:040}"),
+    let mut event = site().event(bundle, &format!("{bundle:040}"), state, status);
+    let step = StepResult {
+        name: "a.yaml".to_owned(),
+        status: "failed".to_owned(),
+        message: String::new(),
     };
-    GenerationEvent {
-        stream: Stream {
-            role: "s-1".parse().unwrap(),
-            environment: "dev".parse().unwrap(),
-            cluster_type: "edge".parse().unwrap(),
-        },
-        number: bundle,
-        index: Digest::of(&bundle.to_be_bytes()),
-        snapshot: Snapshot {
-            environment: source("dev"),
-            base: source("main"),
-            workloads: Vec::new(),
-            digest: Digest::of(&bundle.to_be_bytes()),
-        },
-        state,
-        assignments: vec![AssignmentResult {
-            name: "press-dev".parse().unwrap(),
-            status,
-            config_version: Digest::of(&bundle.to_le_bytes()),
-            message: message.to_owned(),
-            steps: vec![StepResult {
-                name: "a.yaml".to_owned(),
-                status: "failed".to_owned(),
-                message: String::new(),
-            }],
-        }],
-        message: message.to_owned(),
-        reverted_from: None,
-    }
+    event.index = Digest::of(&bundle.to_be_bytes());
+    event.assignments.truncate(1);
+    event.assignments[0].name = "press-dev".parse().unwrap();
+    event.assignments[0].message = message.to_owned();
+    event.assignments[0].steps = vec![step];
+    event.message = message.to_owned();
+    event
 }
 
 fn seen(bundle: u64, state: GenerationState, status: ComplianceStatus) -> ReportEvent {
@@ -86,30 +68,18 @@ fn back(to: u64, from: u64, by: Option<&str>, why: &str) -> ReportEvent {
 
 /// Reports in the order in which they were made, numbered from 1; `None` is one that is not here.
 fn reports(events: Vec<Option<ReportEvent>>) -> Vec<Read> {
-    let mut read: Vec<Read> = events
-        .into_iter()
-        .zip(1..)
-        .filter_map(|(event, number)| {
-            let at = SiteTime {
-                wall_ms: 1_000 * i64::try_from(number).unwrap(),
-                lower_bound_ms: 0,
-                trusted: true,
-            };
-            Some(Read {
-                report: Report {
-                    format: FORMAT.to_owned(),
-                    fleet: "f".parse().unwrap(),
-                    site: "edge-1".parse().unwrap(),
-                    epoch: "e".parse().unwrap(),
-                    number,
-                    previous: (number > 1).then(|| Digest::of(b"before")),
-                    at,
-                    event: event?,
-                },
-                received_ms: 0,
-            })
+    let mut site = site();
+    let next = |(event, number): (Option<ReportEvent>, u64)| {
+        site.next = number;
+        site.at.wall_ms = 1_000 * i64::try_from(number).unwrap();
+        let report = site.report(event?);
+        let received_ms = 0;
+        Some(Read {
+            report,
+            received_ms,
         })
-        .collect();
+    };
+    let mut read: Vec<Read> = events.into_iter().zip(1..).filter_map(next).collect();
     read.reverse();
     read
 }

@@ -278,7 +278,7 @@ fn a_config_that_breaks_its_schema() {
 fn a_failed_render_leaves_the_last_one_as_it_is() {
     let fixture = PlaneFixture::new();
     fixture.render();
-    let before = super::replay::files(&fixture.folder.path().join("out"));
+    let before = outhaul_test_kit::folder::files(&fixture.folder.path().join("out"));
     fixture.edit("dev/types.yaml", "kind:", "kind");
     assert!(
         fixture
@@ -286,7 +286,7 @@ fn a_failed_render_leaves_the_last_one_as_it_is() {
             .starts_with("exit code 2")
     );
     assert_eq!(
-        super::replay::files(&fixture.folder.path().join("out")),
+        outhaul_test_kit::folder::files(&fixture.folder.path().join("out")),
         before
     );
 }

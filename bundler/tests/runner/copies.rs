@@ -174,7 +174,7 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
         seen.starts_with("exit code 0") && seen.contains("a stick is safe to remove"),
         "{seen}"
     );
-    let parts = super::replay::files(&fleet.path("first"));
+    let parts = outhaul_test_kit::folder::files(&fleet.path("first"));
     assert!(parts.len() > 1, "{seen}");
     let last = format!("dev-drone-1.part{0}of{0}.outhaul", parts.len());
     assert!(fleet.path(&format!("first/{last}")).is_file(), "{seen}");
@@ -188,7 +188,10 @@ fn parts_are_the_same_bytes_again_and_the_smallest_size_and_the_stick_that_is_to
     assert_eq!(fs::read_dir(fleet.path("second")).unwrap().count(), 1);
     let seen = run("second", &["300K"]);
     assert!(seen.contains("there already, read back"), "{seen}");
-    assert_eq!(super::replay::files(&fleet.path("second")), parts);
+    assert_eq!(
+        outhaul_test_kit::folder::files(&fleet.path("second")),
+        parts
+    );
     let seen = run("second", &["300K", "--part", "99"]);
     assert!(
         seen.starts_with("exit code 2") && seen.contains("its parts are 1 to"),
@@ -238,7 +241,7 @@ fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they
     }
     let seen = run("first", &["--volume-size", "300K", "--parity", "2"]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    let first = super::replay::files(&fleet.path("first"));
+    let first = outhaul_test_kit::folder::files(&fleet.path("first"));
     let parity = fleet.path("first/dev-drone-1.2of2.parity");
     assert!(parity.is_file(), "{seen}");
     assert!(fs::metadata(&parity).unwrap().len() <= 300 * 1024);
@@ -266,7 +269,10 @@ fn parity_parts_are_the_same_bytes_again_and_are_verified_and_shown_as_what_they
     fs::write(&copy, worn).unwrap();
     let seen = run("second", &["--volume-size", "300K", "--parity", "2"]);
     assert!(!seen.contains("there already"), "{seen}");
-    assert_eq!(super::replay::files(&fleet.path("second")), first);
+    assert_eq!(
+        outhaul_test_kit::folder::files(&fleet.path("second")),
+        first
+    );
     let seen = run("second", &["--volume-size", "300K", "--parity", "2"]);
     assert!(!seen.contains("written and read back"), "{seen}");
     let seen = run(

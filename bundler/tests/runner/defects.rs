@@ -8,8 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_test_kit::folder::fill;
+
 use super::cli::{CLUSTER_TYPE, POLICY};
-use super::repositories::{commit, copy, git, on_branch};
+use super::repositories::{commit, git, on_branch};
 use outhaul_tests::Checked as _;
 
 mod composing;
@@ -256,7 +258,7 @@ impl DefectFixture {
         let plane = self.path("control-plane");
         fs::create_dir(&plane).unwrap();
         git(&plane, &["init", "--quiet"]);
-        copy(&self.path("main"), &plane);
+        fill(&self.path("main"), &plane);
         let environments = plane.join(".environments");
         fs::create_dir(&environments).unwrap();
         let environment = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {name: dev}\n\
@@ -265,7 +267,7 @@ impl DefectFixture {
         let base = commit(&plane, "base");
         git(&plane, &["checkout", "--quiet", "--orphan", "dev"]);
         git(&plane, &["rm", "-rfq", "."]);
-        copy(&self.path("dev"), &plane);
+        fill(&self.path("dev"), &plane);
         fs::write(plane.join("base-repo.yaml"), base_repo(&base)).unwrap();
         commit(&plane, "environment");
         git(&plane, &["checkout", "--quiet", "main"]);

@@ -8,23 +8,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use outhaul_test_kit::folder::fill;
 use outhaul_tests::Checked as _;
 
 pub struct Centre {
     pub folder: tempfile::TempDir,
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
 }
 
 #[test]
@@ -113,7 +101,7 @@ impl Centre {
             folder: tempfile::tempdir().unwrap(),
         };
         let root = centre.folder.path();
-        copy(
+        fill(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/factory"),
             root,
         );

@@ -64,7 +64,7 @@ fn brought(fleet: &Fleet, number: u64) -> u64 {
 #[test]
 fn an_estimate_is_what_the_bundle_then_brings_and_writes_nothing() {
     let fleet = Fleet::new();
-    let listed = |fleet: &Fleet| super::replay::files(&fleet.path("fleet"));
+    let listed = |fleet: &Fleet| outhaul_test_kit::folder::files(&fleet.path("fleet"));
     let before = listed(&fleet);
     let seen = estimate(&fleet);
     assert!(seen.starts_with("exit code 0"), "{seen}");

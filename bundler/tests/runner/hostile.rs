@@ -11,8 +11,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use outhaul_test_kit::folder::fill;
+
 use super::cli::PlaneFixture;
-use super::repositories::{commit, copy, git};
+use super::repositories::{commit, git};
 use outhaul_tests::Checked as _;
 
 const LIMITS: &str = "ulimit -v 4194304 && ulimit -t 60 && exec \"$@\"";
@@ -45,7 +47,7 @@ fn stage(case: &Path) -> PlaneFixture {
     fixture.write("main/wave.yaml", &wave);
     fixture.edit("dev/policy.yaml", "    workspace: team\n", "");
     fixture.write("manifests/here/app.yaml", "version: 1\n");
-    copy(case, &root);
+    fill(case, &root);
     fixture
 }
 

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use outhaul_test_kit::folder::files;
 use serde_json::Value;
 
 use super::cli::PlaneFixture;
-use super::replay::files;
 
 pub const BREAKS: &str = "boom: {{ .Manifests.path }}";
 

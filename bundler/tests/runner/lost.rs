@@ -80,7 +80,7 @@ fn a_second_folder_for_sites_that_pull_is_filled_when_nothing_changed() {
     fleet.bundle(&["--publish", "web"]);
     let seen = fleet.bundle(&["--publish", "second"]);
     assert!(seen.contains("unchanged"), "{seen}");
-    let listed = |folder: &str| super::replay::files(&fleet.path(folder));
+    let listed = |folder: &str| outhaul_test_kit::folder::files(&fleet.path(folder));
     assert_eq!(listed("web"), listed("second"));
     assert!(!listed("web").is_empty());
 }

@@ -3,34 +3,11 @@
 //! What comes in: every pair of `replay/pairs.json`. What must come out of `outhaul render`, called as
 //! its users call it: the expected tree, byte for byte, no file more and no file less.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
-use super::kalypso;
+use outhaul_test_kit::folder::{Tree, files};
 
-/// Every file below a folder, by its path.
-pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(root, &path, into);
-            } else {
-                let name = path
-                    .strip_prefix(root)
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-                    .to_owned();
-                into.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk(folder, folder, &mut all);
-    all
-}
+use super::kalypso;
 
 #[test]
 fn every_recorded_pair_is_rendered_byte_for_byte() {
@@ -71,7 +48,7 @@ fn every_recorded_pair_is_rendered_byte_for_byte() {
         total += expected.len();
         for path in expected.keys().chain(found.keys()) {
             if expected.get(path) != found.get(path) {
-                let of = |files: &BTreeMap<String, Vec<u8>>| {
+                let of = |files: &Tree| {
                     files
                         .get(path)
                         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_test_kit::folder::fill;
+
 /// Runs git in `folder` and returns what it printed.
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -29,20 +31,6 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Copies every file below `from` into `to`.
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
 /// A repository whose branches are the subfolders of `branches`; each is one commit without a parent.
 pub fn repository(branches: &Path, folder: &Path) {
     fs::create_dir_all(folder).unwrap();
@@ -52,7 +40,7 @@ pub fn repository(branches: &Path, folder: &Path) {
         let branch = path.file_name().unwrap().to_str().unwrap().to_owned();
         git(folder, &["checkout", "--quiet", "--orphan", &branch]);
         git(folder, &["rm", "-rf", "--quiet", "--ignore-unmatch", "."]);
-        copy(&path, folder);
+        fill(&path, folder);
         commit(folder, &format!("{branch} as it is"));
     }
     if !git(folder, &["branch", "--list", "main"]).is_empty() {

@@ -51,7 +51,7 @@ impl Centre {
         let root = fixture.folder.path();
         let branches = root.join("branches");
         for (from, to) in [("main", "main"), ("dev", "dev"), ("dev", "stage")] {
-            super::repositories::copy(&root.join(from), &branches.join(to));
+            outhaul_test_kit::folder::fill(&root.join(from), &branches.join(to));
         }
         let plane = root.join("plane");
         repository(&branches, &plane);

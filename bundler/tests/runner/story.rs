@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_test_kit::folder::files;
+use outhaul_test_kit::folder::fill;
 use outhaul_tests::Checked as _;
 use serde_json::Value;
 
 use super::kalypso;
-use super::replay::files;
-use super::repositories::{copy, git, on_branch, repository};
+use super::repositories::{git, on_branch, repository};
 
 struct Tutorial {
     folder: tempfile::TempDir,
@@ -44,7 +45,7 @@ impl Tutorial {
     /// Puts a step's files into a folder of a branch.
     fn step(&self, branch: &str, step: &str, into: &str) -> String {
         on_branch(&self.control_plane(), branch, |copy_of| {
-            copy(&self.steps.join(step), &copy_of.join(into));
+            fill(&self.steps.join(step), &copy_of.join(into));
         })
     }
 

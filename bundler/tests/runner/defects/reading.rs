@@ -5,8 +5,9 @@
 
 use std::fs;
 
+use outhaul_test_kit::folder::files;
+
 use super::{ASSIGNMENT, DefectFixture, base_repo};
-use crate::runner::replay::files;
 use crate::runner::repositories::git;
 
 #[test]

@@ -8,10 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_test_kit::folder;
+use outhaul_test_kit::folder::paths;
 use outhaul_tests::{Ran, isolated_or_skip, program, run_script, skipped};
 
 use super::since;
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 /// The stick, as the machine sees it.
 pub const STICK: &str = "/media/stick";
@@ -34,10 +36,7 @@ impl Bare {
             return None;
         }
         let fixture = since::fixture(2);
-        let mut command = Command::new("cp");
-        command.args(["-a", "--reflink=auto"]);
-        command.arg(root).arg(fixture.path("root"));
-        assert!(command.status().unwrap().success());
+        folder::copy(Path::new(&root), &fixture.path("root"));
         let bare = Self { fixture };
         fs::create_dir(bare.inside(STICK)).unwrap();
         Some(bare)
@@ -135,7 +134,7 @@ impl Bare {
         let root = self.fixture.path("root");
         let below = |path: PathBuf| path.strip_prefix(&root).unwrap().to_owned();
         for folder in ["usr/bin", "usr/lib/systemd", "var/lib", "var/tmp", "etc"] {
-            let files = files_below(&root.join(folder)).into_iter().map(below);
+            let files = paths(&root.join(folder)).into_iter().map(below);
             let found: Vec<PathBuf> = files.filter(|path| ours(path)).collect();
             assert!(found.is_empty(), "{found:?}");
         }

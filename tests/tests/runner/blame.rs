@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use outhaul_test_kit::folder::fill;
 use outhaul_tests::{program, run_compared};
 use serde_json::Value;
 
-use super::system::{SystemFixture, copy};
+use super::system::SystemFixture;
 
 mod hostile;
 mod outside;
@@ -448,6 +449,6 @@ fn set_aside(fixture: &SystemFixture) {
     ship(fixture, 1);
     blame(fixture, &[]);
     fixture.git("control-plane", &["checkout", "--quiet", "main"]);
-    copy(&fixture.path("control-plane"), &fixture.path("plain"));
+    fill(&fixture.path("control-plane"), &fixture.path("plain"));
     fs::remove_dir_all(fixture.path("plain/.git")).unwrap();
 }

@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::Path;
 
+use outhaul_test_kit::folder::fill;
 use outhaul_tests::kubernetes::{ADMIN, ApiServer};
 use serde_json::{Value, json};
 
-use super::system::{SystemFixture, copy};
+use super::system::SystemFixture;
 
 /// A site with a cluster, and the control plane that it follows.
 struct Store {
@@ -25,7 +26,7 @@ const IMAGE: &str = "registry.store.example/stock-report";
 pub fn follow_the_example(fixture: &mut SystemFixture) {
     let example = outhaul_tests::workspace_root().join("examples/cluster");
     fixture.repository(&example.join("control-plane"), "control-plane");
-    copy(
+    fill(
         &example.join("stock-report/source"),
         &fixture.path("from/main"),
     );

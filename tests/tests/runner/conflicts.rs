@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, program, run};
 use serde_json::Value;
 
@@ -78,11 +79,7 @@ fn two_machines() -> SystemFixture {
     fixture.site("edge-1", "dev", "edge");
     hold(&fixture, "edge-1", "before the copy");
     assert_eq!(there_and_back(&fixture, "edge-1").code, Some(0));
-    let copied = Command::new("cp")
-        .args(["-a", "sites/edge-1", "sites/copy"])
-        .current_dir(fixture.path(""))
-        .status();
-    assert!(copied.unwrap().success());
+    folder::copy(&fixture.path("sites/edge-1"), &fixture.path("sites/copy"));
     assert_eq!(row(&fixture)["conflict"], Value::Null);
     assert_eq!(
         choose(&fixture, "00000000").code,

@@ -7,9 +7,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use outhaul_test_kit::folder::paths;
 use serde_json::Value;
 
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 /// A control plane, a fleet and a site that took number 1.
 fn first_bundle() -> SystemFixture {
@@ -133,7 +134,7 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
     two_signatures(&fixture);
     let recipients = ["site", "list", "--fleet", "fleet", "--recipients"];
     fixture.run("outhaul", 1, &recipients);
-    let request = files_below(&fixture.path("sites/edge-1"))
+    let request = paths(&fixture.path("sites/edge-1"))
         .into_iter()
         .find(|path| path.to_string_lossy().contains("request"))
         .unwrap();
@@ -187,7 +188,7 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
             0
         );
         fixture.carry("edge-1");
-        let applied = files_below(&fixture.path("sites/edge-1/applied/hello-dev"));
+        let applied = paths(&fixture.path("sites/edge-1/applied/hello-dev"));
         let applied: Vec<_> = applied
             .iter()
             .map(|path| fs::read_to_string(path).unwrap())
@@ -244,13 +245,13 @@ fn other_content_is_asked_for_anew_and_nothing_ships_by_an_older_answer() {
 fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
     let fixture = first_bundle();
     greet(&fixture, "a secret plan");
-    let before = files_below(&fixture.path("stick"));
+    let before = paths(&fixture.path("stick"));
     for text in ["", "# edge-1 age1...\n\n", "\n \n"] {
         fs::write(fixture.path("sites.keys"), text).unwrap();
         let said = bundle(&fixture, 2, &["--seal-for", "sites.keys"]);
         let said = said.as_str().unwrap().to_owned();
         assert!(said.contains("names nobody to seal for"), "{said}");
-        assert_eq!(files_below(&fixture.path("stick")), before);
+        assert_eq!(paths(&fixture.path("stick")), before);
     }
     // One that names somebody does not make up for one that names nobody.
     let key = fixture
@@ -262,18 +263,16 @@ fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
         2,
         &["--seal-for", "good.keys", "--seal-for", "sites.keys"],
     );
-    assert_eq!(files_below(&fixture.path("stick")), before);
+    assert_eq!(paths(&fixture.path("stick")), before);
 }
 
 #[test]
 fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
     let fixture = first_bundle();
-    let lost = files_below(&fixture.path("fleet/keys"))
-        .into_iter()
-        .find(|path| {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            name.starts_with("stream-") && name.ends_with(".pem")
-        });
+    let lost = paths(&fixture.path("fleet/keys")).into_iter().find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("stream-") && name.ends_with(".pem")
+    });
     fs::remove_file(lost.unwrap()).unwrap();
     greet(&fixture, "hello");
     let keys = [

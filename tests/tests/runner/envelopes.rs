@@ -9,7 +9,8 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use outhaul_tests::{Ran, envelope, program, run};
+use outhaul_test_kit::folder;
+use outhaul_tests::{Ran, envelope, program};
 use serde_json::Value;
 
 use super::system::SystemFixture;
@@ -282,17 +283,9 @@ fn prepare(fixture: &SystemFixture) {
     fs::write(fixture.path("alerts.yaml"), alerts).unwrap();
     let advisory = r#"{"id":"DSA-1","modified":"","withdrawn":"2026-01-01T00:00:00Z"}"#;
     fs::write(fixture.path("advisory.json"), advisory).unwrap();
-    let copied = run(fixture
-        .command("cp".as_ref())
-        .args(["-a", "control-plane", "copy"]))
-    .unwrap();
-    assert_eq!(copied.code, Some(0));
+    folder::copy(&fixture.path("control-plane"), &fixture.path("copy"));
     fixture.git("copy", &["checkout", "--quiet", "main"]);
-    let copied = run(fixture
-        .command("cp".as_ref())
-        .args(["-a", "copy", "on-dev"]))
-    .unwrap();
-    assert_eq!(copied.code, Some(0));
+    folder::copy(&fixture.path("copy"), &fixture.path("on-dev"));
     fixture.git("on-dev", &["checkout", "--quiet", "dev"]);
     fs::create_dir(fixture.path("app")).unwrap();
     fixture.git("app", &["init", "--quiet", "--initial-branch=main"]);

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
+use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, program, run, workspace_root};
 
 use super::system::SystemFixture;
@@ -85,9 +86,7 @@ impl World {
     }
 
     fn copy(&self, from: &str, to: &str) {
-        let mut copy = self.0.command("cp".as_ref());
-        let copied = run(copy.args(["-a", from, to])).unwrap();
-        assert_eq!(copied.code, Some(0), "{}", copied.everything());
+        folder::copy(&self.0.path(from), &self.0.path(to));
     }
 
     fn typed(&self, name: &str, line: &str) -> Ran {

@@ -8,12 +8,13 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use outhaul_test_kit::folder::{fill, paths};
 use outhaul_tests::{program, result, run_script};
 
 use super::bare::{Bare, STICK};
 use super::documents::is_printed_in;
 use super::since;
-use super::system::{SystemFixture, copy, files_below};
+use super::system::SystemFixture;
 
 /// What these commands print, for people.
 const PAGE: &str = "runbooks/first-stick.md";
@@ -62,7 +63,7 @@ fn a_bare_machine_becomes_a_site_with_one_command_and_its_first_report_is_compli
     let ran = bare.types("stick", "", 0, &format!("exec 2>&1; {typed}"));
     is_printed_in(PAGE, &typed, &ran.stdout);
     let applied = bare.inside("/srv/applied");
-    assert!(!files_below(&applied).is_empty());
+    assert!(!paths(&applied).is_empty());
 
     // Home: the request by its fingerprint, then the reports.
     let request = "stick/requests/edge-9.request";
@@ -190,7 +191,7 @@ fn a_stick_that_is_not_as_the_centre_wrote_it_installs_nothing() {
     bare.kit("edge-9", 0, &[]);
     let package = bare.package("outhaul-agent", 1);
     for (stick, change, code, named) in CASES {
-        copy(&fixture.path("stick"), &fixture.path(stick));
+        fill(&fixture.path("stick"), &fixture.path(stick));
         change(&fixture.path(stick).join("edge-9"), &package);
         let ran = bare.visit(stick, "edge-9", code);
         let says = ["error: nothing was installed", named(&package)];
@@ -340,7 +341,7 @@ fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
         ];
         let ran = fixture.run("outhaul", code, &at.concat());
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
-        assert!(files_below(&fixture.path("stick")).is_empty());
+        assert!(paths(&fixture.path("stick")).is_empty());
         assert!(!fixture.path("fleet/sites/edge-9.json").exists());
     };
     for (more, code, says) in tries {
@@ -352,7 +353,7 @@ fn what_cannot_be_put_on_a_stick_is_refused_at_the_centre() {
     symlink("../elsewhere", fixture.path("stick/edge-9")).unwrap();
     let ran = fixture.run("outhaul", 3, &[&site_kit("edge-9")[..], &GOOD].concat());
     assert!(ran.stderr.contains("edge-9"), "{}", ran.stderr);
-    assert!(files_below(&fixture.path("elsewhere")).is_empty());
+    assert!(paths(&fixture.path("elsewhere")).is_empty());
 }
 
 #[test]

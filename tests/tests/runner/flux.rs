@@ -274,7 +274,7 @@ fn with_flux_as_a_workload(fixture: &mut SystemFixture, programs: &std::path::Pa
         } else {
             let system = "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n";
             fs::write(folder.join("namespace.yaml"), system).unwrap();
-            super::system::copy(&programs.join("crds"), &folder);
+            outhaul_test_kit::folder::fill(&programs.join("crds"), &folder);
         }
         fixture.repository(&fixture.path(&format!("from-{name}")), name);
         let source = format!("https://git.store.example/{name}={name}");

@@ -7,14 +7,15 @@
 use std::fs;
 use std::path::Path;
 
+use outhaul_test_kit::folder::paths;
 use outhaul_tests::{available_or_skip, workspace_root};
 
 use super::cluster::{SITE, follow_the_example};
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 fn names(folder: &Path) -> Vec<String> {
     let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut names: Vec<String> = files_below(folder).iter().map(name).collect();
+    let mut names: Vec<String> = paths(folder).iter().map(name).collect();
     names.sort();
     names
 }
@@ -22,7 +23,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Replaces a word in every file of a branch of the control plane.
 fn replace(fixture: &SystemFixture, from: &str, to: &str) {
     fixture.on_branch("control-plane", "main", |folder| {
-        for path in files_below(&folder.join("templates")) {
+        for path in paths(&folder.join("templates")) {
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, text.replace(from, to)).unwrap();
         }

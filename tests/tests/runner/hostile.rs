@@ -10,7 +10,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
+use outhaul_test_kit::folder;
+use outhaul_tests::{Ran, program, run, workspace_root};
 
 use super::system::SystemFixture;
 
@@ -180,12 +181,7 @@ fn typed(fixture: &SystemFixture, line: &str) -> Ran {
 fn copy(fixture: &SystemFixture) -> SystemFixture {
     let mut copied = SystemFixture::new();
     copied.sources.clone_from(&fixture.sources);
-    let mut command = Command::new("cp");
-    command
-        .arg("-a")
-        .arg(fixture.path("."))
-        .arg(copied.path(""));
-    run_expecting(&mut command, 0).unwrap();
+    folder::copy(&fixture.path(""), &copied.path(""));
     copied
 }
 
@@ -211,14 +207,7 @@ fn stage() -> SystemFixture {
     bundle(&["stick", "--publish", "published"]);
     fixture.run("outhaul-hub", 0, &["--state", "hub", "import", "stick"]);
     fixture.carry("edge-1");
-    let published = |name: &str| {
-        let mut command = Command::new("cp");
-        command.arg("-a");
-        command
-            .arg(fixture.path("published"))
-            .arg(fixture.path(name));
-        run_expecting(&mut command, 0).unwrap();
-    };
+    let published = |name: &str| folder::copy(&fixture.path("published"), &fixture.path(name));
     published("published-1");
     bundle(&["next", "--publish", "published", "--renew"]);
     published("published-2");
@@ -253,7 +242,7 @@ fn standing(fixture: &SystemFixture) -> String {
         })
         .collect();
     let centre = ["site", "list", "--fleet", "fleet", "--output", "json"];
-    let outside: Vec<_> = super::system::files_below(&fixture.path("outside"))
+    let outside: Vec<_> = folder::paths(&fixture.path("outside"))
         .into_iter()
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();

@@ -9,9 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use outhaul_test_kit::folder;
+use outhaul_test_kit::folder::paths;
 use outhaul_tests::{Ran, program, run};
 
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -31,18 +33,13 @@ fn fixture() -> SystemFixture {
 /// A copy of the scene's folder.
 fn copy(fixture: &SystemFixture) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let copied = Command::new("cp")
-        .args(["-a", "--"])
-        .arg(fixture.path("."))
-        .arg(folder.path())
-        .status();
-    assert!(copied.unwrap().success());
+    folder::copy(&fixture.path(""), folder.path());
     folder
 }
 
 /// Every file, but for what was fetched into the cache, and what a fleet remembers of its clock.
 fn tree(folder: &Path) -> Tree {
-    let all = files_below(folder).into_iter();
+    let all = paths(folder).into_iter();
     let all = all.filter(|path| {
         let kept = [folder.join("cache"), folder.join("fleet/marks.json")];
         !kept.iter().any(|kept| path.starts_with(kept))

@@ -10,6 +10,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, available_or_skip, isolated_or_skip, program, run_script, skipped};
 
 use super::since;
@@ -216,11 +217,7 @@ fn apt_on_a_machine_without_a_network_installs_what_a_bundle_brought_and_the_old
     fixture.carry(SITE);
     drop(web);
 
-    let mut copy = Command::new("cp");
-    copy.args(["-a", "--reflink=auto"])
-        .arg(root)
-        .arg(fixture.path("root"));
-    assert!(copy.status().unwrap().success());
+    folder::copy(Path::new(&root), &fixture.path("root"));
     fs::copy(
         program("outhaul-mirror").unwrap(),
         fixture.path("root/usr/bin/outhaul-mirror"),

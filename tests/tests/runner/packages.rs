@@ -6,10 +6,10 @@
 use std::fs;
 use std::process::Command;
 
+use outhaul_test_kit::folder::{fill, paths};
 use outhaul_tests::{Ran, run_script};
 
 use super::bare::Bare;
-use super::system::{copy, files_below};
 
 const STATE: &str = "/var/lib/outhaul-agent";
 
@@ -26,7 +26,7 @@ fn the_packages_install_upgrade_and_go_and_state_outlives_them() {
     for revision in [1, 2] {
         bare.packages(&names, revision);
     }
-    copy(&fixture.path("packages"), &bare.inside("/root/packages"));
+    fill(&fixture.path("packages"), &bare.inside("/root/packages"));
     // The same programs give the same bytes.
     let first = fs::read(
         fixture
@@ -150,7 +150,7 @@ fn the_scripts_are_what_a_posix_shell_takes() {
         return;
     }
     let root = outhaul_tests::workspace_root();
-    let mut scripts = files_below(&root.join("xtask/debian"));
+    let mut scripts = paths(&root.join("xtask/debian"));
     scripts.push(root.join("bundler/src/cli/site/kit/start.sh"));
     assert!(scripts.len() > 9, "{scripts:?}");
     let mut command = Command::new("shellcheck");

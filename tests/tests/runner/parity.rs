@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use outhaul_test_kit::folder::paths;
+
 use super::since::{change, copy, fixture, noise};
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 /// A fleet whose newest bundle, number 2, has six files of 200,000 bytes.
 fn shipped() -> SystemFixture {
@@ -30,7 +32,7 @@ fn applied(fixture: &SystemFixture, site: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let name = path.strip_prefix(&folder).unwrap().to_owned();
         (name, fs::read(path).unwrap())
     };
-    files_below(&folder).iter().map(read).collect()
+    paths(&folder).iter().map(read).collect()
 }
 
 fn import(fixture: &SystemFixture, site: &str, code: i32, folder: &str) -> String {

@@ -18,10 +18,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use outhaul_test_kit::folder::paths;
 use outhaul_tests::{available_or_skip, program, run_expecting};
 
 use super::since;
-use super::system::{SystemFixture, files_below};
+use super::system::SystemFixture;
 
 const MIB: usize = 1024 * 1024;
 
@@ -104,7 +105,7 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let name = path.strip_prefix(folder).unwrap().to_owned();
         (name, fs::read(path).unwrap())
     };
-    files_below(folder).iter().map(read).collect()
+    paths(folder).iter().map(read).collect()
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn a_site_pulls_from_the_folder_of_a_server_of_static_files() {
     // Its hub does not answer: that is what it says.
     fixture.agent("bench-1", 3, &["run", "--once"]);
     let applied = fixture.path("sites/bench-1/applied");
-    let model = files_below(&applied);
+    let model = paths(&applied);
     let is_model = |path: &&PathBuf| path.ends_with("model.gz");
     let model = model.iter().find(is_model).unwrap();
     assert_eq!(
@@ -218,7 +219,7 @@ fn an_upload_to_s3_goes_on_where_it_broke_off_and_a_second_one_sends_nothing() {
     let again = s3(0, &["--read-back"]);
     assert!(again.contains("nothing sent, all "), "{again}");
     // What somebody changed there is seen when it is read back, and put right.
-    let blob = files_below(&there.join("blobs"));
+    let blob = paths(&there.join("blobs"));
     let largest = |path: &&PathBuf| fs::metadata(path).unwrap().len();
     let blob = blob.iter().max_by_key(largest).unwrap();
     let mut bytes = fs::read(blob).unwrap();

@@ -139,7 +139,7 @@ fn a_revert_a_failure_and_a_refusal_show_at_the_hub_as_the_agent_wrote_them() {
     // A file of somebody else is in the way of what the third adds.
     bundle(&fixture, 3);
     let applied = fixture.path("sites/bench-1/applied");
-    let files = super::system::files_below(&applied);
+    let files = outhaul_test_kit::folder::paths(&applied);
     let file = files.iter().find(|file| file.is_file()).unwrap();
     let text = fs::read(file).unwrap();
     fs::remove_file(file).unwrap();

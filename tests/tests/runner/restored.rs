@@ -7,6 +7,7 @@
 use std::fs;
 use std::process::Command;
 
+use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, program, run};
 
 use super::system::SystemFixture;
@@ -50,11 +51,7 @@ fn a_site_restored_from_a_backup_is_heard_again_and_no_report_is_lost() {
         let say = |why: &str| fixture.agent("edge-1", 0, &["hold", "--why", why]);
         say("before the backup");
         assert_eq!(there_and_back(&fixture, "edge-1").0.code, Some(0));
-        let copied = Command::new("cp")
-            .args(["-a", "sites/edge-1", "backup"])
-            .current_dir(fixture.path(""))
-            .status();
-        assert!(copied.unwrap().success());
+        folder::copy(&fixture.path("sites/edge-1"), &fixture.path("backup"));
         for why in ["after it", "and again"] {
             say(why);
         }

@@ -5,7 +5,9 @@
 
 use std::fs;
 
-use super::system::{SystemFixture, files_below};
+use outhaul_test_kit::folder::paths;
+
+use super::system::SystemFixture;
 
 /// With what YAML takes for syntax, so that a value that is only pasted in would show.
 const VALUE: &str = "it's: a \"secret\" # \\ {x} 4711";
@@ -147,7 +149,7 @@ fn a_secret_is_in_the_clear_in_the_target_and_nowhere_else() {
     // Nowhere else: control plane, bundle, the agent's state, reports, the hub.
     fixture.home("edge-1");
     let inner = &as_yaml[1..as_yaml.len() - 1];
-    let clear: Vec<_> = files_below(&fixture.path("."))
+    let clear: Vec<_> = paths(&fixture.path("."))
         .into_iter()
         .filter(|path| {
             let bytes = fs::read(path).unwrap();

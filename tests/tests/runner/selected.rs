@@ -8,9 +8,10 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use outhaul_test_kit::folder::fill;
 use serde_json::Value;
 
-use super::system::{BASE_COMMIT, KEYS, SystemFixture, copy, in_folders};
+use super::system::{BASE_COMMIT, KEYS, SystemFixture, in_folders};
 
 const SITES: [(&str, &str); 3] = [
     ("bench-1", "canary"),
@@ -199,7 +200,7 @@ fn another_site_is_distinguished_in_a_difference_and_a_slip_of_the_pen_is_found(
         "{printed}"
     );
 
-    copy(&fixture.path("dev"), &fixture.path("dev-before"));
+    fill(&fixture.path("dev"), &fixture.path("dev-before"));
     write(
         &fixture,
         "dev/trial.yaml",

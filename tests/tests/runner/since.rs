@@ -10,9 +10,10 @@ use std::path::Path;
 
 use outhaul_bundle::index::Content;
 use outhaul_bundle::{BundleReader, Limits};
+use outhaul_test_kit::folder::paths;
 use serde_json::Value;
 
-use super::system::{BASE_COMMIT, KEYS, SystemFixture, files_below, in_folders};
+use super::system::{BASE_COMMIT, KEYS, SystemFixture, in_folders};
 
 /// Bytes of the payload; none of it can be compressed.
 const PAYLOAD: usize = 30 * 1024 * 1024;
@@ -129,7 +130,7 @@ fn applied(fixture: &SystemFixture, site: &str) -> BTreeMap<String, Vec<u8>> {
         let name = path.strip_prefix(&folder).unwrap().display().to_string();
         (name, fs::read(path).unwrap())
     };
-    files_below(&folder).iter().map(|path| read(path)).collect()
+    paths(&folder).iter().map(|path| read(path)).collect()
 }
 
 /// Bytes of a bundle file before its blobs: metadata and index.
@@ -422,7 +423,7 @@ fn a_copy_for_a_site_says_what_stands_against_it() {
     }
 
     // A file that was cut, and one that is empty.
-    let file = files_below(&fixture.path("reports/reports")).remove(0);
+    let file = paths(&fixture.path("reports/reports")).remove(0);
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() - 40]).unwrap();
     fs::write(fixture.path("reports/reports/x.reports"), "").unwrap();
@@ -437,7 +438,7 @@ fn a_copy_for_a_site_says_what_stands_against_it() {
 
     // Another history under the same numbers: a state folder that was restored.
     let state = fixture.path("sites/bench-1");
-    super::system::copy(&state, &fixture.path("restored"));
+    outhaul_test_kit::folder::fill(&state, &fixture.path("restored"));
     fixture.agent("bench-1", 0, &["hold", "--who", "ann"]);
     fixture.agent("bench-1", 0, &["export", "reports"]);
     fs::remove_dir_all(&state).unwrap();

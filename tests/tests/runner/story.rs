@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::system::{SystemFixture, copy};
+use outhaul_test_kit::folder::fill;
+
+use super::system::SystemFixture;
 
 fn tutorial() -> Option<PathBuf> {
     let kalypso = outhaul_tests::kalypso_or_skip("tutorial/story")?;
@@ -38,13 +40,13 @@ fn fixture(tutorial: &std::path::Path) -> SystemFixture {
     }
     let step = |name: &str| tutorial.join("story").join(name);
     fixture.on_branch("control-plane", "main", |folder| {
-        copy(&step("1-onboard"), &folder.join("workloads"));
+        fill(&step("1-onboard"), &folder.join("workloads"));
         let template = outhaul_tests::workspace_root().join("bundler/plane/templates/folder.yaml");
         fs::copy(template, folder.join("templates/folder.yaml")).unwrap();
     });
     for (branch, policies) in [("dev", "2-schedule-dev"), ("stage", "3-promote-to-stage")] {
         fixture.on_branch("control-plane", branch, |folder| {
-            copy(&step(policies), &folder.join("scheduling"));
+            fill(&step(policies), &folder.join("scheduling"));
             for name in ["east-us/restricted/drones/drone", "west-us/large/large"] {
                 let path = folder.join(format!("cluster-types/{name}-cluster-type.yaml"));
                 let text = fs::read_to_string(&path).unwrap();
@@ -58,7 +60,7 @@ fn fixture(tutorial: &std::path::Path) -> SystemFixture {
     }
     // The tutorial's own stage branch has no folder for `uat-test` yet.
     fixture.on_branch("app-gitops", "stage", |folder| {
-        copy(&folder.join("functional-test"), &folder.join("uat-test"));
+        fill(&folder.join("functional-test"), &folder.join("uat-test"));
     });
     fixture.fleet();
     for (site, environment, cluster_type) in [
@@ -138,7 +140,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     assert!(runs("drone-1", "functional-test").contains(DEV));
     assert!(runs("drone-2", "uat-test").contains(STAGE));
     let update = |folder: &std::path::Path| {
-        for file in super::system::files_below(folder) {
+        for file in outhaul_test_kit::folder::paths(folder) {
             if file.ends_with("gen_manifests.yaml") {
                 let text = fs::read_to_string(&file).unwrap();
                 fs::write(file, text.replace(DEV, NEW).replace(STAGE, NEW)).unwrap();

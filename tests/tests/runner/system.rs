@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use outhaul_test_kit::folder;
 use outhaul_tests::{Ran, program, run_expecting};
 
 /// The place where a story plays.
@@ -84,7 +85,7 @@ impl SystemFixture {
             let branch = path.file_name().unwrap().to_str().unwrap();
             self.git(name, &["checkout", "--quiet", "--orphan", branch]);
             self.git(name, &["rm", "-rf", "--quiet", "--ignore-unmatch", "."]);
-            copy(&path, &self.path(name));
+            folder::fill(&path, &self.path(name));
             self.commit(name);
         }
         self.git(name, &["checkout", "--quiet", "--detach"]);
@@ -281,35 +282,4 @@ pub fn in_folders<'a>(command: &'a str, environment: &'a str, commit: &'a str) -
         "--source",
         "https://git.example/lamp=lamp",
     ]
-}
-
-/// Copies every file below `from` into `to`.
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
-/// Every file below `folder`.
-pub fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(at) = waiting.pop() {
-        for entry in fs::read_dir(at).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                waiting.push(entry.path());
-            } else {
-                found.push(entry.path());
-            }
-        }
-    }
-    found
 }

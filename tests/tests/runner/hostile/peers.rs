@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outhaul_test_kit::folder;
 use outhaul_tests::Ran;
 
 use super::{Case, Count, Step, answers, cases, copy, serving, stage, standing, status, typed};
@@ -86,12 +87,8 @@ fn need(case: &Case, word: &str) -> Option<String> {
 fn forge(fixture: &SystemFixture) {
     for part in ["metadata", "targets", "blobs"] {
         let forged = format!("forged-{part}");
-        let copied = std::process::Command::new("cp")
-            .arg("-a")
-            .args([fixture.path("published-2"), fixture.path(&forged)])
-            .status();
-        assert!(copied.unwrap().success());
-        for path in crate::system::files_below(&fixture.path(&forged).join(part)) {
+        folder::copy(&fixture.path("published-2"), &fixture.path(&forged));
+        for path in folder::paths(&fixture.path(&forged).join(part)) {
             let mut bytes = std::fs::read(&path).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::system::{copy, files_below};
+use outhaul_test_kit::folder::{fill, paths};
+
 use super::{KEYS, PLANE, World};
 
 #[test]
@@ -16,8 +17,8 @@ fn what_was_mistyped_at_the_centre_changes_nothing() {
     world.write("false.keys", &format!("edge-1 {}", key.stdout));
     world.typed("outhaul", &format!("render {PLANE} --out rendered"));
     // Rendered by Outhaul, copied without the record beside it, and changed by hand.
-    copy(&world.path("rendered"), &world.path("copied"));
-    for file in files_below(&world.path("copied")) {
+    fill(&world.path("rendered"), &world.path("copied"));
+    for file in paths(&world.path("copied")) {
         fs::write(file, "by hand\n").unwrap();
     }
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use outhaul_tests::{program, run_compared, run_expecting};
+use outhaul_test_kit::folder;
+use outhaul_tests::{program, run_compared};
 
 use super::{KEYS, World};
 
@@ -48,8 +49,7 @@ fn a_stick_whose_reading_was_cut_off_left_what_runs_alone() {
     let mut cut_off = 0;
     for instant in ["1", "2", "3"] {
         let state = format!("sites/cut-{instant}");
-        let mut copy = world.0.command(Path::new("cp"));
-        run_expecting(copy.args(["-a", "sites/edge-1", &state]), 0).unwrap();
+        folder::copy(&world.0.path("sites/edge-1"), &world.0.path(&state));
         let mut shell = world.0.command(Path::new("sh"));
         shell.args(["-c", script, agent, instant, &state]);
         let ran = run_compared(&mut shell, 0, &["cut: 137"]).unwrap();

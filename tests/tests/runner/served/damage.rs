@@ -144,7 +144,7 @@ fn a_missing_layer_and_a_changed_payload_are_named_and_put_back() {
     site.scene.agent(SITE, 3, &["run", "--once"]);
     Site::is_whole(&layer);
     site.scene.agent(SITE, 0, &["export", "stick"]);
-    let files = crate::system::files_below(&site.scene.path("stick/reports"));
+    let files = outhaul_test_kit::folder::paths(&site.scene.path("stick/reports"));
     let lines: Vec<u8> = files
         .iter()
         .flat_map(|path| fs::read(path).unwrap())

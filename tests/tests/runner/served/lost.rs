@@ -69,7 +69,7 @@ fn an_image_that_nobody_has_any_more_comes_out_of_the_bundle_that_was_shipped_la
 fn a_damaged_copy_of_a_layer_at_the_centre_is_named_removed_and_brought_anew() {
     let Some(site) = Site::new() else { return };
     // The layer is by far the largest that is kept.
-    let kept = crate::system::files_below(&site.scene.path("cache"));
+    let kept = outhaul_test_kit::folder::paths(&site.scene.path("cache"));
     let of_images = kept
         .into_iter()
         .filter(|path| path.parent().is_some_and(|at| at.ends_with("sha256")));

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::kept::{Fleet, of};
-use super::replay::files;
 use super::repositories::{commit, git};
+use outhaul_test_kit::folder::files;
 
 const PLACES: [&str; 3] = ["folder", "branch", "stream"];
 

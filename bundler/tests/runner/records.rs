@@ -191,6 +191,13 @@ fn attack_a_damaged_record_leads_to_no_removal_at_any_destination() {
             let all = without["stream"]["assignments"].as_object_mut().unwrap();
             all.retain(|name, _| name.ends_with("hello-test"));
             damaged.push(without.to_string());
+            // Of the same cluster type in another environment, which shipped less.
+            let mut other: Value = serde_json::from_str(&without.to_string()).unwrap();
+            other["environment"] = "stage".into();
+            let names = ["hello-test"].map(|name| format!("drone/{name}/"));
+            let files = other["files"].as_object_mut().unwrap();
+            files.retain(|path, _| names.iter().any(|name| path.starts_with(name)));
+            damaged.push(other.to_string());
         }
         for text in damaged {
             world.put(place, &text);

@@ -54,6 +54,12 @@ impl Record {
         }
     }
 
+    /// The stream that it is of, as `<environment>/<cluster type>`.
+    pub(crate) fn stream_name(&self) -> Option<String> {
+        let stream = self.stream.as_ref()?;
+        Some(format!("{}/{}", self.environment, stream.cluster_type))
+    }
+
     /// One as a stream shipped it.
     pub(crate) fn shipped(&self, id: &str) -> Option<&ShippedAssignment> {
         self.stream.as_ref()?.assignments.get(id)

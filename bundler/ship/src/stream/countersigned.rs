@@ -55,7 +55,7 @@ pub(super) fn ready(
     }
     let folder = folder(fleet, role, pending.number);
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
-    let last = shipped::read(&folder, role)?;
+    let last = shipped::read(fleet, &folder, role)?;
     let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
     let plain = plain
         .and_then(|hex| Digest::from_hex(std::str::from_utf8(&hex).ok()?).ok())

@@ -236,7 +236,7 @@ impl<'a> Sound<'a> {
 
     /// What it shipped last.
     pub(super) fn last(&self) -> Result<LastBundle<'a>, ProduceError> {
-        let last = shipped::read(self.fleet.folder(), &self.role)?;
+        let last = shipped::read(self.fleet, self.fleet.folder(), &self.role)?;
         let taken = self.assignments.iter().filter_map(|(name, now)| {
             let name = self.named(name);
             let had = &last.as_ref()?.shipped(&name)?.rendered;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_signer::durable::{self, FileError};
+use outhaul_signer::fleet::Fleet;
 
 use crate::record::Record;
 
@@ -34,17 +35,29 @@ pub enum ShippedError {
     },
 }
 
-/// What the stream `role` last shipped; `None` when nothing is known of it.
-pub(super) fn read(fleet: &Path, role: &str) -> Result<Option<Record>, ShippedError> {
-    let path = path(fleet, role);
+/// What the stream `role` of `fleet` last shipped, by its record in `folder`; `None` when nothing is known of it. The record of another
+/// stream is none of this one.
+pub(super) fn read(
+    fleet: &Fleet,
+    folder: &Path,
+    role: &str,
+) -> Result<Option<Record>, ShippedError> {
+    let path = path(folder, role);
     let Some(bytes) = durable::read_if_present(&path, MAX_BYTES)? else {
         return Ok(None);
     };
-    let record = Record::parse_stream(&bytes);
-    Ok(Some(record.map_err(|problem| ShippedError::Damaged {
-        path,
-        problem,
-    })?))
+    let record = Record::parse_stream(&bytes).and_then(|record| {
+        let streams = fleet.streams();
+        let own = streams
+            .get(role)
+            .map(|own| format!("{}/{}", own.environment, own.cluster_type));
+        match (own, record.stream_name()) {
+            (Some(own), Some(found)) if own != found => Err(format!("it is of stream `{found}`")),
+            _ => Ok(record),
+        }
+    });
+    let record = record.map_err(|problem| ShippedError::Damaged { path, problem });
+    record.map(Some)
 }
 
 /// Puts it in the place of what was there, durably.

@@ -1,8 +1,7 @@
 //! How fast a hub takes reports in, and how fast it tells the present of a large fleet.
 //!
 //! What comes in: made-up sites, each with a separate key, whose signed reports tell of 20 assignments. What goes
-//! out: durable ingest (every signature checked, every batch on the disk) against `INSERT … SELECT` of the same rows
-//! by `SQLite` alone; the present of a fleet with a long history against one with none, and one page of it against
+//! out: how fast reports are taken in, on both stores (`fleet/intake.rs`); the present of a fleet with a long history against one with none, and one page of it against
 //! all; what a scrape of metrics costs with a hundred thousand sites, on both stores; and how long the pages of bundles take
 //! there (`fleet/pages.rs`).
 #![expect(
@@ -27,6 +26,8 @@ use outhaul_test_kit::Site;
 use outhaul_test_kit::plain::FLEET;
 use outhaul_tests::postgres::Postgres;
 
+#[path = "fleet/intake.rs"]
+mod intake;
 #[path = "fleet/pages.rs"]
 mod pages;
 #[path = "fleet/site.rs"]
@@ -40,13 +41,6 @@ const REPORTS: u64 = 20;
 /// Lines in one batch, as an agent or a stick brings them.
 const LINES: usize = 500;
 const ROUNDS: usize = 5;
-
-/// One row for each assignment of each report, as a table without sets would have it.
-const FLAT: &str = "CREATE TABLE observed_assignments (site TEXT NOT NULL, epoch TEXT NOT NULL, number BIGINT NOT NULL,
-     assignment TEXT NOT NULL, status TEXT NOT NULL, config_version TEXT NOT NULL, message TEXT NOT NULL,
-     PRIMARY KEY (site, epoch, number, assignment))";
-/// The rows of what was reported, which `INSERT … SELECT` writes into another file.
-const TABLES: [&str; 3] = ["reports", "observations", "observed_assignments"];
 
 /// Sites of a scrape, in 200 streams of four environments; three reports of each, of which the last is at most 33 hours old. `i` counts.
 const SCRAPED: u64 = 100_000;
@@ -78,30 +72,18 @@ INSERT INTO current_states (site, epoch, newest, running, attempt_left) SELECT s
 ";
 
 fn main() {
-    scrapes();
+    // `cargo bench … -- ingest` measures ingest alone.
+    let only_ingest = std::env::args().any(|argument| argument == "ingest");
+    if !only_ingest {
+        scrapes();
+    }
     let folder = tempfile::tempdir().unwrap();
-    let mut sites: Vec<Site> = (0..SITES).map(numbered).collect();
-    let (short, long) = (folder.path().join("short"), folder.path().join("long"));
-    let mut first = enrolled(&short, &sites);
-    let one: Vec<Vec<u8>> = sites.iter_mut().map(report).collect();
-    take(&mut first, &one);
-    let mut store = enrolled(&long, &sites);
-    let more: Vec<Vec<u8>> = (1..REPORTS)
-        .flat_map(|_| sites.iter_mut().map(report).collect::<Vec<_>>())
-        .collect();
-    let start = Instant::now();
-    take(&mut store, &one);
-    take(&mut store, &more);
-    let ours = start.elapsed();
-    let count = one.len() + more.len();
-    let theirs = bulk(&long.join("hub.db"), &folder.path().join("peer.db"));
-    println!(
-        "ingest, {count} reports of {ASSIGNMENTS} assignments, batches of {LINES}: {:.0}/s; INSERT … SELECT of the \
-         same rows: {:.0}/s; ratio {:.2} (aim 0.30)",
-        count as f64 / ours.as_secs_f64(),
-        count as f64 / theirs.as_secs_f64(),
-        theirs.as_secs_f64() / ours.as_secs_f64()
-    );
+    let (mut sites, mut first, mut store) = intake::on_sqlite(folder.path());
+    intake::on_postgres();
+    if only_ingest {
+        return;
+    }
+    let long = folder.path().join("long");
     let all = |store: &mut Store| least(|| drop(reading(store, SitePage::ALL)));
     let (none, history) = (all(&mut first), all(&mut store));
     println!(
@@ -241,9 +223,7 @@ fn reading(store: &mut Store, page: SitePage<'_>) -> Reading {
     reading
 }
 
-fn enrolled(folder: &Path, sites: &[Site]) -> Store {
-    std::fs::create_dir(folder).unwrap();
-    let mut store = Store::create(folder).unwrap();
+fn enrol_all(store: &mut Store, sites: &[Site]) {
     store
         .write(|session| {
             for site in sites {
@@ -253,7 +233,6 @@ fn enrolled(folder: &Path, sites: &[Site]) -> Store {
             Ok::<_, StoreError>(())
         })
         .unwrap();
-    store
 }
 
 fn take(store: &mut Store, lines: &[Vec<u8>]) {
@@ -266,25 +245,4 @@ fn take(store: &mut Store, lines: &[Vec<u8>]) {
         let done = ingest(store, part.concat().as_slice(), &batch).unwrap();
         assert_eq!(done.accepted, part.len() as u64);
     }
-}
-
-/// The same rows, by `SQLite` alone: one transaction, as durable.
-fn bulk(from: &Path, to: &Path) -> Duration {
-    let db = rusqlite::Connection::open(to).unwrap();
-    db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-        .unwrap();
-    db.execute("ATTACH DATABASE $1 AS hub", [from.to_str().unwrap()])
-        .unwrap();
-    for table in ["reports", "observations"] {
-        let text = "SELECT sql FROM hub.sqlite_master WHERE type = 'table' AND name = $1";
-        let text: String = db.query_row(text, [table], |row| row.get(0)).unwrap();
-        db.execute_batch(&text).unwrap();
-    }
-    db.execute_batch(FLAT).unwrap();
-    let start = Instant::now();
-    let inserts =
-        TABLES.map(|table| format!("INSERT INTO main.{table} SELECT * FROM hub.{table};"));
-    db.execute_batch(&format!("BEGIN; {} COMMIT", inserts.concat()))
-        .unwrap();
-    start.elapsed()
 }

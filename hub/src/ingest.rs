@@ -7,22 +7,26 @@
 //! is written, and apart from writing. It never replaces what is on record.
 
 mod chain;
+mod check;
 mod conflicts;
+mod known;
 mod line;
 mod outcome;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read as _};
+use std::sync::Arc;
 
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
-use rayon::prelude::*;
 
 pub use outcome::{Complete, Ingested};
 
 use crate::store::{IngestRefusal, Session, Store, StoreError};
-use line::{LineRefusal, OpenedLine, SIGNATURE, SignedReport, Taken, open_line, record_report};
+use check::Numbered;
+use known::Known;
+use line::{LineRefusal, SIGNATURE, SignedReport, Taken, record_report};
 
 /// Lines of which the signatures are verified at once: as many more than patience allows may be looked at.
 const VERIFIED_AT_ONCE: usize = 64;
@@ -153,7 +157,7 @@ pub struct Chunk(Vec<(u64, Line)>);
 
 /// Lines that were checked, to be recorded.
 #[derive(Debug)]
-pub struct CheckedLines(Vec<(u64, Result<SignedReport, LineRefusal>)>);
+pub struct CheckedLines(Vec<Numbered<Arc<SignedReport>>>);
 
 impl Intake {
     /// A batch of which nothing was read yet. With `patience`, what comes after so many bad signatures is
@@ -237,7 +241,7 @@ impl Intake {
                 &mut checked,
             )?;
         }
-        take_covered(session, &mut checked)?;
+        check::take_covered(session, batch, &mut checked)?;
         Ok(CheckedLines(checked))
     }
 
@@ -247,27 +251,10 @@ impl Intake {
         session: &Session<'_>,
         batch: &Batch<'_>,
         lines: impl Iterator<Item = (u64, Line)>,
-        checked: &mut Vec<(u64, Result<SignedReport, LineRefusal>)>,
+        checked: &mut Vec<Numbered<Arc<SignedReport>>>,
     ) -> Result<(), StoreError> {
         let is_tired = self.patience == Some(0);
-        let opened: Vec<(u64, OpenedLine)> = lines
-            .map(|(number, line)| {
-                let opened = match line {
-                    Line::TooLong => OpenedLine::Decided(Err(LineRefusal::new(
-                        "oversized",
-                        format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
-                    ))),
-                    Line::Whole(_) if is_tired => OpenedLine::Decided(Err(not_read())),
-                    Line::Whole(bytes) => open_line(session, bytes)?,
-                };
-                Ok((number, opened))
-            })
-            .collect::<Result<_, StoreError>>()?;
-        let fleet = batch.fleet;
-        let verified: Vec<_> = opened
-            .into_par_iter()
-            .map(|(number, line)| (number, line.verify(fleet)))
-            .collect();
+        let verified = check::check(session, batch.fleet, lines.collect(), is_tired)?;
         for (number, mut outcome) in verified {
             let is_oversized = outcome
                 .as_ref()
@@ -302,10 +289,12 @@ impl Intake {
     ) -> Result<(), StoreError> {
         let mut held = Vec::new();
         let (mut changed, mut gone) = (BTreeSet::new(), BTreeSet::new());
+        let reports = checked.0.iter().filter_map(|(_, one)| one.as_ref().ok());
+        let mut known = Known::around(session, batch, reports.map(|one| one.report()))?;
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),
-                Ok(report) => match record_report(session, batch, &report, &mut gone)? {
+                Ok(report) => match record_report(&mut known, &report, &mut gone)? {
                     Err(refused) if HELD.contains(&refused.rule) => {
                         held.push((number, report));
                         continue;
@@ -319,14 +308,13 @@ impl Intake {
         // What another key signed may be confirmed by the report after it: the newest first.
         held.sort_by_key(|(_, report)| std::cmp::Reverse(report.number()));
         for (number, report) in held {
-            let outcome = record_report(session, batch, &report, &mut gone)?;
+            let outcome = record_report(&mut known, &report, &mut gone)?;
             changed.extend(new_of(&outcome));
             self.count(batch, number, outcome);
         }
-        for site in changed {
-            session.keep_current(&site)?;
-        }
-        Ok(())
+        known.write()?;
+        let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+        session.keep_current_of(&changed)
     }
 
     /// How far each chain that the batch touched is complete now, and what became of the batch.
@@ -336,11 +324,9 @@ impl Intake {
     pub fn finish(&mut self, session: &Session<'_>) -> Result<Ingested, StoreError> {
         let mut done = std::mem::take(&mut self.done);
         done.refused_groups = self.record_refused(session)?;
-        for (site, epoch) in std::mem::take(&mut self.touched) {
-            let number = session.advance_ack(&site, &epoch)?;
-            done.complete
-                .push(Complete::at(session, site, epoch, number)?);
-        }
+        let touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
+        let acked = session.advance_acks(&touched)?;
+        done.complete = acked.into_iter().map(Complete::from).collect();
         Ok(done)
     }
 
@@ -430,39 +416,6 @@ fn not_read() -> LineRefusal {
 fn new_of(outcome: &Result<Taken, LineRefusal>) -> Option<String> {
     let taken = outcome.as_ref().ok().filter(|taken| taken.new)?;
     Some(taken.site.clone())
-}
-
-/// Turns refusals into reports to be recorded where the report after them confirms them: one of the same
-/// lines that a key signed, or one on record.
-fn take_covered(
-    session: &Session<'_>,
-    checked: &mut [(u64, Result<SignedReport, LineRefusal>)],
-) -> Result<(), StoreError> {
-    let mut named: BTreeSet<String> = checked
-        .iter()
-        .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())
-        .collect();
-    let number = |outcome: &Result<SignedReport, LineRefusal>| {
-        let held = outcome.as_ref().err().and_then(|r| r.held.as_ref());
-        held.map(|held| held.number())
-    };
-    let mut order: Vec<usize> = (0..checked.len())
-        .filter(|at| number(&checked[*at].1).is_some())
-        .collect();
-    order.sort_by_key(|at| std::cmp::Reverse(number(&checked[*at].1)));
-    for at in order {
-        let Err(refused) = &mut checked[at].1 else {
-            continue;
-        };
-        let Some(held) = refused.held.take() else {
-            continue;
-        };
-        if named.contains(held.digest()) || held.is_named_on_record(session)? {
-            named.extend(held.previous());
-            checked[at].1 = Ok(*held);
-        }
-    }
-    Ok(())
 }
 
 #[derive(Debug)]

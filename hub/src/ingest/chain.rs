@@ -1,11 +1,12 @@
 //! Where a report belongs in its chain: whether its numbers can be, and what is on record around it.
 //!
-//! What comes in: a report and the store. What goes out: whether it is new, why it contradicts its
+//! What comes in: a report and what is known around it. What goes out: whether it is new, why it contradicts its
 //! neighbours, or whether the one after it confirms it. It writes nothing.
 
 use outhaul_bundle::report::{Report, ReportEvent};
 
-use crate::store::{ReportPosition, Session, StoreError};
+use super::known::Known;
+use crate::store::{ReportPosition, StoreError};
 
 /// The place of a report's chain.
 pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
@@ -47,11 +48,11 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
 /// that signed that one confirms this one, whoever signed it. So the reports of a site that changed its
 /// key on the way, or was enrolled again, are complete.
 pub(super) fn is_covered(
-    session: &Session<'_>,
+    known: &Known<'_, '_>,
     report: &Report,
     digest: &str,
 ) -> Result<bool, StoreError> {
-    let after = session.stored_report(&place(report, report.number.saturating_add(1)))?;
+    let after = known.stored(&place(report, report.number.saturating_add(1)))?;
     Ok(after.is_some_and(|after| after.previous.as_deref() == Some(digest)))
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Contradiction {
 
 /// Whether the report is new, or why it contradicts what is on record around its place.
 pub(super) fn fits(
-    session: &Session<'_>,
+    known: &Known<'_, '_>,
     report: &Report,
     digest: &str,
 ) -> Result<Result<bool, Contradiction>, StoreError> {
@@ -76,7 +77,7 @@ pub(super) fn fits(
     };
     let at = |number| place(report, number);
     let number = report.number;
-    if let Some(stored) = session.stored_report(&at(number))? {
+    if let Some(stored) = known.stored(&at(number))? {
         if stored.digest == digest {
             return Ok(Ok(false));
         }
@@ -88,7 +89,7 @@ pub(super) fn fits(
         return other(&stored.digest, reason);
     }
     if number > 1
-        && let Some(before) = session.stored_report(&at(number - 1))?
+        && let Some(before) = known.stored(&at(number - 1))?
     {
         let claimed = report
             .previous
@@ -104,7 +105,7 @@ pub(super) fn fits(
             return other(&before.digest, reason);
         }
     }
-    if let Some(after) = session.stored_report(&at(number + 1))?
+    if let Some(after) = known.stored(&at(number + 1))?
         && after.previous.as_deref() != Some(digest)
     {
         let reason = format!(

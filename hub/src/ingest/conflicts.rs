@@ -9,7 +9,8 @@ use outhaul_gate::conflict;
 
 use super::Batch;
 use super::chain::Contradiction;
-use crate::store::{NewConflict, Registration, Session, StoreError};
+use super::known::Known;
+use crate::store::{NewConflict, Registration, StoreError};
 
 /// A report that the site's present key signed.
 #[derive(Debug, Clone, Copy)]
@@ -42,12 +43,20 @@ pub(super) fn found<'a>(
 /// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
 /// later one began, or a numbering begins that nobody expects after somebody chose.
 pub(super) fn look(
-    session: &Session<'_>,
-    batch: &Batch<'_>,
+    known: &mut Known<'_, '_>,
     verified: Verified<'_>,
     (site, begins): (&Registration, bool),
 ) -> Result<(), StoreError> {
     let report = verified.report;
+    let epoch = known.epoch(report)?;
+    let is_alone = epoch.as_ref().is_some_and(|epoch| epoch.is_only);
+    let is_last = epoch.is_some_and(|epoch| epoch.is_last);
+    // As most reports are: of the newest numbering, which began before.
+    if is_last && !begins && (is_alone || report.number != 1) {
+        return Ok(());
+    }
+    let batch = known.batch();
+    let session = known.of_site(report.site.as_str())?;
     let add = |on_record: String, reason: String| {
         let contradiction = Contradiction { on_record, reason };
         session.add_conflict(&found(batch, verified, &contradiction))

@@ -4,18 +4,19 @@
 //! it. Checking only reads the store, so that it can happen beside it; recording looks the site up again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use outhaul_bundle::report::{PAYLOAD_TYPE, Report};
+use outhaul_bundle::report::{PAYLOAD_TYPE, Report, ReportEvent};
 use outhaul_bundle::{Digest, name::Name};
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde::Deserialize;
 
-use super::Batch;
 use super::chain::{fits, is_covered, out_of_range, place};
 use super::conflicts::{self, Verified};
+use super::known::Known;
 use crate::enrol::orders;
-use crate::store::{NewReport, Registration, Session, StoreError};
+use crate::store::{KnownEpoch, Registration, SiteKey, StoreError};
 
 /// The rule of a signature that does not hold.
 pub(super) const SIGNATURE: &str = "signature";
@@ -36,7 +37,7 @@ pub(super) struct LineRefusal {
     pub rule: &'static str,
     pub reason: String,
     /// A report that no key signed that may, but that the one after it could confirm.
-    pub held: Option<Box<SignedReport>>,
+    pub held: Option<Arc<SignedReport>>,
     /// The site and epoch of a rightly signed report that contradicts what is on record.
     pub exchanged: Option<(String, String)>,
 }
@@ -87,14 +88,24 @@ impl SignedReport {
         self.report.number
     }
 
+    /// The report.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The signed envelope, as it came.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
     /// Its digest.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
     /// Whether the report after it is on record and names it.
-    pub fn is_named_on_record(&self, session: &Session<'_>) -> Result<bool, StoreError> {
-        is_covered(session, &self.report, &self.digest)
+    pub fn is_named_on_record(&self, known: &Known<'_, '_>) -> Result<bool, StoreError> {
+        is_covered(known, &self.report, &self.digest)
     }
 
     /// The digest of the report before it, as it says.
@@ -103,124 +114,112 @@ impl SignedReport {
     }
 }
 
-/// A line as far as the store is needed to check it.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one report")]
-pub(super) enum OpenedLine {
-    /// What becomes of it is known.
-    Decided(Result<SignedReport, LineRefusal>),
-    /// Its signature is to be verified, which takes long and needs no store.
-    Claimed(Box<ClaimedLine>),
-}
-
-/// A line that claims to be of a site, and the keys that may have signed it.
+/// A line that claims to be of a site: read, and nothing of it verified.
 #[derive(Debug)]
 pub(super) struct ClaimedLine {
     line: Vec<u8>,
     envelope: Envelope,
-    claim: Claim,
+    site: Name,
     digest: String,
-    /// Each with its generation, the newest first: an older one may still sign what its own epochs had left to report.
-    keys: Vec<(PublicKey, i64)>,
+    /// What it reports, or what is wrong with that.
+    report: Result<Report, String>,
 }
 
-/// Reads what the store knows of a line's site.
-pub(super) fn open_line(session: &Session<'_>, line: Vec<u8>) -> Result<OpenedLine, StoreError> {
-    let refuse = |refusal| Ok(OpenedLine::Decided(Err(refusal)));
-    let envelope = match Envelope::from_json(&line) {
-        Ok(envelope) => envelope,
-        Err(error) => return refuse(LineRefusal::new("malformed", error.to_string())),
+/// What the store knows of the site of a line.
+#[derive(Debug)]
+pub(super) enum Vouched {
+    /// What is on record, byte for byte, was verified when it came first.
+    OnRecord,
+    /// Its keys, the newest first: an older one may still sign what its own epochs had left to report.
+    ByKeys(Arc<Vec<SiteKey>>),
+}
+
+/// Reads a line, which takes long and needs no store.
+pub(super) fn read_line(line: Vec<u8>) -> Result<ClaimedLine, LineRefusal> {
+    let envelope = Envelope::from_json(&line)
+        .map_err(|error| LineRefusal::new("malformed", error.to_string()))?;
+    let payload = envelope.unverified_payload();
+    let report = Report::from_bytes(payload).map_err(|error| error.to_string());
+    let site = match &report {
+        Ok(report) => report.site.clone(),
+        Err(_) => match serde_json::from_slice::<Claim>(payload) {
+            Ok(claim) => claim.site,
+            Err(_) => return Err(LineRefusal::new("malformed", "the payload names no site")),
+        },
     };
-    let Ok(claim) = serde_json::from_slice::<Claim>(envelope.unverified_payload()) else {
-        return refuse(LineRefusal::new("malformed", "the payload names no site"));
-    };
-    let site = match registered(session, &claim.site)? {
-        Ok(site) => site,
-        Err(refused) => {
-            return refuse(LineRefusal {
-                site: Some(claim.site.to_string()),
-                ..refused
-            });
-        }
-    };
-    // What is on record, byte for byte, was verified when it came first.
-    let digest = Digest::of(envelope.unverified_payload()).to_string();
-    if let Ok(report) = Report::from_bytes(envelope.unverified_payload())
-        && report.site == claim.site
-        && let Some(stored) = session.stored_report(&place(&report, report.number))?
-        && stored.digest == digest
-    {
-        return Ok(OpenedLine::Decided(Ok(SignedReport {
-            report,
-            digest,
-            line,
-            signed: Signed::OnRecord,
-        })));
-    }
-    let mut keys = Vec::new();
-    for stored in session.site_keys(&site.site)? {
-        let what = || StoreError::Corrupt {
-            what: format!("key of site `{}`", site.site),
-        };
-        let key = PublicKey::from_pem(&stored.public_key).map_err(|_| what())?;
-        keys.push((key, stored.generation));
-    }
-    Ok(OpenedLine::Claimed(Box::new(ClaimedLine {
+    Ok(ClaimedLine {
+        digest: Digest::of(payload).to_string(),
         line,
+        site,
+        report,
         envelope,
-        claim,
-        digest,
-        keys,
-    })))
-}
-
-impl OpenedLine {
-    /// Verifies it, for the hub of `fleet`.
-    pub fn verify(self, fleet: &str) -> Result<SignedReport, LineRefusal> {
-        match self {
-            Self::Decided(outcome) => outcome,
-            Self::Claimed(claimed) => claimed.verify(fleet),
-        }
-    }
+    })
 }
 
 impl ClaimedLine {
-    fn verify(self, fleet: &str) -> Result<SignedReport, LineRefusal> {
-        let site = self.claim.site.to_string();
-        let checked = self.check(fleet);
-        let Self { line, digest, .. } = self;
-        match checked {
-            Ok((report, Signed::ByNobody(problem))) => Err(LineRefusal {
+    /// The site that it claims to be of.
+    pub fn site(&self) -> &Name {
+        &self.site
+    }
+
+    /// What it reports, where that can be read.
+    pub fn report(&self) -> Option<&Report> {
+        self.report.as_ref().ok()
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Verifies it, for the hub of `fleet`.
+    pub fn verify(
+        self,
+        vouched: &Vouched,
+        fleet: &str,
+    ) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
+        let signed = match vouched {
+            Vouched::OnRecord => Ok(Signed::OnRecord),
+            Vouched::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
+        };
+        let site = self.site.to_string();
+        let signed_report = |report, signed| SignedReport {
+            report,
+            digest: self.digest,
+            line: self.line,
+            signed,
+        };
+        Ok(match (signed, self.report) {
+            (Ok(Signed::ByNobody(problem)), Ok(report)) => Err(LineRefusal {
                 site: Some(site),
-                held: Some(Box::new(SignedReport {
+                held: Some(Arc::new(signed_report(
                     report,
-                    digest,
-                    line,
-                    signed: Signed::ByNobody(problem.clone()),
-                })),
+                    Signed::ByNobody(problem.clone()),
+                ))),
                 ..LineRefusal::new(SIGNATURE, problem)
             }),
-            Ok((report, signed)) => Ok(SignedReport {
-                report,
-                digest,
-                line,
-                signed,
+            (Ok(signed), Ok(report)) => Ok(signed_report(report, signed)),
+            (Ok(_), Err(problem)) => Err(LineRefusal {
+                site: Some(site),
+                ..LineRefusal::new("malformed", problem)
             }),
-            Err(refused) => Err(LineRefusal {
+            (Err(refused), _) => Err(LineRefusal {
                 site: Some(site),
                 ..refused
             }),
-        }
+        })
     }
 
-    fn check(&self, fleet: &str) -> Result<(Report, Signed), LineRefusal> {
+    fn check(&self, keys: &[(PublicKey, i64)], fleet: &str) -> Result<Signed, LineRefusal> {
         let refuse = |rule, reason: String| Err(LineRefusal::new(rule, reason));
-        let (envelope, claim) = (&self.envelope, &self.claim);
         let (mut signed, mut problem) = (None, None);
-        for (key, generation) in &self.keys {
-            match envelope.verify(PAYLOAD_TYPE, std::slice::from_ref(key)) {
-                Ok(payload) => {
-                    signed = Some((payload, *generation));
+        for (key, generation) in keys {
+            match self
+                .envelope
+                .verify(PAYLOAD_TYPE, std::slice::from_ref(key))
+            {
+                Ok(_) => {
+                    signed = Some(*generation);
                     break;
                 }
                 Err(error) => {
@@ -228,23 +227,18 @@ impl ClaimedLine {
                 }
             }
         }
-        let Some((payload, generation)) = signed else {
+        let Some(generation) = signed else {
             let text = problem.map_or_else(|| "no key is on record".to_owned(), |e| e.to_string());
-            let report = Report::from_bytes(envelope.unverified_payload());
-            return match report {
-                Ok(report)
-                    if report.fleet.as_str() == fleet
-                        && report.site == claim.site
-                        && out_of_range(&report).is_none() =>
-                {
-                    Ok((report, Signed::ByNobody(text)))
+            return match &self.report {
+                Ok(report) if report.fleet.as_str() == fleet && out_of_range(report).is_none() => {
+                    Ok(Signed::ByNobody(text))
                 }
                 _ => refuse(SIGNATURE, text),
             };
         };
-        let report = match Report::from_bytes(payload) {
+        let report = match &self.report {
             Ok(report) => report,
-            Err(error) => return refuse("malformed", error.to_string()),
+            Err(problem) => return refuse("malformed", problem.clone()),
         };
         if report.fleet.as_str() != fleet {
             let (expected, found) = (fleet, &report.fleet);
@@ -253,11 +247,21 @@ impl ClaimedLine {
                 format!("expected fleet `{expected}`, found `{found}`"),
             );
         }
-        if let Some(problem) = out_of_range(&report) {
+        if let Some(problem) = out_of_range(report) {
             return refuse("malformed", problem);
         }
-        Ok((report, Signed::By(generation)))
+        Ok(Signed::By(generation))
     }
+}
+
+fn keys_of(site: &str, stored: &[SiteKey]) -> Result<Vec<(PublicKey, i64)>, StoreError> {
+    let key = |stored: &SiteKey| {
+        let key = PublicKey::from_pem(&stored.public_key).map_err(|_| StoreError::Corrupt {
+            what: format!("key of site `{site}`"),
+        })?;
+        Ok((key, stored.generation))
+    };
+    stored.iter().map(key).collect()
 }
 
 /// Read before anything is verified, only to know whose key to ask for.
@@ -267,28 +271,27 @@ struct Claim {
 }
 
 /// The site's registration, or why nothing of it is taken.
-fn registered(
-    session: &Session<'_>,
+pub(super) fn registered(
+    known: Option<Registration>,
     site: &Name,
-) -> Result<Result<Registration, LineRefusal>, StoreError> {
-    let Some(known) = session.site(site.as_str())? else {
+) -> Result<Registration, LineRefusal> {
+    let Some(known) = known else {
         let help = "register it with `outhaul-hub site add` and import again";
         let text = format!("site `{site}` is not registered; {help}");
-        return Ok(Err(LineRefusal::new("unknown-site", text)));
+        return Err(LineRefusal::new("unknown-site", text));
     };
     if known.revoked_ms.is_some() {
         let text = format!("site `{site}` is revoked");
-        return Ok(Err(LineRefusal::new("revoked", text)));
+        return Err(LineRefusal::new("revoked", text));
     }
-    Ok(Ok(known))
+    Ok(known)
 }
 
 /// Records a checked report, in the transaction in which its site is looked up again. `before_gone` has the digests that reports
 /// which are no longer kept name as the ones before them: what is on record confirms none of these any more.
 pub(super) fn record_report(
-    session: &Session<'_>,
-    batch: &Batch<'_>,
-    checked: &SignedReport,
+    known: &mut Known<'_, '_>,
+    checked: &Arc<SignedReport>,
     before_gone: &mut BTreeSet<String>,
 ) -> Result<Result<Taken, LineRefusal>, StoreError> {
     let report = &checked.report;
@@ -299,17 +302,17 @@ pub(super) fn record_report(
             ..LineRefusal::new(rule, reason)
         }))
     };
-    let known = match registered(session, &report.site)? {
-        Ok(known) => known,
+    let registration = match registered(known.site(&site)?, &report.site) {
+        Ok(registration) => registration,
         Err(refused) => return refuse(refused.rule, refused.reason),
     };
     let epoch = report.epoch.as_str();
     let is_on_record = matches!(checked.signed, Signed::OnRecord);
     let no_longer_kept = !is_on_record
-        && session.is_removed(&place(report, report.number))?
+        && known.is_removed(&place(report, report.number))?
         && (matches!(checked.signed, Signed::By(_))
             || before_gone.contains(&checked.digest)
-            || is_covered(session, report, &checked.digest)?);
+            || is_covered(known, report, &checked.digest)?);
     if no_longer_kept {
         before_gone.extend(checked.previous());
     }
@@ -326,18 +329,24 @@ pub(super) fn record_report(
         Signed::OnRecord | Signed::ByNobody(_) => None,
     };
     let mut begins = false;
-    let present = generation == Some(known.key_generation);
-    match (generation, session.epoch_key(&site, epoch)?) {
+    let present = generation == Some(registration.key_generation);
+    match (generation, known.epoch(report)?) {
         // The newest key goes on where the one before stopped; that one still signs what came before.
-        (Some(generation), Some((of_epoch, _))) if generation > of_epoch && present => {}
-        (Some(generation), Some((of_epoch, Some(first))))
-            if generation < of_epoch && report.number < first => {}
-        (Some(generation), Some((of_epoch, _))) if of_epoch == generation => {}
+        (Some(generation), Some(of_epoch)) if generation > of_epoch.key_generation && present => {}
+        (
+            Some(generation),
+            Some(KnownEpoch {
+                key_generation,
+                rekeyed_at: Some(first),
+                ..
+            }),
+        ) if generation < key_generation && report.number < first => {}
+        (Some(generation), Some(of_epoch)) if of_epoch.key_generation == generation => {}
         (Some(generation), None) if present => {
-            session.start_epoch(report, generation)?;
+            known.start_epoch(report, generation)?;
             begins = true;
         }
-        _ if is_covered(session, report, &checked.digest)? => {}
+        _ if is_covered(known, report, &checked.digest)? => {}
         (Some(_), Some(_)) => {
             let text = format!("epoch `{epoch}` is signed by another key of this site");
             return refuse("epoch-key", text);
@@ -353,12 +362,12 @@ pub(super) fn record_report(
             return refuse(SIGNATURE, problem.clone());
         }
     }
-    let new = match fits(session, report, &checked.digest)? {
+    let new = match fits(known, report, &checked.digest)? {
         Ok(new) => new,
         Err(contradiction) => {
             if present {
-                let conflict = conflicts::found(batch, checked.verified(), &contradiction);
-                session.add_conflict(&conflict)?;
+                let conflict = conflicts::found(known.batch(), checked.verified(), &contradiction);
+                known.of_site(&site)?.add_conflict(&conflict)?;
             }
             let reason = contradiction.reason;
             return Ok(Err(LineRefusal {
@@ -369,20 +378,7 @@ pub(super) fn record_report(
         }
     };
     if new {
-        session.add_report(&NewReport {
-            report,
-            digest: &checked.digest,
-            envelope: &checked.line,
-            via: batch.via,
-            received_ms: batch.received_ms,
-        })?;
-        if let Some(generation) = generation.filter(|generation| present && *generation > 1) {
-            session.rekey_epoch(report, generation)?;
-        }
-        if present {
-            conflicts::look(session, batch, checked.verified(), (&known, begins))?;
-        }
-        orders::reported(session, report)?;
+        add(known, checked, (&registration, begins))?;
     }
     Ok(Ok(Taken {
         site,
@@ -390,4 +386,27 @@ pub(super) fn record_report(
         new,
         no_longer_kept: false,
     }))
+}
+
+/// Puts a report on record, and what follows from it.
+fn add(
+    known: &mut Known<'_, '_>,
+    checked: &Arc<SignedReport>,
+    (site, begins): (&Registration, bool),
+) -> Result<(), StoreError> {
+    let report = &checked.report;
+    known.add(checked);
+    if let Signed::By(generation) = checked.signed
+        && generation == site.key_generation
+    {
+        if generation > 1 {
+            known.rekey_epoch(report, generation)?;
+        }
+        conflicts::look(known, checked.verified(), (site, begins))?;
+    }
+    if matches!(report.event, ReportEvent::OrderDone { .. }) {
+        orders::reported(known.of_site(&site.site)?, report)?;
+        known.forget_site(&site.site);
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use serde::Serialize;
 
-use crate::store::{ReportPosition, Session, StoreError};
+use crate::store::{Acknowledged, ReportPosition, Session, StoreError};
 
 /// What became of a batch.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -45,6 +45,18 @@ pub struct Complete {
     /// Digest of that report as it is on record; none where the site declared it lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+}
+
+impl From<Acknowledged> for Complete {
+    fn from(acked: Acknowledged) -> Self {
+        let (site, epoch) = acked.chain;
+        Self {
+            site,
+            epoch,
+            number: acked.number,
+            digest: acked.digest,
+        }
+    }
 }
 
 impl Complete {

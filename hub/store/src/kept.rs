@@ -6,9 +6,41 @@
 //! matter; and it holds nothing that the reports do not say. A test compares it with the fold over all of
 //! history.
 
-use super::db::{OptionalExtension as _, params};
-
+use super::db::Value;
 use super::{Session, StoreError};
+
+/// The row of each site: first its present epoch and the newest report of it, then what runs, then what is above that. Bundles are
+/// numbered from 1: with nothing running, every one is above. What is both on the way and left was left.
+const CURRENT: &str = "WITH present AS MATERIALIZED (
+        SELECT DISTINCT v.column1 AS site,
+               (SELECT e.epoch FROM epochs e WHERE e.site = v.column1
+                 ORDER BY CASE WHEN e.set_aside_ms IS NULL THEN 0 ELSE 1 END, e.ordinal DESC LIMIT 1) AS epoch
+          FROM {keys}),
+    reported AS MATERIALIZED (
+        SELECT p.site, p.epoch,
+               (SELECT MAX(r.number) FROM reports r WHERE r.site = p.site AND r.epoch = p.epoch) AS newest,
+               (SELECT o.number FROM observations o WHERE o.site = p.site AND o.epoch = p.epoch AND o.running = 1
+                 ORDER BY o.number DESC LIMIT 1) AS running
+          FROM present p),
+    run AS MATERIALIZED (
+        SELECT r.*, COALESCE((SELECT o.bundle_number FROM observations o
+                               WHERE o.site = r.site AND o.epoch = r.epoch AND o.number = r.running), 0) AS above
+          FROM reported r WHERE r.newest IS NOT NULL),
+    tried AS MATERIALIZED (
+        SELECT r.*,
+               COALESCE((SELECT MAX(o.number) FROM observations o
+                          WHERE o.site = r.site AND o.epoch = r.epoch AND o.bundle_number > r.above
+                            AND o.state NOT IN ('active', 'superseded')), 0) AS on_the_way,
+               COALESCE((SELECT MAX(b.number) FROM reverts b
+                          WHERE b.site = r.site AND b.epoch = r.epoch AND b.bundle_number > r.above), 0) AS departed
+          FROM run r)
+    INSERT INTO current_states (site, epoch, newest, running, attempt, attempt_left)
+    SELECT site, epoch, newest, running,
+           NULLIF(CASE WHEN departed >= on_the_way THEN departed ELSE on_the_way END, 0),
+           CASE WHEN departed > 0 AND departed >= on_the_way THEN 1 ELSE 0 END
+      FROM tried WHERE newest IS NOT NULL
+        ON CONFLICT (site) DO UPDATE SET epoch = excluded.epoch, newest = excluded.newest,
+           running = excluded.running, attempt = excluded.attempt, attempt_left = excluded.attempt_left";
 
 impl Session<'_> {
     /// Works out again which reports give the state of `site`. To be called in the transaction in which a
@@ -17,61 +49,17 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn keep_current(&self, site: &str) -> Result<(), StoreError> {
-        let newest: Option<(String, i64)> = self
-            .db
-            .prepare_cached(
-                "SELECT epoch, (SELECT MAX(number) FROM reports r
-                                 WHERE r.site = e.site AND r.epoch = e.epoch)
-                   FROM epochs e WHERE site = $1
-                  ORDER BY CASE WHEN set_aside_ms IS NULL THEN 0 ELSE 1 END, ordinal DESC LIMIT 1",
-            )?
-            .query_row(params![site], |row| {
-                Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))
-            })
-            .optional()?
-            .and_then(|(epoch, number)| Some((epoch, number?)));
-        let Some((epoch, newest)) = newest else {
-            return Ok(());
-        };
-        let running: Option<(i64, i64)> = self
-            .db
-            .prepare_cached(
-                "SELECT number, bundle_number FROM observations
-                  WHERE site = $1 AND epoch = $2 AND running = 1 ORDER BY number DESC LIMIT 1",
-            )?
-            .query_row(params![site, epoch], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        // Bundles are numbered from 1: with nothing running, every one is above.
-        let above = running.map_or(0, |(_, bundle)| bundle);
-        let newest_of = |text: &str| -> Result<Option<i64>, StoreError> {
-            let mut query = self.db.prepare_cached(text)?;
-            Ok(query.query_row(params![site, epoch, above], |row| row.get(0))?)
-        };
-        let on_the_way = newest_of(
-            "SELECT MAX(number) FROM observations
-              WHERE site = $1 AND epoch = $2 AND bundle_number > $3
-                AND state NOT IN ('active', 'superseded')",
-        )?;
-        let left = newest_of(
-            "SELECT MAX(number) FROM reverts
-              WHERE site = $1 AND epoch = $2 AND bundle_number > $3",
-        )?;
-        let text = "INSERT INTO current_states
-                (site, epoch, newest, running, attempt, attempt_left)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (site) DO UPDATE SET epoch = excluded.epoch, newest = excluded.newest,
-                running = excluded.running, attempt = excluded.attempt,
-                attempt_left = excluded.attempt_left";
-        self.db.prepare_cached(text)?.execute(params![
-            site,
-            epoch,
-            newest,
-            running.map(|(number, _)| number),
-            left.max(on_the_way),
-            // Reported once, as of a bundle that was left for another: that it was left.
-            i64::from(left.is_some() && left >= on_the_way)
-        ])?;
-        self.keep_stream_site(site)
+        self.keep_current_of(&[site])
+    }
+
+    /// The same of many sites.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn keep_current_of(&self, sites: &[&str]) -> Result<(), StoreError> {
+        let keys: Vec<_> = sites.iter().map(|site| [Value::Text(site)]).collect();
+        self.of_each(CURRENT, &keys, |_| Ok(()))?;
+        self.keep_stream_sites(&keys)
     }
 
     /// The same for every site, for a store that was written before there was such a table.
@@ -84,9 +72,7 @@ impl Session<'_> {
             .prepare_cached("SELECT DISTINCT site FROM epochs ORDER BY site")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        for site in sites {
-            self.keep_current(&site)?;
-        }
-        Ok(())
+        let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
+        self.keep_current_of(&sites)
     }
 }

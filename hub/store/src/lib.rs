@@ -7,7 +7,9 @@
 //! `retention` only, which puts on record which.
 
 mod access_log;
+mod acked;
 mod acts;
+mod added;
 mod advisories;
 mod alerts;
 mod assignment_history;
@@ -23,6 +25,7 @@ mod error;
 mod history;
 mod kalypso;
 mod kept;
+mod many;
 mod materials;
 mod migrate;
 mod moving;
@@ -51,6 +54,8 @@ mod transfer;
 use db::{Connection, OptionalExtension as _, params};
 
 pub use access_log::AccessEntry;
+pub use acked::Acknowledged;
+pub use added::NewReport;
 pub use advisories::Imported;
 pub use alerts::{AlertDelivery, StoredAlert};
 pub use assignment_history::AssignmentLook;
@@ -66,6 +71,7 @@ pub use db::{
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
 pub use kalypso::{DeploymentState, Descriptor, ReportedReconciler};
+pub use many::{KnownEpoch, SiteEpoch};
 pub use materials::{BillSummary, RunningBundle, SiteBundle};
 pub use moving::{MOVED, Moved};
 pub use open::Store;
@@ -80,7 +86,7 @@ pub use place::{Located, SERVER_FILE};
 pub use refusals::{IngestRefusal, NETWORK};
 pub use refused::SiteRefusal;
 pub use removed::{Removal, RemovedInAll, RemovedRange};
-pub use reports::{NewReport, ReportPosition, StoredReport};
+pub use reports::{ReportPosition, StoredReport};
 pub use requests::{PendingRequest, RequestOrigin};
 pub use retention::{GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch};
 pub use sites::{Registration, SiteKey};

@@ -4,12 +4,12 @@
 //! found nothing new, and the next site of a stream, repeat what is there, and then one line is written instead of one for
 //! each assignment. A set never changes. The view `observed_assignments` shows them per report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::facts::ObservedAssignment;
 
-use super::db::params;
+use super::db::{Value, params};
 use super::{Session, StoreError};
 
 /// Reads like the table that it takes the place of.
@@ -18,38 +18,55 @@ const VIEW: &str = "CREATE VIEW observed_assignments AS
       FROM observations o JOIN assignment_sets s ON s.digest = o.assignments";
 
 impl Session<'_> {
-    /// The digest of a set, which is on record afterwards; empty for none.
+    /// The digests of sets, which are on record afterwards; empty for an empty one.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
-    pub(super) fn keep_set(
+    pub(super) fn keep_sets<'s>(
         &self,
+        reported: impl Iterator<Item = &'s BTreeMap<String, ObservedAssignment>>,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut kept: BTreeSet<String> = BTreeSet::new();
+        reported
+            .map(|set| {
+                if set.is_empty() {
+                    return Ok(String::new());
+                }
+                let digest = digest_of(set);
+                if !kept.contains(&digest) {
+                    self.keep_set(&digest, set)?;
+                    kept.insert(digest.clone());
+                }
+                Ok(digest)
+            })
+            .collect()
+    }
+
+    fn keep_set(
+        &self,
+        digest: &str,
         reported: &BTreeMap<String, ObservedAssignment>,
-    ) -> Result<String, StoreError> {
-        if reported.is_empty() {
-            return Ok(String::new());
-        }
-        let digest = digest_of(reported);
+    ) -> Result<(), StoreError> {
         let known = "SELECT EXISTS (SELECT 1 FROM assignment_sets WHERE digest = $1)";
         let mut query = self.db.prepare_cached(known)?;
         if query.query_row(params![digest], |row| row.get::<_, bool>(0))? {
-            return Ok(digest);
+            return Ok(());
         }
+        let rows: Vec<_> = reported
+            .iter()
+            .map(|(assignment, one)| {
+                [
+                    Value::Text(digest),
+                    Value::Text(assignment),
+                    Value::Text(&one.status),
+                    Value::Text(&one.config_version),
+                    Value::Text(&one.message),
+                ]
+            })
+            .collect();
         let text =
-            "INSERT INTO assignment_sets (digest, assignment, status, config_version, message)
-             VALUES ($1, $2, $3, $4, $5)";
-        let mut insert = self.db.prepare_cached(text)?;
-        for (assignment, one) in reported {
-            let row = params![
-                digest,
-                assignment,
-                one.status,
-                one.config_version,
-                one.message
-            ];
-            insert.execute(row)?;
-        }
-        Ok(digest)
+            "INSERT INTO assignment_sets (digest, assignment, status, config_version, message)";
+        self.insert_each(text, &rows)
     }
 
     /// Makes sets of what an older hub kept per report.
@@ -95,7 +112,7 @@ impl Session<'_> {
         let Some((site, epoch, number)) = place else {
             return Ok(());
         };
-        let digest = self.keep_set(reported)?;
+        let digest = self.keep_sets(std::iter::once(reported))?.concat();
         let text = "UPDATE observations SET assignments = $1 WHERE site = $2 AND epoch = $3 AND number = $4";
         self.db
             .prepare_cached(text)?

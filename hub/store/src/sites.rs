@@ -123,13 +123,18 @@ impl Session<'_> {
 }
 
 fn registration(row: &Row<'_>) -> Result<Registration, DbError> {
+    registration_after(row, 0)
+}
+
+/// The same, of a row with so many columns before it.
+pub(super) fn registration_after(row: &Row<'_>, before: usize) -> Result<Registration, DbError> {
     Ok(Registration {
-        site: row.get(0)?,
-        role: row.get(1)?,
-        environment: row.get(2)?,
-        cluster_type: row.get(3)?,
-        key_generation: row.get(4)?,
-        enrolled_ms: row.get(5)?,
-        revoked_ms: row.get(6)?,
+        site: row.get(before)?,
+        role: row.get(before + 1)?,
+        environment: row.get(before + 2)?,
+        cluster_type: row.get(before + 3)?,
+        key_generation: row.get(before + 4)?,
+        enrolled_ms: row.get(before + 5)?,
+        revoked_ms: row.get(before + 6)?,
     })
 }

@@ -31,7 +31,10 @@ const WORKED_OUT: &str = "INSERT INTO stream_sites (site, role, reported, runnin
       WHERE s.revoked_ms IS NULL";
 const KEPT: &str = "ON CONFLICT (site) DO UPDATE SET role = excluded.role, reported = excluded.reported,
         running = excluded.running, running_index = excluded.running_index, attempt = excluded.attempt,
-        attempt_state = excluded.attempt_state";
+        attempt_state = excluded.attempt_state
+      WHERE stream_sites.role <> excluded.role OR stream_sites.reported <> excluded.reported
+         OR stream_sites.running <> excluded.running OR stream_sites.running_index <> excluded.running_index
+         OR stream_sites.attempt <> excluded.attempt OR stream_sites.attempt_state <> excluded.attempt_state";
 
 /// Where a site stands with one bundle of its stream, by what it reported. Each site of the stream is at exactly one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,12 +174,16 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub(super) fn keep_stream_site(&self, site: &str) -> Result<(), StoreError> {
-        let text = format!("{WORKED_OUT} AND s.site = $1 {KEPT}");
-        if self.db.prepare_cached(&text)?.execute(params![site])? == 0 {
-            let text = "DELETE FROM stream_sites WHERE site = $1";
-            self.db.prepare_cached(text)?.execute(params![site])?;
-        }
-        Ok(())
+        self.keep_stream_sites(&[[Value::Text(site)]])
+    }
+
+    /// The same of many sites.
+    pub(super) fn keep_stream_sites(&self, sites: &[[Value<'_>; 1]]) -> Result<(), StoreError> {
+        let text = format!("{WORKED_OUT} AND s.site IN (SELECT v.column1 FROM {{keys}}) {KEPT}");
+        self.of_each(&text, sites, |_| Ok(()))?;
+        let text = "DELETE FROM stream_sites WHERE site IN (SELECT v.column1 FROM {keys})
+                AND NOT EXISTS (SELECT 1 FROM sites s WHERE s.site = stream_sites.site AND s.revoked_ms IS NULL)";
+        self.of_each(text, sites, |_| Ok(()))
     }
 
     /// The same for every site, for a store that was written before there was such a table.

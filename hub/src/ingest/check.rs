@@ -1,0 +1,139 @@
+//! Lines of a batch, checked: read and verified on every processor, with what the store knows of all of them asked for at once.
+//!
+//! What comes in: lines of unknown origin, and the store. What goes out: of each, a report that may be recorded, or why not. It
+//! writes nothing: what it read of the store is looked up again before anything is recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::chain::place;
+use super::known::Known;
+use super::line::{ClaimedLine, LineRefusal, SignedReport, Vouched, read_line, registered};
+use super::{Batch, Line, not_read};
+use crate::store::{ReportPosition, Session, SiteKey, StoreError};
+use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+
+/// A line with its number, as far as it was checked.
+pub(super) type Numbered<T> = (u64, Result<T, LineRefusal>);
+
+/// Checks lines; none is looked at where the batch `is_tired` of bad ones.
+pub(super) fn check(
+    session: &Session<'_>,
+    fleet: &str,
+    lines: Vec<(u64, Line)>,
+    is_tired: bool,
+) -> Result<Vec<Numbered<Arc<SignedReport>>>, StoreError> {
+    let read = |(number, line)| {
+        let read = match line {
+            Line::TooLong => Err(LineRefusal::new(
+                "oversized",
+                format!("a line of more than {MAX_ENVELOPE_BYTES} bytes"),
+            )),
+            Line::Whole(_) if is_tired => Err(not_read()),
+            Line::Whole(bytes) => read_line(bytes),
+        };
+        (number, read)
+    };
+    let claimed: Vec<Numbered<ClaimedLine>> = lines.into_par_iter().map(read).collect();
+    let verify = |(number, line): Numbered<(ClaimedLine, Vouched)>| {
+        let verified = match line {
+            Ok((line, vouched)) => line.verify(&vouched, fleet)?.map(Arc::new),
+            Err(refused) => Err(refused),
+        };
+        Ok((number, verified))
+    };
+    vouched(session, claimed)?
+        .into_par_iter()
+        .map(verify)
+        .collect()
+}
+
+/// What the store knows of the site of each line.
+fn vouched(
+    session: &Session<'_>,
+    claimed: Vec<Numbered<ClaimedLine>>,
+) -> Result<Vec<Numbered<(ClaimedLine, Vouched)>>, StoreError> {
+    let whole = || claimed.iter().filter_map(|(_, line)| line.as_ref().ok());
+    let names: BTreeSet<&str> = whole().map(|line| line.site().as_str()).collect();
+    let places: BTreeSet<ReportPosition> = whole()
+        .filter_map(ClaimedLine::report)
+        .map(|report| place(report, report.number))
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let places: Vec<ReportPosition> = places.into_iter().collect();
+    let sites = session.sites_named(&names)?;
+    let keys: BTreeMap<String, Arc<Vec<SiteKey>>> = session
+        .keys_of_sites(&names)?
+        .into_iter()
+        .map(|(site, keys)| (site, Arc::new(keys)))
+        .collect();
+    let stored = session.stored_reports(&places)?;
+    let vouched = |line: ClaimedLine| {
+        let site = line.site();
+        let known = sites.get(site.as_str()).cloned().flatten();
+        if let Err(refused) = registered(known, site) {
+            return Err(LineRefusal {
+                site: Some(site.to_string()),
+                ..refused
+            });
+        }
+        let on_record = line
+            .report()
+            .and_then(|report| stored.get(&place(report, report.number))?.as_ref());
+        let vouched = if on_record.is_some_and(|stored| stored.digest == line.digest()) {
+            Vouched::OnRecord
+        } else {
+            Vouched::ByKeys(keys.get(site.as_str()).cloned().unwrap_or_default())
+        };
+        Ok((line, vouched))
+    };
+    let numbered = |(number, line): Numbered<ClaimedLine>| (number, line.and_then(vouched));
+    Ok(claimed.into_iter().map(numbered).collect())
+}
+
+/// Turns refusals into reports to be recorded where the report after them confirms them: one of the same
+/// lines that a key signed, or one on record.
+pub(super) fn take_covered(
+    session: &Session<'_>,
+    batch: &Batch<'_>,
+    checked: &mut [Numbered<Arc<SignedReport>>],
+) -> Result<(), StoreError> {
+    let held_of = |outcome: &Result<Arc<SignedReport>, LineRefusal>| {
+        let held = outcome.as_ref().err().and_then(|r| r.held.as_ref());
+        held.map(Arc::clone)
+    };
+    let held: Vec<_> = checked
+        .iter()
+        .filter_map(|(_, outcome)| held_of(outcome))
+        .collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let known = Known::around(session, batch, held.iter().map(|held| held.report()))?;
+    let mut named: BTreeSet<String> = checked
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())
+        .collect();
+    let number = |outcome: &Result<Arc<SignedReport>, LineRefusal>| {
+        held_of(outcome).map(|held| held.number())
+    };
+    let mut order: Vec<usize> = (0..checked.len())
+        .filter(|at| number(&checked[*at].1).is_some())
+        .collect();
+    order.sort_by_key(|at| std::cmp::Reverse(number(&checked[*at].1)));
+    for at in order {
+        let Err(refused) = &mut checked[at].1 else {
+            continue;
+        };
+        let Some(held) = refused.held.take() else {
+            continue;
+        };
+        if named.contains(held.digest()) || held.is_named_on_record(&known)? {
+            named.extend(held.previous());
+            checked[at].1 = Ok(held);
+        }
+    }
+    Ok(())
+}

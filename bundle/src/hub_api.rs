@@ -20,7 +20,7 @@ mod values;
 
 pub use affected::{
     AdvisoryRow, AffectedBundle, AffectedComponent, AffectedSite, AffectedSites, AffectedVerdict,
-    ClearedComponent, ImportedDocument,
+    ClearedComponent, ImportNote, ImportOutcome, ImportedDocument,
 };
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};

@@ -3,9 +3,9 @@
 //! What comes in: bytes that nobody has looked at, and who brings them. What goes out: what they are, and whether they are new on record;
 //! or why they cannot be taken. What they mean for a site is not decided here.
 
-use outhaul_affected::Advisory;
+use outhaul_affected::{Advisory, Unmatched};
 use outhaul_bundle::Digest;
-use outhaul_bundle::hub_api::ImportedDocument;
+use outhaul_bundle::hub_api::{ImportNote, ImportedDocument};
 use outhaul_vex::Statement;
 
 use crate::store::{Session, StoreError};
@@ -13,6 +13,8 @@ use crate::time;
 
 /// Largest document, in bytes.
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// Notes about one document: enough to see what is wrong with it.
+const MAX_NOTES: usize = 100;
 /// What is expected, for whoever brought something else.
 pub(crate) const EXPECTED: &str = "expected advisories in the form of OSV (`id`, `modified`, `affected`) or documents in the form of \
                                    OpenVEX, one a file";
@@ -56,7 +58,7 @@ impl Document {
         by: &str,
         now_ms: i64,
     ) -> Result<ImportedDocument, StoreError> {
-        let (kind, name, new) = match self {
+        let (kind, name, outcome) = match self {
             Self::Advisory(advisory, body) => (
                 "advisory",
                 advisory.id.clone(),
@@ -71,7 +73,22 @@ impl Document {
         Ok(ImportedDocument {
             kind: kind.to_owned(),
             name,
-            new,
+            new: outcome.is_put(),
+            outcome,
+            notes: self.notes(),
         })
+    }
+
+    /// What of it can match nothing here.
+    fn notes(&self) -> Vec<ImportNote> {
+        let unmatched = match self {
+            Self::Advisory(advisory, _) => advisory.unmatched().clone(),
+            Self::Statements(statements, _) => outhaul_affected::unmatched(statements),
+        };
+        let note = |one: Unmatched| ImportNote {
+            product: one.product,
+            why: one.why,
+        };
+        unmatched.into_iter().take(MAX_NOTES).map(note).collect()
     }
 }

@@ -9,7 +9,7 @@ use crate::program::Server;
 const ADVISORY: &str = r#"{"id":"DSA-1","modified":"2026-11-20T00:00:00Z","aliases":["CVE-1"],"affected":[{"package":
     {"ecosystem":"Debian:12","name":"openssl"},"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
 const VEX: &str = r#"{"@context":"https://openvex.dev/ns/v0.2.0","author":"Team A","timestamp":"2026-11-01T00:00:00Z","statements":[
-    {"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/camera"}],"status":"not_affected","justification":"not reachable"}]}"#;
+    {"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/camera"}],"status":"not_affected","impact_statement":"not reachable"}]}"#;
 const CALL: &str = "POST /api/v1/advisories";
 
 fn on_record(server: &Server, token: &str) -> usize {
@@ -74,4 +74,60 @@ fn an_advisory_is_taken_from_an_admin_s_token_and_from_nobody_else() {
     let entries = entries.filter(|one| one["action"] == "advisory import");
     // Three that were new (the large one has another text), a token that may not, and a session.
     assert_eq!(entries.count(), 5, "{access}");
+}
+
+#[test]
+fn an_import_says_what_became_of_a_document_and_what_of_it_can_match_nothing() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let admin = token(&hub, "mirror", "admin");
+    let server = hub.serve_in(&[], &[]);
+    let newer = ADVISORY.replace("2026-11-20", "2026-11-21");
+    for (body, outcome, new) in [
+        (ADVISORY, "new", true),
+        (ADVISORY, "known", false),
+        (&newer, "replaced", true),
+        (ADVISORY, "older", false),
+    ] {
+        let taken = ask(&server, CALL, &bearer(&admin), body);
+        let taken: Value = serde_json::from_str(&taken.body).unwrap();
+        assert_eq!(
+            (&taken["outcome"], &taken["new"]),
+            (&outcome.into(), &new.into())
+        );
+        assert_eq!(taken.get("notes"), None, "{taken}");
+    }
+    let odd = VEX.replace("pkg:oci/camera", "Camera App");
+    let taken = ask(&server, CALL, &bearer(&admin), &odd);
+    let taken: Value = serde_json::from_str(&taken.body).unwrap();
+    assert_eq!(taken["outcome"], "new");
+    assert_eq!(taken["notes"][0]["product"], "Camera App", "{taken}");
+    drop(server);
+
+    let file = hub.path("one.json");
+    let import = |body: &str| {
+        std::fs::write(&file, body).unwrap();
+        let file = file.to_str().unwrap();
+        let ran = hub.run(&["advisories", "import", file, "--by", "ann"]);
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let said = import(ADVISORY);
+    assert!(
+        said.contains("the one on record was changed later"),
+        "{said}"
+    );
+    let said = import(&newer);
+    assert!(said.contains("it is on record as it is"), "{said}");
+    let said = import(
+        &newer
+            .replace("2026-11-21", "2026-11-22")
+            .replace("Debian:12", "npm"),
+    );
+    assert!(
+        said.contains("imported, in place of the one on record"),
+        "{said}"
+    );
+    assert!(
+        said.contains("note: `openssl`: packages of `npm` are in no bill of materials here"),
+        "{said}"
+    );
 }

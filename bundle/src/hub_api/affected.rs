@@ -33,8 +33,45 @@ pub struct ImportedDocument {
     pub kind: String,
     /// The advisory's name, or the document's digest.
     pub name: String,
-    /// Whether it was not on record before; an advisory that was changed earlier than the one on record is not taken.
+    /// Whether it was put on record: it is, when the outcome is `new` or `replaced`.
     pub new: bool,
+    /// What became of it.
+    pub outcome: ImportOutcome,
+    /// What of it can match nothing that bills of materials here have; nothing is refused for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<ImportNote>,
+}
+
+/// What became of a document that was brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ImportOutcome {
+    /// It is on record now, and none of its name was before.
+    New,
+    /// It took the place of the one on record, which says when it was changed and is not newer.
+    Replaced,
+    /// The same text is on record already.
+    Known,
+    /// The one on record was changed later: this one was not taken.
+    Older,
+}
+
+impl ImportOutcome {
+    /// Whether it was put on record.
+    pub fn is_put(self) -> bool {
+        matches!(self, Self::New | Self::Replaced)
+    }
+}
+
+/// Something in a document that can match nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ImportNote {
+    /// The product as the document names it; empty where it names none.
+    pub product: String,
+    /// Why nothing can match it.
+    pub why: String,
 }
 
 /// How a site stands with an advisory.

@@ -1,4 +1,4 @@
-//! Statements about exploitability, as `OpenVEX` 0.2 has them.
+//! Statements about exploitability, as `OpenVEX` 0.2 has them, and 0.0.1.
 //!
 //! What comes in: a document that nobody has looked at. What goes out: its statements. It decides neither who may make one nor what one
 //! means for a component.
@@ -20,6 +20,21 @@ const MAX_NAMES_BYTES: usize = 4 * MAX_BYTES;
 const ONE_BYTES: usize = 32;
 /// Longest text that is kept, in characters.
 const MAX_TEXT: usize = 300;
+
+/// Every `@context` that is read. The first is of version 0.0.1, as documents of it have it mostly.
+pub const CONTEXTS: [&str; 3] = [
+    "https://openvex.dev/ns",
+    "https://openvex.dev/ns/v0.0.1",
+    "https://openvex.dev/ns/v0.2.0",
+];
+/// Every `justification` that `OpenVEX` has.
+pub const JUSTIFICATIONS: [&str; 5] = [
+    "component_not_present",
+    "vulnerable_code_not_present",
+    "vulnerable_code_not_in_execute_path",
+    "vulnerable_code_cannot_be_controlled_by_adversary",
+    "inline_mitigations_already_exist",
+];
 
 /// What a statement says of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,9 +100,24 @@ pub enum VexError {
     /// Not JSON of this form.
     #[error("it is not a document in the form of OpenVEX: {0}")]
     Json(#[from] serde_json::Error),
-    /// Of another form.
-    #[error("its `@context` is not one of OpenVEX (`https://openvex.dev/ns/v0.2.0`)")]
-    Context,
+    /// Of another form, or of a version that nobody here knows.
+    #[error("its `@context` is `{found}`, which is none that is known: {}", listed(&CONTEXTS))]
+    Context {
+        /// As it is written.
+        found: String,
+    },
+    /// A reason that is no word of `OpenVEX`.
+    #[error(
+        "statement {number} has the justification `{found}`, which is none that OpenVEX has: {}; text of your own belongs into \
+         `impact_statement`",
+        listed(&JUSTIFICATIONS)
+    )]
+    Justification {
+        /// Which, from 1.
+        number: usize,
+        /// As it is written.
+        found: String,
+    },
     /// A status that must have a reason, without one.
     #[error(
         "statement {number} says `not_affected` without a justification or an impact statement"
@@ -209,12 +239,25 @@ pub fn read_until(bytes: &[u8], now_ms: i64) -> Result<Vec<Statement>, VexError>
 /// # Errors
 /// [`VexError`]
 pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
+    read_words(bytes, true)
+}
+
+/// Reads a document that is on record, also one from before words were checked.
+///
+/// # Errors
+/// [`VexError`]
+pub fn read_on_record(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
+    read_words(bytes, false)
+}
+
+fn read_words(bytes: &[u8], are_known: bool) -> Result<Vec<Statement>, VexError> {
     if bytes.len() > MAX_BYTES {
         return Err(VexError::TooLarge(bytes.len()));
     }
     let document: Document = serde_json::from_slice(bytes)?;
-    if !document.context.starts_with("https://openvex.dev/ns") {
-        return Err(VexError::Context);
+    if are_known && !CONTEXTS.contains(&document.context.as_str()) {
+        let found = plain(&document.context);
+        return Err(VexError::Context { found });
     }
     let of_document = document
         .last_updated
@@ -231,6 +274,13 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Statement>, VexError> {
             Some(text) => date(text)?,
             None => of_document,
         };
+        let justification = written.justification.as_str();
+        if are_known && !justification.is_empty() && !JUSTIFICATIONS.contains(&justification) {
+            return Err(VexError::Justification {
+                number: at + 1,
+                found: plain(justification),
+            });
+        }
         let reason = [written.justification, written.impact_statement];
         let reason = reason
             .iter()
@@ -335,6 +385,11 @@ impl WrittenProduct {
             components,
         }
     }
+}
+
+fn listed(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 fn date(text: &str) -> Result<i64, VexError> {

@@ -42,6 +42,39 @@ fn what_is_no_document_is_refused() {
 }
 
 #[test]
+fn a_version_or_a_justification_that_nobody_knows_is_refused_with_those_that_are_known() {
+    let one = |reason: &str| {
+        document(&format!(
+            r#"{{"vulnerability":"CVE-1","products":["pkg:oci/app"],"status":"not_affected",{reason}}}"#
+        ))
+    };
+    let known = one(r#""justification":"component_not_present""#);
+    for context in CONTEXTS {
+        let text = known.replace("https://openvex.dev/ns/v0.2.0", context);
+        assert_eq!(read(text.as_bytes()).unwrap().len(), 1, "{context}");
+    }
+    for version in ["/v0.3.0", "/v9.9.9", "-2", "/"] {
+        let later = known.replace("/v0.2.0", version);
+        let problem = read(later.as_bytes()).unwrap_err().to_string();
+        let found = format!("`https://openvex.dev/ns{version}`");
+        assert!(problem.contains(&found), "{problem}");
+        assert!(problem.contains(CONTEXTS[1]) && problem.contains(CONTEXTS[2]));
+    }
+    for word in JUSTIFICATIONS {
+        let text = one(&format!(r#""justification":"{word}""#));
+        assert_eq!(read(text.as_bytes()).unwrap()[0].reason, word);
+    }
+    let unknown = one(r#""justification":"trust_me""#);
+    let problem = read(unknown.as_bytes()).unwrap_err().to_string();
+    assert!(problem.starts_with("statement 1 has the justification `trust_me`"));
+    assert!(JUSTIFICATIONS.iter().all(|word| problem.contains(word)));
+    // What an older hub took stays readable.
+    assert_eq!(read_on_record(unknown.as_bytes()).unwrap().len(), 1);
+    let own_words = one(r#""impact_statement":"not reachable""#);
+    assert!(read(own_words.as_bytes()).is_ok());
+}
+
+#[test]
 fn a_field_that_is_misspelt_is_refused() {
     let misspelt = document(
         r#"{"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/app","subcomponent":[]}],"status":"fixed"}"#,

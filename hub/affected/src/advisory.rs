@@ -42,6 +42,17 @@ pub struct Advisory {
     unlisted: BTreeSet<String>,
     /// Packages of which it names commits only: each as a reason.
     commits: BTreeSet<String>,
+    /// What of it matches nothing here, or not as it is written.
+    unmatched: BTreeSet<Unmatched>,
+}
+
+/// A product that can match nothing, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unmatched {
+    /// The product as the document names it; empty where it names none.
+    pub product: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A package that an advisory is about.
@@ -163,12 +174,13 @@ impl Advisory {
             subjects: Vec::new(),
             unlisted: BTreeSet::new(),
             commits: BTreeSet::new(),
+            unmatched: BTreeSet::new(),
         };
         for affected in document.affected {
             advisory.add(affected);
         }
         if advisory.subjects.is_empty() && advisory.not_compared().is_empty() {
-            advisory.unlisted.insert("it names no package".to_owned());
+            advisory.unlist("", "it names no package".to_owned());
         }
         Ok(advisory)
     }
@@ -234,18 +246,39 @@ impl Advisory {
         let Some(package) = affected.package else {
             let why = "ranges of commits without a package are not compared";
             self.commits.insert(why.to_owned());
+            self.unmatch("", why.to_owned());
             return;
         };
         let Some((kind, distribution, name)) = package.subject() else {
-            self.unlisted.insert(format!(
+            let (of, product) = match package.ecosystem.as_str() {
+                "" => (&*package.purl, &*package.purl),
+                ecosystem => (ecosystem, &*package.name),
+            };
+            let why = format!(
                 "packages of `{}` are in no bill of materials here",
-                shown(match package.ecosystem.as_str() {
-                    "" => &package.purl,
-                    ecosystem => ecosystem,
-                })
-            ));
+                shown(of)
+            );
+            self.unlist(product, why);
             return;
         };
+        if !distribution.release.is_empty() && !is_version(&distribution.release) {
+            let release = shown(&distribution.release);
+            let why = format!(
+                "no package is known to be of release `{release}`: releases are compared by number"
+            );
+            self.unmatch(&name, why);
+        }
+        let bounds = affected.ranges.iter().flat_map(|range| &range.events);
+        let bounds = bounds.flat_map(|one| [&one.introduced, &one.fixed, &one.last_affected]);
+        let odd: Vec<String> = bounds
+            .flatten()
+            .filter(|text| !is_version(text))
+            .map(|text| shown(text))
+            .collect();
+        for text in odd {
+            let why = format!("`{text}` is no version that is understood, so it bounds nothing");
+            self.unmatch(&name, why);
+        }
         let mut subject = Subject {
             kind,
             distribution,
@@ -258,17 +291,15 @@ impl Advisory {
                 "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(range.events)),
                 "GIT" if !subject.versions.is_empty() => {}
                 "GIT" => {
-                    self.commits.insert(format!(
-                        "ranges of commits of `{}` are not compared",
-                        shown(&subject.name)
-                    ));
+                    let name = shown(&subject.name);
+                    let why = format!("ranges of commits of `{name}` are not compared");
+                    self.unmatch(&subject.name, why.clone());
+                    self.commits.insert(why);
                 }
                 other => {
-                    self.unlisted.insert(format!(
-                        "ranges of type `{}` of `{}` are not compared",
-                        shown(other),
-                        shown(&subject.name)
-                    ));
+                    let (other, name) = (shown(other), shown(&subject.name));
+                    let why = format!("ranges of type `{other}` of `{name}` are not compared");
+                    self.unlist(&subject.name, why);
                 }
             }
         }
@@ -282,11 +313,25 @@ impl Advisory {
             });
             self.subjects.push(subject);
         } else if !self.commits.iter().any(|why| why.contains(&subject.name)) {
-            self.unlisted.insert(format!(
-                "it names no versions of `{}`",
-                shown(&subject.name)
-            ));
+            let why = format!("it names no versions of `{}`", shown(&subject.name));
+            self.unlist(&subject.name, why);
         }
+    }
+
+    /// What no bill lists: of each site it is unknown whether it is affected.
+    fn unlist(&mut self, product: &str, why: String) {
+        self.unmatch(product, why.clone());
+        self.unlisted.insert(why);
+    }
+
+    fn unmatch(&mut self, product: &str, why: String) {
+        let product = shown(product);
+        self.unmatched.insert(Unmatched { product, why });
+    }
+
+    /// What of it matches nothing that a bill of materials can have, or not as it is written.
+    pub fn unmatched(&self) -> &BTreeSet<Unmatched> {
+        &self.unmatched
     }
 }
 

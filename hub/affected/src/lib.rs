@@ -10,9 +10,11 @@ mod materials;
 mod purl;
 mod release;
 mod stated;
+mod unmatched;
 mod version;
 
-pub use advisory::{Advisory, AdvisoryError, Subject};
+pub use advisory::{Advisory, AdvisoryError, Subject, Unmatched};
 pub use examine::{Cleared, Finding, Hit, LocatedComponent, Stated, examine};
 pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
 pub use release::Distribution;
+pub use unmatched::unmatched;

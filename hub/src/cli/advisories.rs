@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::hub_api::{
-    AffectedComponent, AffectedSites, AffectedVerdict, ImportedDocument,
+    AffectedComponent, AffectedSites, AffectedVerdict, ImportOutcome, ImportedDocument,
 };
 use outhaul_bundle::name::Name;
 use outhaul_kit::durable;
@@ -146,15 +146,35 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
         Output::Text => {
             for one in &done {
                 let one = &one.document;
-                let what = match one.new {
-                    true => "imported",
-                    false => "not imported: it is on record, as it is or as it was changed later",
-                };
-                print::data(&format!("{} {}: {what}", one.kind, one.name));
+                print::data(&format!(
+                    "{} {}: {}",
+                    one.kind,
+                    one.name,
+                    became(one.outcome)
+                ));
+                for note in &one.notes {
+                    let product = match note.product.as_str() {
+                        "" => String::new(),
+                        product => format!("`{product}`: "),
+                    };
+                    print::data(&format!("  note: {product}{}", note.why));
+                }
             }
         }
     }
     Ok(0)
+}
+
+/// What became of a document, in a sentence.
+fn became(outcome: ImportOutcome) -> &'static str {
+    match outcome {
+        ImportOutcome::New => "imported",
+        ImportOutcome::Replaced => "imported, in place of the one on record",
+        ImportOutcome::Known => "not imported: it is on record as it is",
+        ImportOutcome::Older => {
+            "not imported: the one on record was changed later; `outhaul-hub advisories remove NAME --by WHO` removes that first"
+        }
+    }
 }
 
 /// A file, or why it is none that can be imported.
@@ -182,7 +202,7 @@ struct StatementsRow {
 fn list(common: &Common, hub: &mut Hub) -> Result<u8, HubError> {
     let found = hub.store.read(|session| {
         let documents = session.statement_documents()?.into_iter().map(|one| {
-            let statements = vex::read(one.body.as_bytes()).unwrap_or_default();
+            let statements = vex::read_on_record(one.body.as_bytes()).unwrap_or_default();
             StatementsRow {
                 digest: one.name,
                 author: statements

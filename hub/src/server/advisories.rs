@@ -95,7 +95,7 @@ pub(super) async fn all(
     summary = "Put an advisory, or statements about exploitability, on record; with a token of scope admin",
     request_body(content = String, content_type = "application/json", description = "An advisory in the form of OSV, or a document in the form of OpenVEX; 16 MiB at most"),
     responses(
-        (status = 200, description = "What it is, and whether it is new", body = ImportedDocument),
+        (status = 200, description = "What it is, what became of it, and what of it can match nothing here", body = ImportedDocument),
         (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
         (status = 413, description = "The body is too large", body = ErrorAnswer),
         (status = 422, description = "It is neither of the two, or cannot be taken; it says why", body = ErrorAnswer),

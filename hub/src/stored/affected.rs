@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_affected::{Advisory, Materials};
-use outhaul_bundle::hub_api::{AffectedSites, AffectedVerdict as V};
+use outhaul_bundle::hub_api::{AffectedSites, AffectedVerdict as V, ImportOutcome};
 use outhaul_bundle::index::File;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 use outhaul_bundle::{Digest, Index};
@@ -21,7 +21,7 @@ const NOW: i64 = 1_000 * HOUR;
 const ADVISORY: &str = r#"{"id":"DSA-1","modified":"","aliases":["CVE-1"],"affected":[{"package":{"ecosystem":"Debian:12","name":"openssl"},
     "ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
 const VEX: &str = r#"{"@context":"https://openvex.dev/ns/v0.2.0","author":"Team A","timestamp":"2026-11-01T00:00:00Z","statements":[
-    {"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/camera"}],"status":"not_affected","justification":"not reachable"}]}"#;
+    {"vulnerability":{"name":"CVE-1"},"products":[{"@id":"pkg:oci/camera"}],"status":"not_affected","impact_statement":"not reachable"}]}"#;
 
 /// The bills of a bundle whose one image has openssl of this version.
 fn bills(version: &str) -> [(&'static str, String); 2] {
@@ -225,7 +225,7 @@ fn an_advisory_takes_the_place_of_the_one_before_and_can_be_removed() {
     );
     let advisory = Advisory::read(body.as_bytes()).unwrap();
     let again = store.write(|session| session.put_advisory(&advisory, &body, "bob", 9));
-    assert!(!again.unwrap());
+    assert_eq!(again.unwrap(), ImportOutcome::Known);
     // What a newer hub kept and this one cannot read is told by its name, and answers nothing.
     store
         .write(|session| {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use outhaul_affected::Advisory;
 use outhaul_bundle::Digest;
+use outhaul_bundle::hub_api::ImportOutcome;
 use outhaul_vex::Statement;
 
 use super::db::{OptionalExtension as _, params};
@@ -26,7 +27,7 @@ pub struct Imported {
 }
 
 impl Session<'_> {
-    /// Keeps an advisory; whether it is new or another than before. One that was changed earlier than the one on record is not kept.
+    /// Keeps an advisory. One that was changed earlier than the one on record is not kept.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -36,15 +37,18 @@ impl Session<'_> {
         body: &str,
         by: &str,
         now_ms: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<ImportOutcome, StoreError> {
         let id = advisory.id.as_str();
         let before = self.advisory_body(id)?;
         let known = before
             .as_ref()
             .and_then(|text| Advisory::read(text.as_bytes()).ok());
         let is_older = known.is_some_and(|known| advisory.modified_ms() < known.modified_ms());
-        if before.as_deref() == Some(body) || is_older {
-            return Ok(false);
+        if before.as_deref() == Some(body) {
+            return Ok(ImportOutcome::Known);
+        }
+        if is_older {
+            return Ok(ImportOutcome::Older);
         }
         self.forget_advisory(id)?;
         let text =
@@ -56,7 +60,10 @@ impl Session<'_> {
         for name in advisory.names() {
             insert.execute(params![name, id])?;
         }
-        Ok(true)
+        Ok(match before {
+            None => ImportOutcome::New,
+            Some(_) => ImportOutcome::Replaced,
+        })
     }
 
     fn advisory_body(&self, id: &str) -> Result<Option<String>, StoreError> {
@@ -112,7 +119,7 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Keeps a document of statements; whether it is new.
+    /// Keeps a document of statements: it is new, or known.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -122,16 +129,16 @@ impl Session<'_> {
         body: &str,
         by: &str,
         now_ms: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<ImportOutcome, StoreError> {
         let digest = Digest::of(body.as_bytes()).to_string();
         let text = "INSERT INTO vex_documents (digest, body, imported_ms, imported_by) VALUES ($1, $2, $3, $4)
              ON CONFLICT (digest) DO NOTHING";
         if self.db.execute(text, params![digest, body, now_ms, by])? == 0 {
-            return Ok(false);
+            return Ok(ImportOutcome::Known);
         }
         let text = "INSERT INTO vex_statements (document, ordinal, vulnerability, statement) VALUES ($1, $2, $3, $4)";
         self.insert_statements(text, &digest, statements)?;
-        Ok(true)
+        Ok(ImportOutcome::New)
     }
 
     /// Keeps a document of statements that bundles carry, where it is not on record.

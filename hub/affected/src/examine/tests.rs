@@ -35,7 +35,7 @@ fn statement(at: &str, status: &str) -> Vec<Statement> {
     let text = format!(
         r#"{{"@context":"https://openvex.dev/ns/v0.2.0","author":"A","timestamp":"2026-11-0{at}T00:00:00Z","statements":[
             {{"vulnerability":{{"name":"CVE-1"}},"products":[{{"@id":"pkg:oci/app","subcomponents":[{{"@id":"pkg:deb/debian/libssl3"}}]}}],
-              "status":"{status}","justification":"not reachable"}}]}}"#
+              "status":"{status}","impact_statement":"not reachable"}}]}}"#
     );
     outhaul_vex::read(text.as_bytes()).unwrap()
 }

@@ -14,9 +14,6 @@ use crate::state::Hub;
 use crate::store::{Act, ActKind, StoreError};
 use crate::time;
 
-/// Entries listed.
-const LISTED: u32 = 1_000;
-
 /// Approve the promotion of a commit, on record
 ///
 /// A gate whose rules ask for approvals counts this one when NAME is on their list.
@@ -203,7 +200,7 @@ pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     let (acts, restored) = hub.store.read(|session| {
         let acts = if args.all {
-            session.acts(LISTED)
+            session.acts(u32::MAX)
         } else {
             session.acts_in_force(now_ms)
         };

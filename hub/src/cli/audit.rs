@@ -55,9 +55,12 @@ struct Export {
 fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let below = before.unwrap_or(i64::MAX);
-    let log = hub
+    // One more shows whether there are more.
+    let mut log = hub
         .store
-        .read(|session| session.access_log(below, LISTED))?;
+        .read(|session| session.access_log(below, LISTED + 1))?;
+    let more = log.len() > LISTED as usize;
+    log.truncate(LISTED as usize);
     match common.output {
         Output::Json => print::json(&log),
         Output::Text => {
@@ -75,6 +78,12 @@ fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
             let rows: Vec<_> = log.iter().map(row).collect();
             print::table(&["NUMBER", "WHEN", "WHO", "WHAT", "DETAIL", "FROM"], &rows);
         }
+    }
+    if let Some(last) = log.last().filter(|_| more) {
+        let (listed, last) = (log.len(), last.id);
+        print::talk(&format!(
+            "note: the newest {listed} of these; `--before {last}` lists those before them"
+        ));
     }
     Ok(0)
 }

@@ -6,6 +6,7 @@ use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::gate;
 use crate::state::Hub;
+use crate::store::StoreError;
 use crate::time;
 use crate::visible;
 
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// At most so many, the newest
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: u32,
+    /// All of them
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
@@ -28,7 +32,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     if let Some(id) = args.id {
         return show(common, &mut hub, id);
     }
-    let all = hub.store.read(|session| session.decisions(args.limit))?;
+    let limit = if args.all { u32::MAX } else { args.limit };
+    let (all, count) = hub.store.read(|session| {
+        Ok::<_, StoreError>((session.decisions(limit)?, session.count_decisions()?))
+    })?;
     match common.output {
         Output::Json => print::json(&all),
         Output::Text => {
@@ -56,6 +63,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             print::table(&heading, &rows);
         }
     }
+    print::rest(all.len(), count, "`--limit COUNT` or `--all`");
     Ok(0)
 }
 

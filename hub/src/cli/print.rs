@@ -62,6 +62,15 @@ pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
     }
 }
 
+/// Says on stderr that not all is listed, and what lists the rest.
+pub(super) fn rest(listed: usize, count: u64, how: &str) {
+    if count > listed as u64 {
+        talk(&format!(
+            "note: {listed} of {count}, the newest; {how} lists more"
+        ));
+    }
+}
+
 /// `1 report`, `2 reports`.
 pub(super) fn count(number: u64, what: &str) -> String {
     if number == 1 {

@@ -130,14 +130,46 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let at = request.uri().path().to_owned();
+    let call: String = format!("{} {at}", request.method())
+        .chars()
+        .take(200)
+        .collect();
+    let is_write = request.method() == Method::POST;
+    let network = peer.network().to_string();
     let answer = if is_open(request.method(), &at) {
-        next.run(request).await
+        let answer = next.run(request).await;
+        record_refused_write(
+            &shared,
+            &Visitor::stranger(network),
+            (is_write, call),
+            answer.status(),
+        )
+        .await;
+        answer
     } else {
         match visitor(&shared, peer, request.headers()).await {
-            Err(problem) => problem.into_response(),
+            Err(problem) => {
+                let answer = problem.into_response();
+                let status = answer.status();
+                if matches!(
+                    status,
+                    StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS
+                ) {
+                    let detail =
+                        format!("{call}: a token that is not known, has expired, or was revoked");
+                    let entry = Visitor::stranger(network).entry("token", detail, false);
+                    // Kept out or refused: one group.
+                    shared
+                        .turned_away(entry, StatusCode::UNAUTHORIZED.as_u16())
+                        .await;
+                }
+                answer
+            }
             Ok(visitor) if visitor.may(Scope::Read) => {
-                request.extensions_mut().insert(visitor);
-                next.run(request).await
+                request.extensions_mut().insert(visitor.clone());
+                let answer = next.run(request).await;
+                record_refused_write(&shared, &visitor, (is_write, call), answer.status()).await;
+                answer
             }
             Ok(visitor) => {
                 let wanted = wanted(&request);
@@ -146,6 +178,24 @@ pub(super) async fn guard(
         }
     };
     with_headers(answer, shared.is_tls)
+}
+
+/// Puts on record that what somebody sent was too large, or not what is taken there.
+async fn record_refused_write(
+    shared: &Arc<Shared>,
+    visitor: &Visitor,
+    (is_write, call): (bool, String),
+    status: StatusCode,
+) {
+    let why = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "it is too large",
+        StatusCode::UNPROCESSABLE_ENTITY => "it is not what is taken there",
+        _ => return,
+    };
+    if is_write {
+        let entry = visitor.entry("send", format!("{call}: {}: {why}", status.as_u16()), false);
+        shared.turned_away(entry, status.as_u16()).await;
+    }
 }
 
 /// Who asks: by a token, by a session, or anybody.
@@ -163,8 +213,8 @@ async fn visitor(
             return Ok(of_token(&found, None, network.to_string()));
         }
         // A token that holds is never kept out by those that do not.
-        shared.tokens.may_try(network, now_ms)?;
-        shared.tokens.failed(network, now_ms);
+        shared.bearers.may_try(network, now_ms)?;
+        shared.bearers.failed(network, now_ms);
         let text = "this token is not known, has expired, or was revoked; `outhaul-hub token create` makes one";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, text));
     }

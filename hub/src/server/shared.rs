@@ -19,6 +19,7 @@ use super::door::Door;
 use super::lanes::Lane;
 use super::meter::Meter;
 use super::rate::Rate;
+use super::turned_away::{Group, TurnedAway};
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;
@@ -62,8 +63,12 @@ pub(super) struct Shared {
     pub(super) is_tls: bool,
     /// The identity provider at which people log in.
     pub(super) oidc: Option<Arc<Oidc>>,
-    /// Where tokens are shown, by programs and by browsers.
+    /// Where browsers show tokens, in the form of the login.
     pub(super) tokens: Door,
+    /// Where programs show tokens: what is wrong there keeps nobody from the form.
+    pub(super) bearers: Door,
+    /// What was turned away, to be put on record.
+    away: TurnedAway,
     /// Where people come back from the identity provider: what is wrong there keeps nobody's token out.
     pub(super) logins: Door,
     /// Sessions that each begins: they are on record for good.
@@ -130,6 +135,8 @@ impl Shared {
             is_tls,
             oidc: None,
             tokens: Door::new("tokens that do not hold"),
+            bearers: Door::new("tokens that do not hold"),
+            away: TurnedAway::default(),
             logins: Door::new("logins that came to nothing"),
             begun: Rate::new(LOGINS_A_MINUTE, "logins"),
             recorded: Rate::new(RECORDED_A_MINUTE, "new answers of gates on record"),
@@ -303,6 +310,36 @@ impl Shared {
     pub(super) async fn record(self: &Arc<Self>, entry: AccessEntry) -> Result<(), HubError> {
         self.change(move |hub| Ok(hub.store.write(|session| session.add_access(&entry))?))
             .await
+    }
+
+    /// Puts on record that a request was turned away, together with those like it. That it cannot be written changes no answer.
+    pub(super) async fn turned_away(self: &Arc<Self>, mut entry: AccessEntry, status: u16) {
+        let group = Group {
+            peer: entry.peer.clone(),
+            who: entry.who.clone(),
+            action: entry.action.clone(),
+            status,
+        };
+        let Some(write) = self.away.count(group, &entry.detail, entry.at_ms) else {
+            return;
+        };
+        entry.peer.clone_from(&write.group.peer);
+        entry.who.clone_from(&write.group.who);
+        entry.action.clone_from(&write.group.action);
+        entry.detail = write.detail;
+        let put = move |hub: &mut Hub| {
+            let id = hub
+                .store
+                .write(|session| session.put_refusal(&entry, write.id));
+            Ok(id?)
+        };
+        match self.change(put).await {
+            Ok(id) => self.away.written(&write.group, id),
+            Err(error) => {
+                let error = error.to_string();
+                tracing::error!(error, "a refusal is not put on record");
+            }
+        }
     }
 
     /// Records a refusal, as long as there are few of them: untrusted parties must not keep the store busy.

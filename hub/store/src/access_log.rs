@@ -40,6 +40,29 @@ impl Session<'_> {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn add_access(&self, entry: &AccessEntry) -> Result<(), StoreError> {
+        self.new_access(entry).map(drop)
+    }
+
+    /// Puts a refusal on record that takes the place of the one with this number, if that is still there; returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn put_refusal(&self, entry: &AccessEntry, before: Option<i64>) -> Result<i64, StoreError> {
+        if let Some(id) = before {
+            let text =
+                "UPDATE access_log SET at_ms = $1, detail = $2 WHERE id = $3 AND allowed = 0";
+            if self
+                .db
+                .execute(text, params![entry.at_ms, entry.detail, id])?
+                == 1
+            {
+                return Ok(id);
+            }
+        }
+        self.new_access(entry)
+    }
+
+    fn new_access(&self, entry: &AccessEntry) -> Result<i64, StoreError> {
         let id = self.next_id("access_log")?;
         let text =
             format!("INSERT INTO access_log ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
@@ -61,7 +84,7 @@ impl Session<'_> {
                  (SELECT id FROM access_log WHERE allowed = 0 ORDER BY id DESC LIMIT 1 OFFSET $1)";
             self.db.execute(text, params![MAX_REFUSED])?;
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Entries below the number `before`, the newest first.

@@ -12,7 +12,7 @@ use outhaul_gate::audit::Recorded;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Session, StoreError, json, parse};
+use super::{Session, StoreError, from_sql, json, parse};
 
 /// Closed decisions kept of one environment; open ones are kept for good.
 const MAX_CLOSED: i64 = 1000;
@@ -150,6 +150,15 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How many gate decisions are on record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn count_decisions(&self) -> Result<u64, StoreError> {
+        let text = "SELECT COUNT(*) FROM gate_decisions";
+        Ok(from_sql(self.db.query_row(text, [], |row| row.get(0))?))
     }
 
     /// The newest gate decisions.

@@ -1,0 +1,130 @@
+//! Requests that were turned away, put on record without an end for whoever sends many.
+//!
+//! What comes in: the network of a request, who sent it, and why it was refused. What goes out: the entry that is to be written, if
+//! any: one for each network, caller and reason within a minute, written again each time their number doubles. Beyond a number of
+//! these in a minute, what is left is counted together. It writes nothing, and decides about no request.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+const MINUTE_MS: i64 = 60 * 1000;
+/// Groups of one minute that are written by themselves.
+const MAX_GROUPS: usize = 100;
+/// Longest detail, in characters.
+const MAX_DETAIL: usize = 200;
+
+/// What is counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Group {
+    /// The network.
+    pub(super) peer: String,
+    /// The name of the token; empty for a stranger.
+    pub(super) who: String,
+    /// What was tried.
+    pub(super) action: String,
+    /// The status of the answer.
+    pub(super) status: u16,
+}
+
+/// How often, and where that is on record.
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    times: u64,
+    id: Option<i64>,
+    detail: String,
+}
+
+/// An entry to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToWrite {
+    /// Of which group.
+    pub(super) group: Group,
+    /// What the first of them was about, and how many there were.
+    pub(super) detail: String,
+    /// The entry that it takes the place of.
+    pub(super) id: Option<i64>,
+}
+
+/// The requests of this minute that were turned away.
+#[derive(Debug, Default)]
+pub(super) struct TurnedAway(Mutex<(i64, HashMap<Group, Counted>)>);
+
+impl TurnedAway {
+    /// Counts one; what is to be written for it.
+    pub(super) fn count(&self, group: Group, detail: &str, now_ms: i64) -> Option<ToWrite> {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let minute = now_ms.div_euclid(MINUTE_MS);
+        if found.0 != minute {
+            *found = (minute, HashMap::new());
+        }
+        let groups = &mut found.1;
+        let (group, detail) = match groups.len() < MAX_GROUPS || groups.contains_key(&group) {
+            true => (group, detail.chars().take(MAX_DETAIL).collect()),
+            false => (rest(), "of further networks and callers".to_owned()),
+        };
+        let one = groups.entry(group.clone()).or_default();
+        one.times += 1;
+        if one.times == 1 {
+            one.detail = detail;
+        }
+        let times = match one.times {
+            1 => String::new(),
+            times => format!("; {times} times or more within this minute"),
+        };
+        one.times.is_power_of_two().then(|| ToWrite {
+            detail: format!("{}{times}", one.detail),
+            id: one.id,
+            group,
+        })
+    }
+
+    /// Remembers where a group is on record.
+    pub(super) fn written(&self, group: &Group, id: i64) {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = found.1.get_mut(group) {
+            one.id = Some(id);
+        }
+    }
+}
+
+/// What is beyond the groups that are written by themselves.
+fn rest() -> Group {
+    Group {
+        peer: String::new(),
+        who: String::new(),
+        action: "request refused".to_owned(),
+        status: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(peer: usize) -> Group {
+        Group {
+            peer: format!("10.0.{peer}.1"),
+            ..rest()
+        }
+    }
+
+    #[test]
+    fn attack_many_refusals_are_few_entries() {
+        let away = TurnedAway::default();
+        let first = away.count(group(1), "GET /a", 5).unwrap();
+        assert_eq!((&*first.detail, first.id), ("GET /a", None));
+        away.written(&group(1), 7);
+        let more = (0..999).filter_map(|_| away.count(group(1), "GET /b", 6));
+        let more: Vec<ToWrite> = more.collect();
+        assert_eq!(more.len(), 9);
+        assert!(more.iter().all(|one| one.id == Some(7)));
+        let last = &more[8].detail;
+        assert_eq!(last, "GET /a; 512 times or more within this minute");
+        // The next minute begins anew.
+        assert_eq!(away.count(group(1), "GET /c", MINUTE_MS).unwrap().id, None);
+
+        let networks = (0..10_000).filter_map(|peer| away.count(group(peer), "x", MINUTE_MS));
+        let written = networks.filter(|one| one.id.is_none()).count();
+        assert!(written < 2 * MAX_GROUPS, "{written}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Requests that are turned away: on record, few entries for many of them, and nobody else is kept out.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::access::{ask, bearer, login, token};
+use crate::fake::NEW;
+use crate::gate_rules::world;
+use crate::program::{Hub, Server, stderr};
+
+fn refused(hub: &Hub, action: &str) -> Vec<String> {
+    let access = hub.json(&["audit", "access"]);
+    let entries = access.as_array().unwrap().iter();
+    let of = |one: &&Value| one["action"] == action && one["allowed"] == false;
+    let detail = |one: &Value| format!("{} {}", one["peer"].as_str().unwrap(), one["detail"]);
+    entries.filter(of).map(detail).collect()
+}
+
+/// The answer to a body that is announced to be too large, of which nothing is sent.
+fn announced(server: &Server, line: &str, more: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let text = format!(
+        "{line} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: 99999999\r\n{more}\r\n"
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn attack_bad_tokens_of_programs_are_one_entry_a_minute_and_do_not_close_the_login() {
+    let (hub, _, _) = world(&[]);
+    let reader = token(&hub, "ann", "read");
+    let server = hub.serve_in(&[], &[]);
+    let wrong = || ask(&server, "GET /api/v1/sites", &bearer("wrong"), "").status;
+    for _ in 0..10 {
+        assert_eq!(wrong(), 401);
+    }
+    for _ in 0..54 {
+        assert_eq!(wrong(), 429);
+    }
+    // The form of the same network is open.
+    login(&server, &reader);
+    drop(server);
+    let entries = refused(&hub, "token");
+    // Two, should a minute have ended in between.
+    assert!((1..=2).contains(&entries.len()), "{entries:?}");
+    assert!(
+        entries.iter().any(|one| one.contains("times or more")),
+        "{entries:?}"
+    );
+    let first = &entries[0];
+    assert!(first.starts_with("127.0.0.1 "), "{first}");
+    assert!(
+        first.contains("GET /api/v1/sites: a token that is not known"),
+        "{first}"
+    );
+}
+
+#[test]
+fn what_was_sent_and_not_taken_is_on_record() {
+    let (hub, _, _) = world(&[]);
+    let admin = token(&hub, "mirror", "admin");
+    let server = hub.serve_in(&[], &[]);
+    let call = "POST /api/v1/advisories";
+    assert_eq!(ask(&server, call, &bearer(&admin), "[]").status, 422);
+    assert!(announced(&server, call, &bearer(&admin)).starts_with("HTTP/1.1 413"));
+    let open = "POST /api/v1/requests";
+    assert!(announced(&server, open, "").starts_with("HTTP/1.1 413"));
+    drop(server);
+    let entries = refused(&hub, "send").join("; ");
+    for words in [
+        "POST /api/v1/advisories: 422: it is not what is taken there",
+        "POST /api/v1/advisories: 413: it is too large",
+        "POST /api/v1/requests: 413: it is too large",
+    ] {
+        assert!(entries.contains(words), "{entries}");
+    }
+}
+
+#[test]
+fn a_list_of_decisions_says_how_many_there_are_and_shows_all_when_asked() {
+    let (hub, _, _) = world(&["drone-1"]);
+    for percent in 1..=23 {
+        let percent = percent.to_string();
+        let asked = ["gate", "--environment", "dev", "--commit", NEW];
+        hub.run(&[&asked[..], &["--quorum", &percent]].concat());
+    }
+    let listed = |more: &[&str]| {
+        let ran = hub.run(&[&["decisions"], more].concat());
+        let rows = String::from_utf8(ran.stdout.clone())
+            .unwrap()
+            .lines()
+            .count()
+            - 1;
+        (rows, stderr(&ran))
+    };
+    let (rows, note) = listed(&[]);
+    assert_eq!(rows, 20, "{note}");
+    assert!(
+        note.contains("20 of 23, the newest; `--limit COUNT` or `--all` lists more"),
+        "{note}"
+    );
+    assert_eq!(listed(&["--all"]), (23, String::new()));
+    assert_eq!(listed(&["--limit", "40"]), (23, String::new()));
+}

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use outhaul_kalypso::ObjectsError;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_signer::clock::Implausible;
 use outhaul_signer::durable::FileError;
@@ -132,6 +133,15 @@ impl HubError {
             | Self::Ingest(IngestError::Store(error)) => error.is_gone(),
             Self::Removal { source, .. } => source.is_gone(),
             _ => false,
+        }
+    }
+}
+
+impl From<ObjectsError> for HubError {
+    fn from(error: ObjectsError) -> Self {
+        match error {
+            ObjectsError::Refused { problem, help } => Self::Refused { problem, help },
+            ObjectsError::File(error) => Self::File(error),
         }
     }
 }

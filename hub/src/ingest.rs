@@ -12,6 +12,7 @@ mod conflicts;
 mod known;
 mod line;
 mod outcome;
+mod signed;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,8 @@ pub use outcome::{Complete, Ingested};
 use crate::store::{IngestRefusal, Session, Store, StoreError};
 use check::Numbered;
 use known::Known;
-use line::{LineRefusal, SIGNATURE, SignedReport, Taken, record_report};
+use line::{LineRefusal, SIGNATURE, Taken, record_report};
+use signed::SignedReport;
 
 /// Lines of which the signatures are verified at once: as many more than patience allows may be looked at.
 const VERIFIED_AT_ONCE: usize = 64;

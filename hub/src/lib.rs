@@ -28,7 +28,6 @@ mod error;
 mod gate;
 mod import;
 pub mod ingest;
-mod kalypso;
 #[cfg(test)]
 mod orders;
 mod pages;

@@ -31,7 +31,6 @@ mod removals;
 mod reported;
 mod shared;
 mod shown;
-mod turned_away;
 mod values;
 
 use std::fs::File;

@@ -7,7 +7,9 @@
 mod attempts;
 mod scope;
 mod session;
+mod turned_away;
 
 pub use attempts::{MAX_FAILED, Recent, WINDOW_MS};
 pub use scope::{Scope, Scopes, UnknownScope};
 pub use session::{SessionSecret, cookie};
+pub use turned_away::{Group, ToWrite, TurnedAway};

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::kalypso;
 use crate::state::Hub;
 use crate::time;
+use outhaul_kalypso as kalypso;
 
 /// Take in Kalypso's `DeploymentDescriptor` and `Reconciler` objects, from YAML
 ///

@@ -6,16 +6,8 @@
 use outhaul_bundle::report::{Report, ReportEvent};
 
 use super::known::Known;
-use crate::store::{ReportPosition, StoreError};
-
-/// The place of a report's chain.
-pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
-    ReportPosition {
-        site: report.site.to_string(),
-        epoch: report.epoch.to_string(),
-        number,
-    }
-}
+use super::signed::place;
+use crate::store::StoreError;
 
 /// Dates in answers and on pages end with the year 9999.
 const LAST_MS: i64 = 253_402_300_799_999;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::chain::place;
+use super::chain::is_covered;
 use super::known::Known;
-use super::line::{ClaimedLine, LineRefusal, SignedReport, Vouched, read_line, registered};
+use super::line::{ClaimedLine, LineRefusal, Vouched, read_line, registered};
+use super::signed::{SignedReport, place};
 use super::{Batch, Line, not_read};
 use crate::store::{ReportPosition, Session, SiteKey, StoreError};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
@@ -130,7 +131,7 @@ pub(super) fn take_covered(
         let Some(held) = refused.held.take() else {
             continue;
         };
-        if named.contains(held.digest()) || held.is_named_on_record(&known)? {
+        if named.contains(held.digest()) || is_covered(&known, held.report(), held.digest())? {
             named.extend(held.previous());
             checked[at].1 = Ok(held);
         }

@@ -10,6 +10,7 @@ use outhaul_gate::conflict;
 use super::Batch;
 use super::chain::Contradiction;
 use super::known::Known;
+use super::signed::SignedReport;
 use crate::store::{NewConflict, Registration, StoreError};
 
 /// A report that the site's present key signed.
@@ -21,6 +22,17 @@ pub(super) struct Verified<'a> {
     pub digest: &'a str,
     /// The signed envelope, as it came.
     pub envelope: &'a [u8],
+}
+
+impl<'a> Verified<'a> {
+    /// Of a report that was checked.
+    pub fn of(checked: &'a SignedReport) -> Self {
+        Self {
+            report: checked.report(),
+            digest: checked.digest(),
+            envelope: checked.line(),
+        }
+    }
 }
 
 /// The entry for a report that contradicts what is on record.

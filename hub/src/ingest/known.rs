@@ -11,8 +11,7 @@ use std::sync::Arc;
 use outhaul_bundle::report::Report;
 
 use super::Batch;
-use super::chain::place;
-use super::line::SignedReport;
+use super::signed::{SignedReport, place};
 use crate::store::{
     KnownEpoch, NewReport, Registration, ReportPosition, Session, SiteEpoch, StoreError,
     StoredReport,

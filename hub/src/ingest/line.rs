@@ -12,9 +12,10 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde::Deserialize;
 
-use super::chain::{fits, is_covered, out_of_range, place};
+use super::chain::{fits, is_covered, out_of_range};
 use super::conflicts::{self, Verified};
 use super::known::Known;
+use super::signed::{Signed, SignedReport, place};
 use crate::enrol::orders;
 use crate::store::{KnownEpoch, Registration, SiteKey, StoreError};
 
@@ -51,66 +52,6 @@ impl LineRefusal {
             held: None,
             exchanged: None,
         }
-    }
-}
-
-/// Why a report may be accepted.
-#[derive(Debug, Clone)]
-enum Signed {
-    /// The very payload is on record.
-    OnRecord,
-    /// By the site's key of this generation.
-    By(i64),
-    /// By no key of the site; why. Only the report after it can confirm it.
-    ByNobody(String),
-}
-
-/// A report that its site's key signed, that is on record already, or that another may confirm.
-#[derive(Debug)]
-pub(super) struct SignedReport {
-    report: Report,
-    digest: String,
-    line: Vec<u8>,
-    signed: Signed,
-}
-
-impl SignedReport {
-    fn verified(&self) -> Verified<'_> {
-        Verified {
-            report: &self.report,
-            digest: &self.digest,
-            envelope: &self.line,
-        }
-    }
-
-    /// Its number in its chain.
-    pub fn number(&self) -> u64 {
-        self.report.number
-    }
-
-    /// The report.
-    pub fn report(&self) -> &Report {
-        &self.report
-    }
-
-    /// The signed envelope, as it came.
-    pub fn line(&self) -> &[u8] {
-        &self.line
-    }
-
-    /// Its digest.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    /// Whether the report after it is on record and names it.
-    pub fn is_named_on_record(&self, known: &Known<'_, '_>) -> Result<bool, StoreError> {
-        is_covered(known, &self.report, &self.digest)
-    }
-
-    /// The digest of the report before it, as it says.
-    pub fn previous(&self) -> Option<String> {
-        self.report.previous.map(|digest| digest.to_string())
     }
 }
 
@@ -366,7 +307,8 @@ pub(super) fn record_report(
         Ok(new) => new,
         Err(contradiction) => {
             if present {
-                let conflict = conflicts::found(known.batch(), checked.verified(), &contradiction);
+                let conflict =
+                    conflicts::found(known.batch(), Verified::of(checked), &contradiction);
                 known.of_site(&site)?.add_conflict(&conflict)?;
             }
             let reason = contradiction.reason;
@@ -402,7 +344,7 @@ fn add(
         if generation > 1 {
             known.rekey_epoch(report, generation)?;
         }
-        conflicts::look(known, checked.verified(), (site, begins))?;
+        conflicts::look(known, Verified::of(checked), (site, begins))?;
     }
     if matches!(report.event, ReportEvent::OrderDone { .. }) {
         orders::reported(known.of_site(&site.site)?, report)?;

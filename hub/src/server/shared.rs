@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use outhaul_access::{Group, TurnedAway};
 use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
 use outhaul_signer::clock::Implausible;
@@ -19,7 +20,6 @@ use super::door::Door;
 use super::lanes::Lane;
 use super::meter::Meter;
 use super::rate::Rate;
-use super::turned_away::{Group, TurnedAway};
 use crate::clock;
 use crate::error::HubError;
 use crate::state::Hub;

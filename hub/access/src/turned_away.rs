@@ -15,15 +15,15 @@ const MAX_DETAIL: usize = 200;
 
 /// What is counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Group {
+pub struct Group {
     /// The network.
-    pub(super) peer: String,
+    pub peer: String,
     /// The name of the token; empty for a stranger.
-    pub(super) who: String,
+    pub who: String,
     /// What was tried.
-    pub(super) action: String,
+    pub action: String,
     /// The status of the answer.
-    pub(super) status: u16,
+    pub status: u16,
 }
 
 /// How often, and where that is on record.
@@ -36,22 +36,22 @@ struct Counted {
 
 /// An entry to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ToWrite {
+pub struct ToWrite {
     /// Of which group.
-    pub(super) group: Group,
+    pub group: Group,
     /// What the first of them was about, and how many there were.
-    pub(super) detail: String,
+    pub detail: String,
     /// The entry that it takes the place of.
-    pub(super) id: Option<i64>,
+    pub id: Option<i64>,
 }
 
 /// The requests of this minute that were turned away.
 #[derive(Debug, Default)]
-pub(super) struct TurnedAway(Mutex<(i64, HashMap<Group, Counted>)>);
+pub struct TurnedAway(Mutex<(i64, HashMap<Group, Counted>)>);
 
 impl TurnedAway {
     /// Counts one; what is to be written for it.
-    pub(super) fn count(&self, group: Group, detail: &str, now_ms: i64) -> Option<ToWrite> {
+    pub fn count(&self, group: Group, detail: &str, now_ms: i64) -> Option<ToWrite> {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let minute = now_ms.div_euclid(MINUTE_MS);
         if found.0 != minute {
@@ -79,7 +79,7 @@ impl TurnedAway {
     }
 
     /// Remembers where a group is on record.
-    pub(super) fn written(&self, group: &Group, id: i64) {
+    pub fn written(&self, group: &Group, id: i64) {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = found.1.get_mut(group) {
             one.id = Some(id);

@@ -11,8 +11,8 @@ use outhaul_kit::{durable, media, text};
 use serde::Deserialize as _;
 use serde_yaml::Value;
 
-use crate::error::HubError;
-use crate::store::{Descriptor, ReportedReconciler};
+use outhaul_kit::durable::FileError;
+use outhaul_store::{Descriptor, ReportedReconciler};
 
 /// The group and version of the objects.
 const API: &str = "hub.kalypso.io/v1alpha1";
@@ -37,11 +37,27 @@ pub struct KalypsoObjects {
     problems: Vec<String>,
 }
 
+/// Why objects cannot be read; nothing is to be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectsError {
+    /// They are not as they must be.
+    #[error("{problem}")]
+    Refused {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
+    /// A file failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
 /// Reads files, and the YAML files of folders and those below them. `commit` stands for that of descriptors that say none.
 ///
 /// # Errors
-/// [`HubError::Refused`] with every problem; then nothing is to be recorded.
-pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<KalypsoObjects, HubError> {
+/// [`ObjectsError::Refused`] with every problem; then nothing is to be recorded.
+pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<KalypsoObjects, ObjectsError> {
     let mut files = Vec::new();
     for path in paths {
         match path.is_dir() {
@@ -72,13 +88,13 @@ pub fn read(paths: &[PathBuf], commit: Option<&str>) -> Result<KalypsoObjects, H
     if more > 0 {
         problem.push_str(&format!("\n  and {more} more"));
     }
-    Err(HubError::Refused {
+    Err(ObjectsError::Refused {
         problem,
         help: "correct or leave out what is named, and repeat the command".to_owned(),
     })
 }
 
-fn below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), HubError> {
+fn below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), ObjectsError> {
     let mut entries = durable::list(folder)?;
     entries.sort();
     for path in entries {
@@ -93,7 +109,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), HubError> {
             files.push(path);
         }
         if files.len() > MAX_FILES {
-            return Err(HubError::Refused {
+            return Err(ObjectsError::Refused {
                 problem: format!(
                     "there are more than {MAX_FILES} YAML files below `{}`",
                     text::path(folder)

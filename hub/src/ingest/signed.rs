@@ -1,0 +1,63 @@
+//! A report whose signature was looked at, and where a report belongs.
+//!
+//! What comes in: a report with its line, and who signed it. What goes out: its parts, and its place in its chain. It decides nothing.
+
+use outhaul_bundle::report::Report;
+
+use crate::store::ReportPosition;
+
+/// The place of a report's chain.
+pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
+    ReportPosition {
+        site: report.site.to_string(),
+        epoch: report.epoch.to_string(),
+        number,
+    }
+}
+
+/// Why a report may be accepted.
+#[derive(Debug, Clone)]
+pub(super) enum Signed {
+    /// The very payload is on record.
+    OnRecord,
+    /// By the site's key of this generation.
+    By(i64),
+    /// By no key of the site; why. Only the report after it can confirm it.
+    ByNobody(String),
+}
+
+/// A report that its site's key signed, that is on record already, or that another may confirm.
+#[derive(Debug)]
+pub(super) struct SignedReport {
+    pub(super) report: Report,
+    pub(super) digest: String,
+    pub(super) line: Vec<u8>,
+    pub(super) signed: Signed,
+}
+
+impl SignedReport {
+    /// Its number in its chain.
+    pub fn number(&self) -> u64 {
+        self.report.number
+    }
+
+    /// The report.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The signed envelope, as it came.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The digest of the report before it, as it says.
+    pub fn previous(&self) -> Option<String> {
+        self.report.previous.map(|digest| digest.to_string())
+    }
+}

@@ -33,7 +33,7 @@ mod pages;
 #[path = "fleet/site.rs"]
 mod site;
 
-use site::{ASSIGNMENTS, numbered, report};
+use site::{ASSIGNMENTS, report};
 
 const SITES: usize = 1_000;
 /// Reports of each site; a day of looks for drift, every 15 minutes, has 96.

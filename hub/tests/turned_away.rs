@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use serde_json::Value;
 
 use crate::access::{ask, bearer, login, token};
-use crate::fake::NEW;
 use crate::gate_rules::world;
 use crate::program::{Hub, Server, stderr};
+use outhaul_test_kit::plain::NEW;
 
 fn refused(hub: &Hub, action: &str) -> Vec<String> {
     let access = hub.json(&["audit", "access"]);

@@ -74,8 +74,15 @@ impl ServerClient {
     }
 
     fn body(&self, path: &str, answer: Response, max_bytes: u64) -> Result<Vec<u8>, AgentError> {
-        let bytes = answer.bytes(max_bytes);
+        let says = format!("waiting for {}: its answer has begun", self.url(path));
+        let bytes = console::waiting(&says, || answer.bytes(max_bytes));
         bytes.map_err(|error| self.failed(path, error.problem()))
+    }
+
+    fn answer(&self, path: &str, request: Request<'_>) -> Result<Response, AgentError> {
+        let says = format!("waiting for {}: no answer yet", self.url(path));
+        let answer = console::waiting(&says, || request.send());
+        answer.map_err(|error| self.failed(path, error.problem()))
     }
 
     fn unexpected(&self, path: &str, answer: &Response) -> AgentError {
@@ -96,8 +103,7 @@ impl Server for ServerClient {
     }
 
     fn get(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
-        let answer = self.request(Method::GET, path).send();
-        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
+        let answer = self.answer(path, self.request(Method::GET, path))?;
         match answer.status() {
             200 => self.body(path, answer, max_bytes).map(Some),
             404 | 410 => Ok(None),
@@ -118,8 +124,7 @@ impl Server for ServerClient {
         if offset > 0 {
             request = request.header("Range", &format!("bytes={offset}-"));
         }
-        let answer = request.send();
-        let answer = answer.map_err(|error| self.failed(path, error.problem()))?;
+        let answer = self.answer(path, request)?;
         let start = match answer.status() {
             206 => offset,
             200 => 0,

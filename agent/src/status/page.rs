@@ -5,6 +5,8 @@
 //! old as it says.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
 
 use super::{Status, at, brief};
 use crate::agent::Agent;
@@ -34,6 +36,53 @@ pub fn keep(agent: &Agent) -> Result<(), AgentError> {
     Ok(durable::write(&path, again.as_bytes(), 0o600)?)
 }
 
+/// How every page begins.
+const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>";
+
+/// Refuses a place for the page where something else is, or that is the site's own folder.
+///
+/// # Errors
+/// [`AgentError::Usage`], and [`AgentError::File`] where what is there cannot be read.
+pub fn may_be_at(path: &Path, state: &Path) -> Result<(), AgentError> {
+    let refused = |what: &str| {
+        Err(AgentError::Usage {
+            message: format!(
+                "no page is written to `{}`: {what}; nothing was changed",
+                path.display()
+            ),
+            help: "name a file that is not there, or that an earlier `--page` wrote".into(),
+        })
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    if let (Ok(folder), Ok(state)) = (folder, state.canonicalize())
+        && folder.starts_with(&state)
+    {
+        return refused("this is the site's own folder");
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => return refused("it is no file"),
+        Ok(_) => {}
+        Err(_) => return Ok(()),
+    }
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).map_err(durable::at("open", path))?;
+    let length = (BEGINNING.len() + MAX_TITLE + STYLE.len()) as u64;
+    file.take(length)
+        .read_to_end(&mut start)
+        .map_err(durable::at("read", path))?;
+    let start = String::from_utf8_lossy(&start);
+    match start.starts_with(BEGINNING) && start.contains(STYLE) {
+        true => Ok(()),
+        false => refused("it holds something else"),
+    }
+}
+
+/// Most bytes of a title: three names.
+const MAX_TITLE: usize = 4096;
+
 /// The page.
 pub fn html(status: &Status) -> String {
     let mut page = String::new();
@@ -43,7 +92,7 @@ pub fn html(status: &Status) -> String {
     );
     let _ = write!(
         page,
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\n\
+        "{BEGINNING}{title}</title><style>{STYLE}</style>\n\
          <h1>{title}</h1>\n<p><strong>{}</strong></p>\n",
         escaped(&status.headline()),
         title = escaped(&title),

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
+use outhaul_test_kit::folder::tree;
 use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::hooks;
@@ -154,4 +155,38 @@ fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strange
     for never in ["<script", "http://", "https://", "src="] {
         assert!(!page.contains(never), "`{never}` is in: {page}");
     }
+}
+
+#[test]
+fn a_page_is_written_over_an_earlier_page_and_over_nothing_else() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let before = tree(&site.state());
+    let page = site.folder.path().join("page.html");
+    let other = site.folder.path().join("other.html");
+    fs::write(&other, "<!doctype html>\n<p>mine</p>").unwrap();
+    let link = site.folder.path().join("link.html");
+    std::os::unix::fs::symlink(&page, &link).unwrap();
+    let own = [
+        "agent.db",
+        "site.key",
+        "new.html",
+        "generations/../new.html",
+    ]
+    .map(|name| site.state().join(name));
+    for path in own.iter().chain([&other, &link]) {
+        let done = site.run(&["status", "--page", path.to_str().unwrap()]);
+        assert_reports(&done, 2, &["no page is written to", "nothing was changed"]);
+    }
+    assert_eq!(tree(&site.state()), before);
+    assert_eq!(
+        fs::read_to_string(&other).unwrap(),
+        "<!doctype html>\n<p>mine</p>"
+    );
+    for _ in 0..2 {
+        let done = site.run(&["status", "--page", page.to_str().unwrap()]);
+        assert_reports(&done, 0, &["a browser opens"]);
+    }
+    assert!(fs::read_to_string(&page).unwrap().contains("drone-7"));
 }

@@ -104,7 +104,7 @@ impl Classified for ProduceError {
             | Self::Readers { .. }
             | Self::Removals { .. } => Refused,
             Self::Finish(AttestSealError::Seal(SealError::Recipients { .. }))
-            | Self::Last(ShippedError::Damaged { .. })
+            | Self::Last(ShippedError::Damaged { .. } | ShippedError::Lost { .. })
             | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
             | Self::Finish(AttestSealError::Inconsistent(_) | AttestSealError::Name(_)) => Internal,
@@ -160,14 +160,14 @@ impl Classified for ProduceError {
                 "nothing was changed; give the command again when that has ended".to_owned()
             }
             Self::Deliver(DeliverError::FileLimit { .. } | DeliverError::Full { .. }) => {
-                // `copy` copies what the fleet keeps, and that is the bundle before this one.
-                "the number was not published, and the fleet does not keep this bundle: free some space there or use a larger stick, \
-                 and run it again; for several sticks, or one with FAT, make it in a folder of this machine with `--out DIR`, then \
-                 `outhaul copy --fleet FLEET --volume-size SIZE --to STICK` writes it in volumes"
+                // `copy` copies what the fleet keeps, and that may be the bundle before this one.
+                "free some space there or use a larger stick, and run it again; for several sticks, or one with FAT, make it in a \
+                 folder of this machine with `--out DIR`, then `outhaul copy --fleet FLEET --volume-size SIZE --to STICK` writes it in \
+                 volumes"
                     .to_owned()
             }
             Self::Deliver(error) => {
-                let again = "the number was not published; make room or choose another folder, and run it again";
+                let again = "make room or choose another folder, and run it again: what is signed already is written, and nothing is signed twice";
                 match error.help() {
                     Some(help) => format!("{help}\nhelp: {again}"),
                     None => again.to_owned(),
@@ -224,7 +224,9 @@ impl Classified for CopyError {
                 source: ParityError::Coding { .. },
                 ..
             } => Internal,
+            Self::Fleet(error) => error.class(),
             Self::Changed { .. }
+            | Self::NotKept { .. }
             | Self::Deliver(_)
             | Self::Parity { .. }
             | Self::Parts { .. }
@@ -240,6 +242,12 @@ impl Classified for CopyError {
                  has it"
                     .to_owned(),
             ),
+            Self::NotKept { .. } => Some(
+                "`outhaul bundle` makes it anew, with a new number and the reason; `--environment` and `--cluster-type` copy others \
+                 alone"
+                    .to_owned(),
+            ),
+            Self::Fleet(error) => error.help(),
             Self::Deliver(error) => error.help(),
             Self::Cut { least, .. } => Some(format!(
                 "`--volume-size {least}` is the smallest that works; a stick with exFAT or ext4 holds larger files than \

@@ -24,10 +24,8 @@ pub(super) fn of(platform: &Platform) -> Option<String> {
     match source::open(url, &reference, &platform.sources, &platform.cache) {
         Ok(newest) if newest.commit == *pinned => None,
         Ok(newest) => Some(format!(
-            "branch `{branch}` of the base is at {}, `{environment}` at {}: what is not promoted is not in it; \
-             `outhaul diff {} {branch} --environment {environment}` shows what it would change",
+            "commit {} of the base, where branch `{branch}` is: `{environment}` is at {}, until it is promoted",
             short(&newest.commit),
-            short(pinned),
             short(pinned),
         )),
         Err(error) => Some(format!(

@@ -126,9 +126,11 @@ impl Args {
         let agent = AgentPrograms::of(&self.agent).map_err(|error| {
             Failure::say(failure::USAGE, error.to_string()).help("`--agent` takes the version and the file of a built agent, such as `--agent 0.2.0=outhaul-agent`; each architecture once")
         })?;
-        for folder in self.out.iter().chain(&self.publish) {
-            outhaul_load::refuse_no_place(folder).map_err(|error| Failure::of(&error))?;
-            outhaul_load::refuse_no_parent(folder).map_err(|error| Failure::of(&error))?;
+        let reads = self.input.request()?;
+        for out in self.out.iter().chain(&self.publish) {
+            outhaul_load::refuse_no_place(out).map_err(|error| Failure::of(&error))?;
+            outhaul_load::refuse_no_parent(out).map_err(|error| Failure::of(&error))?;
+            outhaul_load::refuse_own_input(&reads, out).map_err(|error| Failure::of(&error))?;
         }
         let secret = self.fleet.secret()?;
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
@@ -449,11 +451,8 @@ pub(super) fn pass_gate(
     let Passage::Override(found) = passage else {
         return Ok(None);
     };
-    let short: String = snapshot.base.commit.chars().take(12).collect();
-    say(&format!(
-        "`{}` is at {short}, {found}",
-        platform.rendering.environment
-    ));
+    let (environment, commit) = (&platform.rendering.environment, &snapshot.base.commit);
+    say(&format!("`{environment}` is at {commit:.12}, {found}"));
     Ok(Some(found))
 }
 

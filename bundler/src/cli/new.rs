@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::init::scaffold_failure;
 use super::{Exit, Output, data, print_json, say};
 use outhaul_control::model::composition::Precedence;
 use outhaul_kit::format_count::format_count;
+use outhaul_kit::url_secrets;
 use outhaul_plane::check::secrets;
 use outhaul_scaffold::add::{self, Added, New};
 
@@ -221,6 +222,27 @@ fn pair(text: &str) -> Result<KeyAndText, String> {
     }
 }
 
+/// Refuses a URL with a password or token: it would be published with everything made from it.
+fn refuse_secret(new: &New) -> Result<(), Failure> {
+    let url = match new {
+        New::Registration { url, .. } => Some(url),
+        New::Environment { url, .. } => url.as_ref(),
+        New::Workload { manifests, .. } => manifests.as_ref(),
+        _ => None,
+    };
+    match url.filter(|url| url_secrets::has_secret(url)) {
+        None => Ok(()),
+        Some(url) => {
+            let shown = url_secrets::without_secrets(url);
+            let text = format!(
+                "the URL `{shown}` was given with a password or token; nothing was written"
+            );
+            Err(Failure::say(failure::USAGE, text)
+                .help("give it without one: git's credential helper is the place for it; if it was published, make a new one"))
+        }
+    }
+}
+
 fn precedence(text: &str) -> Result<Precedence, String> {
     Precedence::parse(text).ok_or_else(|| format!("one of {}", Precedence::NAMES.join(", ")))
 }
@@ -229,6 +251,7 @@ impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
         let (place, new) = self.object.into_new();
+        refuse_secret(&new)?;
         let added = add::add(&place.folder, &place.name, &new).map_err(scaffold_failure)?;
         let next = next(&place, &new, &added);
         if let New::Config { values, .. } = &new {

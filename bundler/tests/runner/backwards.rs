@@ -129,20 +129,11 @@ fn what_is_not_promoted_is_said_not_to_be_checked() {
     let (_, _, err) = made.ok(check);
     let short = |commit: &str| commit[..12].to_owned();
     let said = format!(
-        "dev: not looked at: branch `main` of the base is at {}, `dev` at {}",
+        "dev: not looked at: commit {} of the base, where branch `main` is: `dev` is at {}, until it is promoted",
         short(&second),
         short(&first)
     );
     assert!(err.contains(&said), "{err}");
-    // The command that it names works as it is printed.
-    let command = err
-        .split('`')
-        .find(|part| part.starts_with("outhaul diff"))
-        .unwrap();
-    let command = command.strip_prefix("outhaul ").unwrap();
-    // It ends with 1 where there is a difference.
-    let (_, out, _) = made.ends(1, &format!("{command} --control-plane cp"));
-    assert!(out.contains("Good morning"), "{out}");
     made.ok("promote --control-plane cp --to dev");
     let (_, _, err) = made.ok(check);
     assert!(!err.contains("not promoted"), "{err}");
@@ -161,7 +152,34 @@ fn a_bundle_is_not_written_into_a_control_plane() {
         let (_, _, err) = made.ends(2, &format!("{line} {more}"));
         assert!(err.contains("where Outhaul writes nothing"), "{err}");
     }
+    // What stands for a repository is read, and what lies in it would travel.
+    let line = format!("{line} --source https://git.example.org/app=app");
+    std::fs::create_dir(made.path("app")).unwrap();
+    let (_, _, err) = made.ends(2, &format!("{line} --out app/bundles"));
+    assert!(err.contains("nothing was written"), "{err}");
     assert!(!made.path("cp/bundles").exists() && !made.path("bundles").exists());
+    assert!(!made.path("app/bundles").exists());
+}
+
+#[test]
+fn a_url_with_a_secret_is_not_written_into_a_control_plane() {
+    let made = GateFixture::new();
+    for line in [
+        "registration app --workspace team --repo https://ghp_0123456789@git.example.org/app --in cp",
+        "workload app --environments dev --manifests https://me:hunter2@git.example.org/app --in cp",
+    ] {
+        let (_, out, err) = made.ends(2, &format!("new {line}"));
+        assert!(
+            err.contains("was given with a password or token; nothing was written"),
+            "{err}"
+        );
+        let said = format!("{out}{err}");
+        assert!(
+            !said.contains("hunter2") && !said.contains("0123456789"),
+            "{said}"
+        );
+    }
+    assert_eq!(git(&made.path("cp"), &["status", "--porcelain"]), "");
 }
 
 #[test]

@@ -70,6 +70,30 @@ fn a_second_stick_gets_the_same_bytes_read_back_and_without_a_control_plane() {
 }
 
 #[test]
+fn a_stream_whose_bundle_the_fleet_lost_is_named_and_not_passed_over() {
+    let fleet = Fleet::new();
+    assert!(fleet.bundle(&[]).starts_with("exit code 0"));
+    fs::create_dir(fleet.path("stick")).unwrap();
+    let kept = fs::read_dir(fleet.path("fleet/bundles")).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path());
+    let mut records = kept
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "json"));
+    fs::remove_file(records.next().unwrap()).unwrap();
+    let seen = fleet
+        .fixture
+        .run_only(&["copy", "--fleet", "fleet", "--to", "stick"]);
+    assert!(seen.starts_with("exit code 3"), "{seen}");
+    assert!(
+        seen.contains(
+            "number 1 of dev/drone was signed, and the fleet keeps no copy of its bundle"
+        ),
+        "{seen}"
+    );
+    assert_eq!(fs::read_dir(fleet.path("stick")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_hub_that_was_typed_and_would_not_be_asked_is_refused() {
     let fleet = Fleet::new();
     fs::create_dir(fleet.path("stick")).unwrap();
@@ -113,7 +137,7 @@ fn a_full_or_read_only_stick_is_named_and_nothing_is_left_on_it() {
     for word in [
         "stick/dev-drone-1.outhaul",
         "8192 bytes are free",
-        "help: the number was not published, and the fleet does not keep this bundle: free some space there or use a larger",
+        "help: free some space there or use a larger",
         "make it in a folder of this machine with `--out DIR`, then `outhaul copy",
     ] {
         assert!(full.contains(word), "{word}: {full}");

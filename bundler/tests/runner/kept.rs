@@ -118,6 +118,12 @@ impl Fleet {
         let good = "repository: {{ .Manifests.repo }}";
         self.fixture.edit("main/templates.yaml", good, BREAKS);
     }
+
+    /// Takes that back.
+    pub fn mend_hello(&self) {
+        let good = "repository: {{ .Manifests.repo }}";
+        self.fixture.edit("main/templates.yaml", BREAKS, good);
+    }
 }
 
 #[test]

@@ -292,3 +292,31 @@ fn a_fleet_folder_of_before_is_read_and_its_record_is_written_anew() {
         "{seen}"
     );
 }
+
+#[test]
+fn attack_a_lost_record_of_a_stream_ships_nothing_until_that_is_meant() {
+    let world = World::new();
+    let file = world.file("stream");
+    for lose in ["remove", "a link to nowhere"] {
+        let whole = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        if lose != "remove" {
+            std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        }
+        let seen = world.ship("stream");
+        assert!(!seen.starts_with("exit code 0"), "{lose}: {seen}");
+        assert!(seen.contains("nothing was signed"), "{lose}: {seen}");
+        let _ = fs::remove_file(&file);
+        fs::write(&file, whole).unwrap();
+    }
+    fs::remove_file(&file).unwrap();
+    // As the help says: with `--strict` what is broken is refused, and what is whole is shipped and on record again.
+    world.fleet.break_hello();
+    let seen = world.fleet.bundle(&["--strict"]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(!file.exists());
+    world.fleet.mend_hello();
+    let seen = world.fleet.bundle(&["--strict"]);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert!(file.is_file(), "{seen}");
+}

@@ -10,7 +10,13 @@ use outhaul_kit::url_secrets;
 use outhaul_signer::seal::marker;
 
 /// What the keys of secrets end with, in words without marks between them.
-const ENDINGS: [&str; 11] = [
+const ENDINGS: [&str; 17] = [
+    "pass",
+    "pwd",
+    "authorization",
+    "bearer",
+    "signingkey",
+    "encryptionkey",
     "password",
     "passwd",
     "passphrase",
@@ -23,6 +29,28 @@ const ENDINGS: [&str; 11] = [
     "credential",
     "credentials",
 ];
+
+/// How tokens begin that say what they are.
+const TOKENS: [&str; 14] = [
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "gldt-",
+    "AKIA",
+    "ASIA",
+    "xoxb-",
+    "xoxp-",
+    "sk_live_",
+    "eyJhbGciOi",
+];
+/// Fewest characters of such a token.
+const LEAST_TOKEN: usize = 16;
+/// Words that no secret is.
+const NO_SECRETS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "null", "none"];
 
 /// The code of the finding.
 pub const CODE: &str = "secret-in-clear";
@@ -54,18 +82,50 @@ pub(super) fn in_clear(plane: &ControlPlane, findings: &mut Diagnostics) {
     }
 }
 
-/// Whether the value of `key` is to be kept secret, and is not.
+/// Whether the value of `key` is to be kept secret, and is not; or, where the value is a list, a map or settings of another program, one
+/// in it.
 pub fn is_in_clear(key: &str, value: &str) -> bool {
-    let value = value.trim();
-    if value.is_empty() || value.contains(marker::OPENING) {
+    if value.contains(marker::OPENING) {
         return false;
     }
+    is_secret(key, value)
+        || url_secrets::has_secret(value)
+        || has_token(value)
+        || has_setting(value)
+}
+
+fn is_secret(key: &str, value: &str) -> bool {
+    let value = value.trim().trim_matches(['"', '\'']);
     let word: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
     let word = word.to_ascii_lowercase();
+    // A path, a variable, a template or a list names it, or has more keys.
+    let is_reference = value.starts_with(['/', '$', '{', '[', '<']) || value.parse::<f64>().is_ok();
+    let is_word = NO_SECRETS.contains(&value.to_ascii_lowercase().as_str());
     let is_named = ENDINGS.iter().any(|end| word.ends_with(end));
-    // A path, a variable or a template names it.
-    let is_reference = value.starts_with(['/', '$', '{', '<']) || value.parse::<f64>().is_ok();
-    (is_named && !is_reference) || url_secrets::has_secret(value)
+    is_named && !value.is_empty() && !is_reference && !is_word
+}
+
+fn has_token(value: &str) -> bool {
+    let ends = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.');
+    let is_token = |word: &str| {
+        word.len() >= LEAST_TOKEN && TOKENS.iter().any(|start| word.starts_with(start))
+    };
+    value.split(ends).any(is_token)
+}
+
+/// Whether a `key: value` or `key=value` in a longer text is a secret.
+fn has_setting(text: &str) -> bool {
+    let ends = |c: char| matches!(c, ',' | ';' | '&' | '}' | ']' | '\n' | ' ');
+    text.match_indices([':', '=']).any(|(at, _)| {
+        let (before, after) = text.split_at(at);
+        let key = before.trim_end().trim_end_matches(['"', '\'']);
+        let key = key.rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.'));
+        let value = after.get(1..).unwrap_or_default().trim_start();
+        let value = value.split(ends).next().unwrap_or_default();
+        key.into_iter()
+            .next()
+            .is_some_and(|key| is_secret(key, value))
+    })
 }
 
 #[cfg(test)]
@@ -81,6 +141,13 @@ mod tests {
             ("clientSecret", "abc"),
             ("GITHUB_TOKEN", "ghp_abc"),
             ("REPOSITORY", "https://me:hunter2@git.example/a"),
+            ("ANYTHING", "ghp_0123456789abcdefghijklmnop"),
+            ("DATABASE", "jdbc:postgresql://db/a?user=a&password=hunter2"),
+            ("DATABASE", "Server=db;Password=hunter2;"),
+            ("USERS", "[{user: a, password: hunter2}]"),
+            ("ENV", "- name: a\n  db: {api_token: hunter2}"),
+            ("SETTINGS", "{\"password\": \"hunter2\"}"),
+            ("DB_PASS", "hunter2"),
         ] {
             assert!(is_in_clear(key, value), "{key}: {value}");
         }
@@ -92,6 +159,10 @@ mod tests {
             ("PASSWORD", "outhaul:sealed"),
             ("TOKEN_URL", "https://login.example/token"),
             ("MAX_TOKEN", "4096"),
+            ("ENABLE_PASSWORD", "false"),
+            ("USERS", "[{user: a, passwordFile: /run/a}]"),
+            ("NOTE", "the password is asked for: see the manual"),
+            ("COMPASS", ""),
             ("SECRET_NAME", "database"),
             ("imagePullSecret", "registry"),
             ("REGION", "east-us"),

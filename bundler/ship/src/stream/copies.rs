@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::volume::VolumeError;
 use outhaul_parity::ParityError;
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, FleetError};
 
 use super::shelf::{self, StoredBundle};
 use crate::deliver::{self, DeliverError, medium};
@@ -183,6 +183,19 @@ pub enum CopyError {
         /// Why.
         source: ParityError,
     },
+    /// The fleet keeps no bundle of what it has signed.
+    #[error(
+        "number {number} of {stream} was signed, and the fleet keeps no copy of its bundle; nothing was written"
+    )]
+    NotKept {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+    },
+    /// What the fleet has signed cannot be known.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
     /// The fleet's copy is not what was signed.
     #[error("the fleet's copy of {stream}, number {number} (`{}`), is gone or was changed; no copy of it was begun", path.display())]
     Changed {
@@ -286,6 +299,19 @@ pub fn kept(
     });
     let mut all: Vec<KeptBundle> = all.collect();
     all.sort_by_key(KeptBundle::file_name);
+    let is_wanted = |name: &String| cluster_types.is_empty() || cluster_types.contains(name);
+    for (role, stream) in fleet.streams() {
+        let is_here = environment.is_none_or(|wanted| wanted == stream.environment);
+        if !is_here || !is_wanted(&stream.cluster_type) || all.iter().any(|one| one.role == *role) {
+            continue;
+        }
+        if let Some(latest) = fleet.latest(role)? {
+            return Err(CopyError::NotKept {
+                stream: format!("{}/{}", stream.environment, stream.cluster_type),
+                number: latest.number,
+            });
+        }
+    }
     let known: Vec<String> = all.iter().map(KeptBundle::stream).collect();
     let names =
         |name: fn(&KeptBundle) -> &String| all.iter().map(name).cloned().collect::<Vec<_>>();
@@ -314,6 +340,6 @@ pub fn kept(
         let wanted = environment.map(|name| (name.to_owned(), environments));
         return Err(nothing(of, wanted));
     }
-    all.retain(|one| cluster_types.is_empty() || cluster_types.contains(&one.cluster_type));
+    all.retain(|one| is_wanted(&one.cluster_type));
     Ok(all)
 }

@@ -14,7 +14,7 @@ use outhaul_plane::schedule::{AssignmentId, gone};
 use outhaul_signer::key::Secret;
 
 use super::plan::{LastBundle, Sound, StreamContents};
-use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, stream};
+use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, shipped, stream};
 use crate::assemble::EncodedBefore;
 use crate::destination::{Committed, Destination};
 use crate::guard::Removal;
@@ -43,6 +43,12 @@ impl<'a> Destination for ToStream<'a> {
     fn read(&mut self) -> Result<LastBundle<'a>, ProduceError> {
         let delivery = &self.sound.delivery;
         let last = self.sound.last()?;
+        if last.record().is_none()
+            && !self.request.strict
+            && let Some(lost) = shipped::lost(self.sound.fleet, &self.sound.role)?
+        {
+            return Err(lost.into());
+        }
         if delivery_rules::suppressed(delivery).is_none() {
             let environment = &self.sound.platform.rendering.environment;
             let stream = format!("{environment}/{}", self.sound.cluster_type);

@@ -64,8 +64,11 @@ pub(super) fn ship(
     interrupt::here();
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));
+    let begun = shipped::begin(last, fleet.folder(), role)?;
     if let Err(error) = fleet.commit(&signed) {
-        return Err(not_recorded(fleet, role, number, [&own, &file], error));
+        let made = [Some(&own), begun.as_ref()].into_iter().flatten();
+        let made = made.map(PathBuf::as_path);
+        return Err(not_recorded(fleet, (role, number), &file, made, error));
     }
     interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
     interrupt::here();
@@ -96,11 +99,11 @@ pub(super) fn ship(
 }
 
 /// A number that did not come on record: its files are of a bundle that does not exist, and go.
-fn not_recorded(
+fn not_recorded<'p>(
     fleet: &Fleet,
-    role: &str,
-    number: u64,
-    files: [&Path; 2],
+    (role, number): (&str, u64),
+    file: &'p Path,
+    made: impl Iterator<Item = &'p Path>,
     error: FleetError,
 ) -> ProduceError {
     match fleet.latest(role) {
@@ -109,10 +112,10 @@ fn not_recorded(
                 .as_ref()
                 .is_some_and(|latest| latest.number == number) =>
         {
-            is_recorded_all_the_same(number, files[1]);
+            is_recorded_all_the_same(number, file);
         }
         Ok(_) => {
-            for path in files {
+            for path in made.chain([file]) {
                 if let Err(problem) = std::fs::remove_file(path) {
                     tracing::warn!(
                         "`{}` is of a bundle that is not on record, and could not be removed: {problem}; remove it",
@@ -124,7 +127,7 @@ fn not_recorded(
         Err(unknown) => tracing::warn!(
             "whether bundle {number} is on record is not known ({unknown}): `{}` may travel when the next `outhaul bundle` says \
              that number {number} is current",
-            files[1].display()
+            file.display()
         ),
     }
     error.into()

@@ -6,13 +6,17 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_signer::durable::{self, FileError};
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, FleetError};
 
 use crate::record::Record;
 
 const FOLDER: &str = "rendered";
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// What becomes of a stream whose record is lost.
+const WITHOUT: &str = "then this bundle is made only where nothing is broken, and what it does not have any more is removed on sites, \
+                       without a comparison with what they have";
 
 /// Why it cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +25,26 @@ pub enum ShippedError {
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file is gone.
+    #[error(
+        "`{}` is gone, and number {number} of this stream is signed: what it shipped is not known, so that nothing broken could be kept, \
+         and no removal noticed; nothing was signed\nhelp: restore it from a backup of the fleet's folder; if there is none, give \
+         `--strict` once: {without}",
+        path.display(),
+        without = WITHOUT
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// The number that was signed last.
+        number: u64,
+    },
     /// The file is damaged.
     #[error(
-        "`{}` does not say what the stream last shipped: {problem}\nhelp: restore it from a copy; if there \
-         is none, remove it: then broken assignments are left out once, and removals are not compared",
-        path.display()
+        "`{}` does not say what the stream last shipped: {problem}\nhelp: restore it from a backup of the fleet's \
+         folder; if there is none, remove it and give `--strict` once: {without}",
+        path.display(),
+        without = WITHOUT
     )]
     Damaged {
         /// The file.
@@ -68,6 +87,29 @@ pub(super) fn write(record: &Record, fleet: &Path, role: &str) -> Result<(), Shi
         Ok(bytes) => Ok(durable::write(&path, &bytes, durable::SECRET_MODE)?),
         Err(problem) => Err(ShippedError::Damaged { path, problem }),
     }
+}
+
+/// Writes `record` where the stream has none, and returns its file then. What is signed is never without one, also when the power is cut.
+pub(super) fn begin(
+    record: &Record,
+    fleet: &Path,
+    role: &str,
+) -> Result<Option<PathBuf>, ShippedError> {
+    let path = path(fleet, role);
+    if path.exists() {
+        return Ok(None);
+    }
+    write(record, fleet, role)?;
+    Ok(Some(path))
+}
+
+/// The error of a stream that has no record, where a bundle of it is signed.
+pub(super) fn lost(fleet: &Fleet, role: &str) -> Result<Option<ShippedError>, FleetError> {
+    let latest = fleet.latest(role)?;
+    Ok(latest.map(|latest| ShippedError::Lost {
+        path: path(fleet.folder(), role),
+        number: latest.number,
+    }))
 }
 
 fn path(fleet: &Path, role: &str) -> PathBuf {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use outhaul_bundle::index::Snapshot;
 use outhaul_control::Diagnostics;
+use outhaul_control::overriding::Override;
 use outhaul_git::source::GitReference;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::{LoadRequest, since};
@@ -18,7 +19,6 @@ use outhaul_ship::branch::proposal::{ProposalAction, ProposeError, Proposed};
 use outhaul_ship::branch::{
     self, BranchTarget, Desired, PlatformRepository, PublishError, TargetChoice, TargetError,
 };
-use outhaul_ship::overriding::Override;
 use zeroize::Zeroizing;
 
 /// Where and how an environment is published.

@@ -8,6 +8,7 @@ mod assemble;
 pub mod diagnostic;
 pub mod kinds;
 pub mod model;
+pub mod overriding;
 pub mod schema;
 pub mod selector;
 pub mod snapshot;

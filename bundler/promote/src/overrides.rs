@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
 use serde::{Deserialize, Serialize};
 
-use outhaul_ship::overriding::Override;
+use outhaul_control::overriding::Override;
 
 const FORMAT: &str = "outhaul.dev/override/v1";
 const MAX_BYTES: u64 = 64 * 1024;

@@ -11,7 +11,7 @@ use super::record::Basis;
 use super::{Chain, Decision, GateRule, GateVerdict, HubConnection, Link, PromoteError};
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_control::model::PromotionPolicy;
-use outhaul_ship::overriding::Override;
+use outhaul_control::overriding::Override;
 
 /// What is asked for.
 #[derive(Debug)]

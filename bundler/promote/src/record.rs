@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::hooks::HookRun;
 use super::{Chain, Decision, Link, PromoteError};
+use outhaul_control::overriding::Override;
 use outhaul_git::branch::BranchError;
 use outhaul_git::program::Git;
 use outhaul_git::source::Opened;
-use outhaul_ship::overriding::Override;
 
 /// Commits of an environment's branch that are looked at.
 const MAX_COMMITS: usize = 5_000;

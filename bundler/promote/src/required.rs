@@ -14,10 +14,10 @@ use super::overrides::{self, OverrideError};
 use super::record::{self, Passage};
 use super::{Chain, PromoteError, quoted};
 use outhaul_control::ControlPlane;
+use outhaul_control::overriding::Override;
 use outhaul_git::source::{self, GitReference, SourceError};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::{LoadRequest, Origin};
-use outhaul_ship::overriding::Override;
 
 /// A base commit that no gate let in. Nothing was written.
 #[derive(Debug, thiserror::Error)]

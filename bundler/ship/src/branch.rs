@@ -13,9 +13,9 @@ use outhaul_bundle::index::Snapshot;
 
 use crate::destination::{self, Committed, Destination};
 use crate::guard::Removal;
-use crate::overriding::Override;
 use crate::plan::{DesiredContent, Plan};
 use outhaul_control::model::Transport;
+use outhaul_control::overriding::Override;
 use outhaul_control::{ControlPlane, Diagnostics};
 use outhaul_git::address::{Address, AddressError};
 use outhaul_git::branch::was_overtaken;

@@ -250,7 +250,7 @@ impl Classified for CopyError {
             Self::Fleet(error) => error.help(),
             Self::Deliver(error) => error.help(),
             Self::Cut { least, .. } => Some(format!(
-                "`--volume-size {least}` is the smallest that works; a stick with exFAT or ext4 holds larger files than \
+                "`--volume-size {least}` is the smallest that works: every bundle fits then, whole or in parts; a stick with exFAT or ext4 holds larger files than \
                  one with FAT"
             )),
             Self::NoPart { parts, .. } => Some(format!("its parts are 1 to {parts}")),

@@ -21,7 +21,6 @@ pub mod guard;
 pub mod isolation;
 mod lock;
 pub mod manifests;
-pub mod overriding;
 mod plan;
 pub mod record;
 pub mod stream;

@@ -63,6 +63,7 @@ mod shipped;
 mod signing;
 pub mod since;
 pub mod volumes;
+mod vouched;
 
 use agent::AgentPrograms;
 use built::{Built, images_of, last_of, remember, remember_encoded};

@@ -20,6 +20,7 @@ use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Transport;
+use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
@@ -33,7 +34,6 @@ use outhaul_ship::assemble::attest_and_seal::Reader;
 use outhaul_ship::collect::SignedImage;
 use outhaul_ship::guard::Removal;
 use outhaul_ship::manifests::Manifests;
-use outhaul_ship::overriding::Override;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
 

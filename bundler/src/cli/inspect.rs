@@ -18,9 +18,9 @@ use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json};
 use outhaul_attest::inspect::{self, Inspection};
+use outhaul_control::overriding::Override;
 use outhaul_kit::format_count::format_count;
 use outhaul_promote::overrides;
-use outhaul_ship::overriding::Override;
 
 /// Show what a bundle is, for whom, what is in it, and whether it is whole
 #[derive(Debug, clap::Args)]

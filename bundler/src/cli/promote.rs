@@ -9,13 +9,13 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Output, print_json, say};
+use outhaul_control::overriding::Override;
 use outhaul_git::source::{Cache, SourceMap};
 use outhaul_kit::failure::Classified as _;
 use outhaul_promote::hooks::{HookPrograms, HookRun};
 use outhaul_promote::record::Basis;
 use outhaul_promote::watch::{self, Announced, StepEvent, StepOutcome, Watch};
 use outhaul_promote::{Chain, Decision, HubConnection, PromoteError, Promoted, Promotion};
-use outhaul_ship::overriding::Override;
 
 /// Move the next environment to a commit, when the gate of the one before is open
 #[derive(Debug, clap::Args)]

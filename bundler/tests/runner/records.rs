@@ -294,6 +294,47 @@ fn a_fleet_folder_of_before_is_read_and_its_record_is_written_anew() {
 }
 
 #[test]
+fn attack_what_somebody_wrote_into_a_record_is_not_signed_as_what_was_there() {
+    let world = World::new();
+    let file = world.file("stream");
+    let whole = world.record("stream");
+    world.fleet.break_hello();
+    let evil = "data:\n  REGION: evil\n";
+    let digest = format!(
+        "sha256:{}",
+        outhaul_bundle::Digest::of(evil.as_bytes()).hex()
+    );
+    // Another content with its digest, one that never was, and one for other sites.
+    let mut changed = whole.clone();
+    let path = "drone/hello-test/platform-config.yaml";
+    let one = &mut changed["stream"]["assignments"]["drone/hello-test"]["rendered"];
+    assert!(one["files"]["platform-config.yaml"].is_string(), "{one}");
+    one["files"]["platform-config.yaml"] = evil.into();
+    assert!(changed["files"][path].is_string());
+    changed["files"][path] = digest.into();
+    let mut sites = whole.clone();
+    sites["stream"]["assignments"]["drone/hello-test"]["rendered"]["sites"] = json!(["somewhere"]);
+    for text in [changed, sites] {
+        world.put("stream", &text.to_string());
+        let seen = world.ship("stream");
+        assert!(seen.starts_with("exit code 2"), "{seen}");
+        assert!(
+            seen.contains(
+                "`drone/hello-test` is not what the stream's last bundle has, which is signed"
+            ),
+            "{seen}"
+        );
+        assert!(
+            !world.fleet.path("out/dev-drone-2.outhaul").exists(),
+            "{seen}"
+        );
+    }
+    fs::write(&file, whole.to_string()).unwrap();
+    let seen = world.ship("stream");
+    assert!(seen.contains("kept: drone/hello-test stays as"), "{seen}");
+}
+
+#[test]
 fn attack_a_lost_record_of_a_stream_ships_nothing_until_that_is_meant() {
     let world = World::new();
     let file = world.file("stream");

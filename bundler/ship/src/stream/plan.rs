@@ -18,6 +18,7 @@ use outhaul_signer::fleet::Fleet;
 use super::carried::{self, LastPayloads};
 use super::kept_payload::{PayloadState, still_there};
 use super::share::{self, Share};
+use super::vouched::SignedIndex;
 use super::{ProduceError, Produced, delivery_rules, sealed, shipped};
 use crate::assemble::Spool;
 use crate::collect::{self, Collector, Payloads};
@@ -252,6 +253,7 @@ impl<'a> Sound<'a> {
             signed_by: self.delivery.image_signatures.as_ref().map(Sourced::by),
             last,
             carried: OnceCell::new(),
+            signed: OnceCell::new(),
             stalled: false,
             trouble: None,
         })
@@ -284,6 +286,8 @@ pub(super) struct LastBundle<'a> {
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
     carried: OnceCell<Option<LastPayloads>>,
+    /// What was signed last, read when something of the record is to stay.
+    signed: OnceCell<Option<SignedIndex>>,
     stalled: bool,
     trouble: Option<ProduceError>,
 }
@@ -310,6 +314,12 @@ impl Shipped for LastBundle<'_> {
             return Err("it has no last good output".to_owned());
         };
         let good = Ok((last.origin(&name), ()));
+        let signed = (self.signed).get_or_init(|| SignedIndex::of(self.fleet, &self.role));
+        if (signed.as_ref()).is_some_and(|signed| signed.differs(&id.target, &before.rendered)) {
+            let error = shipped::not_signed(self.fleet, &self.role, &name);
+            self.trouble = Some(error.into());
+            return Err(String::new());
+        }
         let looked = still_there(&mut self.collector.borrow_mut(), &id.target, before);
         match looked {
             Ok(PayloadState::Yes) => good,

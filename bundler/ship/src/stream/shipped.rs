@@ -103,6 +103,16 @@ pub(super) fn begin(
     Ok(Some(path))
 }
 
+/// The error of a record that says otherwise of an assignment than what was signed.
+pub(super) fn not_signed(fleet: &Fleet, role: &str, assignment: &str) -> ShippedError {
+    ShippedError::Damaged {
+        path: path(fleet.folder(), role),
+        problem: format!(
+            "what it says of `{assignment}` is not what the stream's last bundle has, which is signed"
+        ),
+    }
+}
+
 /// The error of a stream that has no record, where a bundle of it is signed.
 pub(super) fn lost(fleet: &Fleet, role: &str) -> Result<Option<ShippedError>, FleetError> {
     let latest = fleet.latest(role)?;

@@ -45,6 +45,10 @@ impl Document {
                 "it was changed at {modified} by what it says, which is in the future"
             ));
         }
+        // Until then it holds.
+        if advisory.withdrawn_ms > Some(now_ms.saturating_add(time::DAY_MS)) {
+            return Err("it is withdrawn at a time that is in the future".to_owned());
+        }
         Ok(Self::Advisory(Box::new(advisory), body))
     }
 

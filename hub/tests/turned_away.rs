@@ -107,3 +107,36 @@ fn a_list_of_decisions_says_how_many_there_are_and_shows_all_when_asked() {
     assert_eq!(listed(&["--all"]), (23, String::new()));
     assert_eq!(listed(&["--limit", "40"]), (23, String::new()));
 }
+
+#[test]
+fn attack_a_token_that_may_not_write_makes_few_entries_and_an_advisory_is_not_withdrawn_by_a_day_to_come()
+ {
+    let (hub, _, _) = world(&[]);
+    let reader = token(&hub, "ann", "read");
+    let admin = token(&hub, "eve", "admin");
+    let server = hub.serve_in(&[], &[]);
+    let advisory = |withdrawn: &str| {
+        format!(
+            r#"{{"id":"T-10","modified":"2026-11-01T00:00:00Z"{withdrawn},"affected":[{{"package":{{"ecosystem":"Debian:12","name":"curl"}}}}]}}"#
+        )
+    };
+    let post =
+        |token: &str, body: &str| ask(&server, "POST /api/v1/advisories", &bearer(token), body);
+    for _ in 0..40 {
+        assert_eq!(post(&reader, &advisory("")).status, 403);
+    }
+    let to_come = post(&admin, &advisory(r#","withdrawn":"2099-03-01T00:00:00Z""#));
+    assert_eq!(to_come.status, 422, "{}", to_come.body);
+    assert!(
+        to_come
+            .body
+            .contains("withdrawn at a time that is in the future"),
+        "{}",
+        to_come.body
+    );
+    drop(server);
+    let entries = refused(&hub, "advisory import");
+    // Two, should a minute have ended in between.
+    assert!((1..=2).contains(&entries.len()), "{entries:?}");
+    assert!(entries[0].contains("no scope admin"), "{entries:?}");
+}

@@ -36,6 +36,8 @@ pub struct Advisory {
     pub modified: String,
     /// Whether it was withdrawn.
     pub withdrawn: bool,
+    /// When, in milliseconds since 1970.
+    pub withdrawn_ms: Option<i64>,
     /// What it is about, as far as that can be compared.
     pub subjects: Vec<Subject>,
     /// What it is about and is in no bill of materials: each with the reason.
@@ -161,16 +163,17 @@ impl Advisory {
         if !is_name(&document.id) {
             return Err(AdvisoryError::Name);
         }
+        // A date, and nothing else, takes it back.
+        let withdrawn = document.withdrawn.and_then(|at| at.parse().ok());
+        let withdrawn_ms = withdrawn.map(jiff::Timestamp::as_millisecond);
         let mut advisory = Self {
             aliases: others(document.aliases, &document.id),
             upstream: others(document.upstream, &document.id),
             id: document.id,
             summary: sentence(&document.summary, &document.details),
             modified: document.modified.chars().take(64).collect(),
-            // A date, and nothing else, takes it back.
-            withdrawn: document
-                .withdrawn
-                .is_some_and(|at| at.parse::<jiff::Timestamp>().is_ok()),
+            withdrawn: withdrawn_ms.is_some(),
+            withdrawn_ms,
             subjects: Vec::new(),
             unlisted: BTreeSet::new(),
             commits: BTreeSet::new(),

@@ -337,9 +337,9 @@ fn wanted(request: &Request) -> String {
 async fn refused(shared: &Arc<Shared>, visitor: &Visitor, at: &str, wanted: &str) -> Response {
     if visitor.name.is_some() {
         let entry = visitor.entry("read", at.chars().take(200).collect(), false);
-        if let Err(problem) = shared.record(entry).await {
-            return Problem::from(problem).into_response();
-        }
+        shared
+            .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+            .await;
         let text = "this token may not read: its scopes are for something else; `outhaul-hub token list` shows them";
         return Problem::new(StatusCode::FORBIDDEN, text).into_response();
     }

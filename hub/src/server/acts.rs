@@ -140,7 +140,9 @@ async fn needs_approve(shared: &Arc<Shared>, visitor: &Visitor, kind: &str) -> R
     }
     if visitor.name.is_some() {
         let entry = visitor.entry(&cut(kind, 20), "may not decide".to_owned(), false);
-        shared.record(entry).await?;
+        shared
+            .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+            .await;
     }
     let text = "Deciding needs a login with scope `approve`: `outhaul-hub token create NAME --scope approve` on the hub's machine \
                 makes a token with it, and the settings of the identity provider give it to people. Log out first where you are \

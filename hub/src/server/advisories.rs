@@ -115,8 +115,10 @@ pub(super) async fn take(
     let Some(by) = by.filter(|_| visitor.may(Scope::Admin)) else {
         // Of anybody, where reading is open, no entry is made: there would be no end of them.
         if visitor.name.is_some() {
-            let entry = visitor.entry("advisory import", String::new(), false);
-            shared.record(entry).await?;
+            let entry = visitor.entry("advisory import", "no scope admin".to_owned(), false);
+            shared
+                .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+                .await;
         }
         let text = "who brings an advisory needs a token of scope admin: `outhaul-hub token create NAME --scope admin` on the hub's \
                     machine makes one";

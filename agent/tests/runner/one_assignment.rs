@@ -104,6 +104,36 @@ fn a_held_assignment_keeps_its_content_while_the_others_take_the_next_bundles() 
 }
 
 #[test]
+fn what_is_released_after_a_rollback_is_not_shown_as_held() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&both("one")));
+    let hold = [
+        "hold",
+        "--assignment",
+        "beta",
+        "--who",
+        "ann",
+        "--why",
+        "harvest",
+    ];
+    site.ok(&hold);
+    site.take(&centre.publish(&both("two")));
+    site.ok(&["rollback", "--who", "ann"]);
+    let said = |site: &Site| stdout(&site.run(&["status"]));
+    let held = said(&site);
+    assert!(
+        held.contains("beta: as desired and held: held by ann"),
+        "{held}"
+    );
+    // It is the active bundle's already, so nothing is applied for it.
+    site.ok(&["hold", "--release", "--assignment", "beta"]);
+    let released = said(&site);
+    assert!(!released.contains("held by"), "{released}");
+    assert!(released.contains("  beta: as desired\n"), "{released}");
+}
+
+#[test]
 fn a_hold_outlives_a_power_cut_at_every_instant_of_the_next_bundle() {
     let centre = Centre::new();
     let first = Site::new(&centre, "drone-7");

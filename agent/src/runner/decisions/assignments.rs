@@ -260,10 +260,15 @@ fn commit(
         name => format!("`{name}` {done} by {}", decided.who),
     };
     let kept = Decision::Assignments(all.clone());
+    let mut released = held::all(agent)?;
+    released.retain(|name, _| !all.contains_key(name));
     runner::transition_with(
         agent,
         &Transition::decided(step, note, kept),
-        |db, author| outbox::queue(db, author, event).map(|_| ()),
+        |db, author| {
+            held::forget(db, &released)?;
+            outbox::queue(db, author, event).map(|_| ())
+        },
     )?;
     for pin in gone {
         let step = Event::Unpinned {

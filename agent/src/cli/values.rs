@@ -3,9 +3,11 @@
 //! What comes in: a key and a value that a person typed. What goes out: what was decided of it, or what may be set here, and to what.
 
 use outhaul_kit::text::{one_full_line, one_line};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use outhaul_bundle::Index;
+use outhaul_reconcilers::Desired;
 use outhaul_values::{GivenValues, check_values};
 use serde::Serialize;
 
@@ -16,7 +18,8 @@ use crate::durable;
 use crate::error::AgentError;
 use crate::generation;
 use crate::runner::decisions::values::{self, Decided};
-use crate::runner::{self, own_values};
+use crate::runner::{self, held, own_values};
+use crate::state::holds::AssignmentHold;
 
 /// Largest file with values, in bytes.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -145,6 +148,8 @@ struct Row {
     about: String,
     /// Why what was set is not used.
     unused: Option<String>,
+    /// Who holds the assignment, and at which bundle: value, centre and allowed are of that bundle.
+    held: Option<AssignmentHold>,
 }
 
 pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError> {
@@ -157,17 +162,34 @@ pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError
         .waiting
         .and_then(|waiting| runner::index_of(&agent, waiting.number).ok());
     let index = active.or(waiting);
-    let rows = rows(&agent, index.as_ref(), &given);
+    let rows = rows(&agent, index.as_ref(), &given)?;
     context.print(&text(&rows), &rows);
     Ok(0)
 }
 
-fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
+/// What this site runs: of the index, and of held assignments what they keep.
+fn running(
+    agent: &Agent,
+    index: Option<&Index>,
+    holds: &BTreeMap<String, AssignmentHold>,
+) -> Vec<Desired> {
+    let all = index.map(|index| generation::desired(&agent.state_folder, index, &agent.site.name));
+    let mut all = all.unwrap_or_default();
+    for (name, hold) in holds {
+        if let Some(kept) = held::kept(agent, name, hold) {
+            all.retain(|one| one.assignment.name.as_str() != name);
+            all.push(kept);
+        }
+    }
+    all.sort_by(|one, other| one.assignment.name.cmp(&other.assignment.name));
+    all
+}
+
+fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Result<Vec<Row>, AgentError> {
+    let holds = held::all(agent)?;
     let mut rows = Vec::new();
     let mut shown = std::collections::BTreeSet::new();
-    let desired =
-        index.map(|index| generation::desired(&agent.state_folder, index, &agent.site.name));
-    for one in desired.unwrap_or_default() {
+    for one in running(agent, index, &holds) {
         let name = one.assignment.name.as_str();
         let Some(declared) = &one.assignment.site_values else {
             continue;
@@ -194,6 +216,7 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
                 allowed: Some(rule.to_string()),
                 about: rule.about.clone(),
                 unused: checked.unused.get(key).cloned(),
+                held: holds.get(name).cloned(),
             });
         }
     }
@@ -213,9 +236,10 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Vec<Row> {
             allowed: None,
             about: String::new(),
             unused: Some("what runs does not open it to this site".to_owned()),
+            held: holds.get(name).cloned(),
         });
     }
-    rows
+    Ok(rows)
 }
 
 fn text(rows: &[Row]) -> String {
@@ -226,7 +250,13 @@ fn text(rows: &[Row]) -> String {
     let mut last = "";
     for row in rows {
         if row.assignment != last {
-            lines.push(row.assignment.clone());
+            let held = row.held.as_ref();
+            lines.push(
+                match held.map(|hold| held::sentence(hold, hold.generation)) {
+                    Some(held) => format!("{}, {held}", row.assignment),
+                    None => row.assignment.clone(),
+                },
+            );
             last = &row.assignment;
         }
         let by = row.who.as_ref().map(|who| match &row.reason {

@@ -127,6 +127,35 @@ fn values_shows_what_may_be_set_and_who_set_what() {
 }
 
 #[test]
+fn the_values_of_a_held_assignment_stay_and_are_shown_as_they_are_applied() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&draft("one", 110, "61")));
+    site.ok(&["set", "TRAY=right", "--as", "ann"]);
+    let name = ["--assignment", "printer-press"];
+    let hold = [&["hold", "--who", "bob", "--why", "harvest"][..], &name[..]].concat();
+    site.ok(&hold);
+    site.take(&centre.publish(&draft("two", 110, "62")));
+    let before = (site.event_log(), applied(&site));
+    assert_eq!(before.1, "TRAY=\"right\"\nWIDTH=\"61\"\n");
+    let release = "hold --release --assignment printer-press";
+    let words = ["held by bob: harvest", release, "nothing was changed"];
+    assert_reports(&site.run(&SET), 1, &words);
+    assert_reports(&site.run(&["unset", "TRAY"]), 1, &words);
+    assert_eq!((site.event_log(), applied(&site)), before);
+    // What is applied is of the bundle that it is held at.
+    let rows = site.ok(&["values"]);
+    assert_eq!(rows[1]["value"], "61", "{rows}");
+    assert_eq!(rows[1]["held"]["generation"], 1, "{rows}");
+    let shown = String::from_utf8(site.run(&["values"]).stdout).unwrap();
+    let head = "printer-press, held by bob: harvest; it keeps what bundle 1 brought\n";
+    assert!(shown.starts_with(head), "{shown}");
+    site.ok(&[&["hold", "--release"][..], &name[..]].concat());
+    site.ok(&SET);
+    assert_eq!(applied(&site), "TRAY=\"right\"\nWIDTH=\"70\"\n");
+}
+
+#[test]
 fn what_the_centre_does_not_open_or_allow_is_refused_and_changes_nothing() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

@@ -17,7 +17,7 @@ use super::{Transition, nothing};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::Event;
-use crate::runner::{self, own_values};
+use crate::runner::{self, held, own_values};
 use crate::state::{self, StateError, key, outbox};
 
 /// A decision of a person about one value.
@@ -51,7 +51,7 @@ pub struct ValueDecided {
 /// Sets a value, or leaves it to the centre again.
 ///
 /// # Errors
-/// [`AgentError::Nothing`] when the key is not open here, the value is not allowed, or work is under way.
+/// [`AgentError::Nothing`] when the key is not open here, the value is not allowed, the assignment is held, or work is under way.
 pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, AgentError> {
     let site = assignments::at_rest(agent)?;
     let active = own_values::active_index(agent)?;
@@ -61,6 +61,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
     let mut given = agent.site_values()?;
     let bundles: Vec<&Index> = active.iter().chain(&waiting).collect();
     let assignment = assignment(&bundles, &given, decided)?;
+    not_held(agent, &assignment)?;
     let before = given.of(&assignment).find(|(key, _)| *key == decided.key);
     let before = before.map(|(_, given)| given.value.clone());
     let used_before = used(active.as_ref(), &given, &assignment);
@@ -134,6 +135,22 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
         before,
         unused,
         apply,
+    })
+}
+
+/// What a person holds stays as it is, its values as well.
+fn not_held(agent: &Agent, assignment: &str) -> Result<(), AgentError> {
+    let Some(hold) = held::all(agent)?.remove(assignment) else {
+        return Ok(());
+    };
+    Err(AgentError::Nothing {
+        message: format!(
+            "`{assignment}` is {}; its values stay as they are while it is held",
+            held::sentence(&hold, hold.generation)
+        ),
+        help: format!(
+            "`outhaul-agent hold --release --assignment {assignment}` ends the hold, then set the value; nothing was changed"
+        ),
     })
 }
 

@@ -5,15 +5,18 @@ use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::intake::plan;
+use crate::machine::{Site, Work};
 use crate::runner::decisions::assignments::{self, Decided};
-use crate::runner::{self, decisions};
+use crate::runner::{self, Rollback, decisions};
 use outhaul_kit::text::{one_full_line, one_line};
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
 ///
-/// While the work on a bundle is unfinished, that work is taken back, and the active bundle stays. A first bundle, before
-/// which nothing ran, is given up: `status` lists what of it is on this host.
+/// While the work on a bundle that is not active yet is unfinished, that work is taken back, and the active bundle stays. While
+/// the active bundle itself is applied again, such as after a `set` or `apply` that was cut off, it is left for the bundle
+/// before it; `outhaul-agent apply` ends that work instead. A first bundle, before which nothing ran, is given up: `status`
+/// lists what of it is on this host.
 ///
 /// With `--assignment`, only that one goes back, and is held there: later bundles do not change it until
 /// `outhaul-agent hold --release --assignment NAME`.
@@ -44,6 +47,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         super::say(&format!("warning: {line}"));
     }
     let who = args.who.clone().unwrap_or_else(super::who);
+    let before = runner::site_now(agent.store.read())?;
     let ordered = match &args.assignment {
         None => match decisions::order_rollback(&mut agent, args.to, &who, &args.why)? {
             decisions::Ordered::Back(rollback) => Ordered::Rollback(rollback),
@@ -63,8 +67,27 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             Ordered::Apply { number }
         }
     };
+    if let Ordered::Rollback(rollback) = &ordered
+        && let Some(line) = unfinished(&before, rollback)
+    {
+        super::say(&line);
+    }
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
+}
+
+/// What becomes of work that was unfinished when the rollback was ordered.
+fn unfinished(before: &Site, Rollback { from, to }: &Rollback) -> Option<String> {
+    let is_active = |number: u64| before.active.is_some_and(|active| active.number == number);
+    match before.work {
+        Work::Repairing => Some(format!(
+            "bundle {from} is active and was being applied again: it is left with that unfinished, for bundle {to}"
+        )),
+        Work::Applying(_) | Work::Soaking(_) if is_active(*to) => Some(format!(
+            "the work on bundle {from} was unfinished: it is taken back, and bundle {to} stays the active one"
+        )),
+        _ => None,
+    }
 }
 
 /// What of that which runs, or is being applied, no rollback undoes.

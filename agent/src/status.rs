@@ -27,6 +27,7 @@ use crate::state::clock;
 use crate::state::delays::Delays;
 use crate::state::holds::AssignmentHold;
 use crate::state::{self, Hold, StateError, floors, generations, inventory, key, outbox};
+use crate::state_folder::AtWork;
 use crate::update::AgentStatus;
 
 use outhaul_pace::PullStatus;
@@ -67,6 +68,9 @@ pub struct Status {
     pub steps: Vec<Step>,
     /// Which agent runs.
     pub agent: AgentStatus,
+    /// Whether a command, and not the service, is at work: its end is to be waited for.
+    #[serde(skip)]
+    pub command: bool,
     /// Whether the service works on this site now.
     pub service: bool,
     /// What a person is to do, if anything.
@@ -214,7 +218,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     let own_files = index.as_ref().map(|index| plan::own_files(index, name));
     let for_others = index.as_ref().map(|index| plan::for_others(index, name));
     let reading = agent.clock_reading()?;
-    let service = agent.state_folder.service_runs();
+    let at_work = agent.state_folder.at_work();
     let media = visit::visits(db, &agent.state_folder)?;
     let hold: Option<Hold> = state::meta(db, key::HOLD)?;
     let deadline = hold.as_ref().and_then(|hold| hold.until.as_ref());
@@ -232,8 +236,9 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         delays: delays::present(agent)?,
         steps: progress::steps(agent, &site)?,
         agent: AgentStatus::of(&agent.state_folder),
-        to_do: advice::to_do(&site, &note, service),
-        service,
+        to_do: advice::to_do(&site, &note, &at_work),
+        command: matches!(at_work, AtWork::Command(_)),
+        service: at_work == AtWork::Service,
         generations,
         own_files: own_files.unwrap_or_default(),
         for_others: for_others.unwrap_or_default(),
@@ -348,6 +353,7 @@ impl Status {
     /// What runs, in one sentence.
     fn headline(&self) -> String {
         match (self.active, self.unfinished) {
+            _ if self.command => "A command is at work on this site.".to_owned(),
             (_, Some(number)) if self.watched => {
                 format!("Bundle {number} is applied, and its health is looked at.")
             }
@@ -405,22 +411,7 @@ impl Status {
             "site {} of fleet {}, {}/{}",
             self.site, self.fleet, self.environment, self.cluster_type
         )];
-        let key: String = self.key.chars().take(16).collect();
-        lines.push(match self.enrolment {
-            EnrolmentStatus::Approved => format!("enrolment: approved, key {key}"),
-            EnrolmentStatus::Requested => format!(
-                "enrolment: requested, key {key}; `outhaul-agent export` puts the request on a stick"
-            ),
-            EnrolmentStatus::OtherKeyApproved => format!(
-                "enrolment: ANOTHER KEY was approved under this site's name, this one has key {key}; \
-                 tell the centre"
-            ),
-            EnrolmentStatus::Revoked => {
-                "enrolment: revoked; nothing new is installed, what runs goes on; a new kit is the way \
-                 back"
-                    .to_owned()
-            }
-        });
+        lines.push(brief::enrolment(self));
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
             None if self.cluster.is_some() => {

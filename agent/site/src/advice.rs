@@ -4,6 +4,7 @@
 //! errors, so that all of them say the same. It reads nothing else and decides nothing.
 
 use crate::machine::{Site, Work};
+use crate::state_folder::{AtWork, Holder};
 use crate::stored::CANNOT_GO_ON;
 
 /// Why nothing goes on by itself.
@@ -58,56 +59,80 @@ pub fn repair(site: &Site) -> Option<String> {
     ))
 }
 
+/// That a command is at work, and its end is to be waited for.
+fn wait_for(holder: &Holder) -> String {
+    let who = match holder {
+        Holder::Process(id) => format!("a command is at work on this site (process {id})"),
+        Holder::Unknown(lock) => format!(
+            "a command is at work on this site (`fuser -v {}` names its process)",
+            lock.display()
+        ),
+    };
+    format!("{who}: wait until it has ended; `outhaul-agent status` shows then what came of it")
+}
+
 /// What a person is to do, if anything; `note` says why the work under way, or the active bundle, stands
-/// as it does; `service`: whether the service runs, which goes on by itself.
-pub fn to_do(site: &Site, note: &str, service: bool) -> Option<String> {
+/// as it does; `at_work`: the service goes on by itself, and a command is waited for.
+pub fn to_do(site: &Site, note: &str, at_work: &AtWork) -> Option<String> {
+    if let AtWork::Command(holder) = at_work {
+        return Some(wait_for(holder));
+    }
+    let service = *at_work == AtWork::Service;
+    let why = match note {
+        "" => String::new(),
+        note => format!(" ({note})"),
+    };
     if let Work::Reverting {
         from,
         to,
         decided: true,
     } = site.work
     {
-        let why = match note {
-            "" => String::new(),
-            note => format!(" ({note})"),
-        };
-        return Some(format!(
-            "the rollback from bundle {from} to bundle {to} is unfinished{why}: fix what blocks it, then run \
-             `outhaul-agent apply`, which ends it{}",
-            if service {
-                "; the service tries, too"
-            } else {
-                ""
-            }
-        ));
+        return Some(match (note.contains(CANNOT_GO_ON), service) {
+            (true, service) => format!(
+                "the rollback from bundle {from} to bundle {to} is unfinished{why}: fix what blocks it, then run \
+                 `outhaul-agent apply`, which ends it{}",
+                if service {
+                    "; the service tries, too"
+                } else {
+                    ""
+                }
+            ),
+            (false, true) => format!(
+                "the rollback from bundle {from} to bundle {to} is unfinished{why}: the service goes on with it, or run \
+                 `outhaul-agent apply`"
+            ),
+            (false, false) => format!(
+                "the rollback from bundle {from} to bundle {to} is unfinished{why}: run `outhaul-agent apply`, which ends \
+                 it; {NO_SERVICE}"
+            ),
+        });
     }
     // Nothing is to be done while health is looked at.
     if site.watched && !note.contains(CANNOT_GO_ON) {
         return None;
     }
     match site.worked_on() {
-        Some(number) if site.work == Work::Correcting && !note.contains(CANNOT_GO_ON) => {
-            Some(match service {
-                true => format!(
-                    "what differs from bundle {number} on this host is being put back: the service goes on with it, or \
-                     run `outhaul-agent apply`"
-                ),
-                false => format!(
-                    "what differs from bundle {number} on this host is not put back yet: run `outhaul-agent apply`, which \
-                     goes on with it; {NO_SERVICE}"
-                ),
-            })
-        }
-        Some(number) if !note.is_empty() => Some(format!(
-            "the work on bundle {number} is unfinished ({note}): fix that, then run \
+        Some(number) if note.contains(CANNOT_GO_ON) => Some(format!(
+            "the work on bundle {number} is unfinished{why}: fix that, then run \
              `outhaul-agent apply`; a newer bundle can be imported at any time"
         )),
+        Some(number) if site.work == Work::Correcting => Some(match service {
+            true => format!(
+                "what differs from bundle {number} on this host is being put back: the service goes on with it, or \
+                 run `outhaul-agent apply`"
+            ),
+            false => format!(
+                "what differs from bundle {number} on this host is not put back yet: run `outhaul-agent apply`, which \
+                 goes on with it; {NO_SERVICE}"
+            ),
+        }),
         Some(number) if service => Some(format!(
-            "the work on bundle {number} is unfinished: the service goes on with it, or run \
+            "the work on bundle {number} is unfinished{why}: the service goes on with it, or run \
              `outhaul-agent apply`"
         )),
         Some(number) => Some(format!(
-            "the work on bundle {number} is unfinished: run `outhaul-agent apply`, which goes on with it; {NO_SERVICE}"
+            "the work on bundle {number} is unfinished{why}: run `outhaul-agent apply`, which goes on with it; {NO_SERVICE}"
         )),
         None => repair(site),
     }

@@ -260,10 +260,25 @@ impl StateFolder {
 
     /// Whether the one agent now is the service, `outhaul-agent run`: it holds the lock, and has said so. Changes nothing.
     pub fn service_runs(&self) -> bool {
+        self.at_work() == AtWork::Service
+    }
+
+    /// Which other process is the one agent now. Changes nothing.
+    pub fn at_work(&self) -> AtWork {
         // Who is gone holds no lock, whatever it has written.
-        let lock = self.is_locked().then(|| self.root.join("lock"));
-        let text = lock.and_then(|path| durable::read(&path, MAX_LOCK_BYTES).ok());
-        text.is_some_and(|text| String::from_utf8_lossy(&text).lines().nth(1) == Some(SERVICE))
+        if !self.is_locked() {
+            return AtWork::Nobody;
+        }
+        let path = self.root.join("lock");
+        let text = durable::read(&path, MAX_LOCK_BYTES).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if text.lines().nth(1) == Some(SERVICE) {
+            return AtWork::Service;
+        }
+        match Holder::of(&text, path) {
+            Holder::Process(id) if id == std::process::id() => AtWork::Nobody,
+            holder => AtWork::Command(holder),
+        }
     }
 
     /// Makes this process the one agent that changes what is applied.
@@ -295,6 +310,17 @@ fn unexpected(path: &Path, found: &'static str) -> FileError {
     let expected = OWN_ENTRY;
     let what = Unexpected { found, expected };
     at("open", path)(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// Who is the one agent now, beside this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AtWork {
+    /// Nobody.
+    Nobody,
+    /// The service, which goes on by itself.
+    Service,
+    /// A command, which ends.
+    Command(Holder),
 }
 
 /// The right to change what is applied; given back when dropped, or when the process ends.

@@ -1,6 +1,6 @@
 //! What the text of a status leaves out, so that what is new stands out; `--output json` has all of it.
 //!
-//! What comes in: how the site stands. What goes out: which bundles and sticks have a line, what is said of the active one
+//! What comes in: how the site stands. What goes out: how the enrolment stands, which bundles and sticks have a line, what is said of the active one
 //! only once, and which steps of an assignment are not as they should be. It looks at nothing else.
 
 use std::path::{Path, PathBuf};
@@ -13,9 +13,30 @@ use outhaul_site::backup::restore::Restored;
 use super::{GenerationStatus, Status};
 use crate::intake::visit::Visit;
 use crate::machine::State;
+use crate::orders::EnrolmentStatus;
 
 /// How many steps of one assignment are listed.
 const MAX_STEPS: usize = 10;
+
+/// How the enrolment stands, with the key that a person tells the centre.
+pub(super) fn enrolment(status: &Status) -> String {
+    let key: String = status.key.chars().take(16).collect();
+    match status.enrolment {
+        EnrolmentStatus::Approved => format!("enrolment: approved, key {key}"),
+        EnrolmentStatus::Requested => format!(
+            "enrolment: requested, key {key}; `outhaul-agent export` puts the request on a stick"
+        ),
+        EnrolmentStatus::OtherKeyApproved => format!(
+            "enrolment: ANOTHER KEY was approved under this site's name, this one has key {key}; \
+             tell the centre"
+        ),
+        EnrolmentStatus::Revoked => {
+            "enrolment: revoked; nothing new is installed, what runs goes on; a new kit is the way \
+             back"
+                .to_owned()
+        }
+    }
+}
 
 /// Whether a bundle has a line: it is on disk, or came after the one that runs; or nothing runs yet.
 pub(super) fn is_shown(status: &Status, bundle: &GenerationStatus) -> bool {

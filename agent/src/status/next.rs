@@ -52,10 +52,18 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         ));
     } else if let Some(cluster) = &status.cluster {
         next.extend(following::next(cluster));
-    } else if status.active.is_none() && status.unfinished.is_none() && !status.names_import() {
+    } else if status.active.is_none()
+        && status.unfinished.is_none()
+        && !status.command
+        && !status.names_import()
+    {
         next.push("`outhaul-agent import FOLDER` takes a bundle from a stick".to_owned());
     }
-    if let Some(visit) = status.media.last().filter(|visit| visit.cut_off) {
+    if let Some(visit) = status
+        .media
+        .last()
+        .filter(|visit| visit.cut_off && !status.command)
+    {
         next.push(format!(
             "`outhaul-agent import {}` again: reading it was cut off before anything was copied",
             visit.place

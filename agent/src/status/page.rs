@@ -93,8 +93,9 @@ pub fn html(status: &Status) -> String {
     let _ = write!(
         page,
         "{BEGINNING}{title}</title><style>{STYLE}</style>\n\
-         <h1>{title}</h1>\n<p><strong>{}</strong></p>\n",
+         <h1>{title}</h1>\n<p><strong>{}</strong></p>\n<p>{}</p>\n",
         escaped(&status.headline()),
+        escaped(&brief::enrolment(status)),
         title = escaped(&title),
     );
     let _ = writeln!(page, "<h2>What to do next</h2>");

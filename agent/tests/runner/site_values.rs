@@ -277,6 +277,29 @@ fn a_power_cut_while_a_value_is_set_leaves_all_of_it_or_nothing_and_the_next_sta
 }
 
 #[test]
+fn after_a_set_that_was_cut_off_status_and_rollback_say_what_is_so() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&draft("one", 110, "62")));
+    site.take(&centre.publish(&draft("two", 110, "62")));
+    let cut = site
+        .command(&SET)
+        .env("OUTHAUL_CUT", "repairing-committed")
+        .checked()
+        .unwrap();
+    assert!(cut.status.signal().is_some());
+    // Nothing is to be fixed: nothing keeps it from going on.
+    let to_do = site.status()["to_do"].as_str().unwrap().to_owned();
+    assert!(to_do.contains("which goes on with it"), "{to_do}");
+    assert!(to_do.contains("set by ann"), "{to_do}");
+    assert!(!to_do.contains("fix"), "{to_do}");
+    // The work is on the active bundle, so that is the one that is left.
+    let left = "bundle 2 is active and was being applied again: it is left";
+    assert_reports(&site.run(&["rollback"]), 0, &[left]);
+    assert_eq!(site.active(), Some(1));
+}
+
+#[test]
 fn through_the_apply_helper_the_signed_index_decides_which_values_are_used() {
     let centre = Centre::new();
     let split = Split::new(Site::new(&centre, "drone-7"));

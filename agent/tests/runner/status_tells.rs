@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 use outhaul_test_kit::folder::tree;
 use outhaul_test_kit::{Centre, Draft, Load};
 
 use crate::hooks;
+use crate::reconcilers::Gate;
 use crate::site::{Site, assert_reports, code, stderr, stdout};
 
 /// Three assignments; the program that applies them can stop at the second for want of something on the host.
@@ -131,6 +134,49 @@ fn what_a_failed_first_bundle_left_is_listed_until_a_newer_one_runs() {
 }
 
 #[test]
+fn while_a_command_is_at_work_its_end_is_to_be_waited_for() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Gate(folder.path().to_owned());
+    let program = folder.path().join("asked");
+    fs::write(&program, format!("#!/bin/sh\n{}\n", gate.shell())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    site.configure(&format!(
+        "[health]\nask = [{{ name = \"press\", program = [{program:?}], timeout_s = 60 }}]"
+    ));
+    let two = centre.publish(&Draft::hello("two"));
+    let import = site
+        .command(&["import", two.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut import = import.unwrap();
+    let begun = Instant::now();
+    while !gate.at_work() && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = site.status();
+    gate.open();
+    assert!(import.wait().unwrap().success());
+    let to_do = status["to_do"].as_str().unwrap_or_default();
+    let who = format!(
+        "a command is at work on this site (process {}): wait",
+        import.id()
+    );
+    assert!(to_do.starts_with(&who), "{status}");
+    assert!(!to_do.contains("no service"), "{status}");
+    // Its end is the end of that.
+    let after = site.status();
+    assert!(
+        after.get("to_do").is_none_or(|to_do| to_do.is_null()),
+        "{after}"
+    );
+    assert_eq!(after["active"], 2, "{after}");
+}
+
+#[test]
 fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strangers() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
@@ -149,7 +195,19 @@ fn the_next_steps_and_the_clock_are_told_and_the_page_holds_no_markup_of_strange
     let printed = site.run(&["status", "--page", page.to_str().unwrap()]);
     assert_reports(&printed, 0, &["a browser opens `file://"]);
     let page = fs::read_to_string(page).unwrap();
-    for words in ["Bundle 1", "What to do next", "hello", "&lt;script&gt;"] {
+    // The key that a person tells the centre by telephone, as the terminal shows it.
+    let shown = stdout(&site.run(&["status"]));
+    let enrolment = shown
+        .lines()
+        .find(|line| line.starts_with("enrolment: requested, key "));
+    let enrolment = enrolment.unwrap();
+    for words in [
+        "Bundle 1",
+        "What to do next",
+        "hello",
+        "&lt;script&gt;",
+        enrolment,
+    ] {
         assert!(page.contains(words), "`{words}` is not in: {page}");
     }
     for never in ["<script", "http://", "https://", "src="] {

@@ -159,9 +159,30 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
 /// What came of what else lies there.
 fn said_of_others(findings: &Findings, answer: &mut CommandResult) {
     answer.messages.extend(findings.notes.iter().cloned());
-    let skipped = findings.skipped.iter();
-    let skipped = skipped.map(|line| format!("skipped {line}"));
-    answer.messages.extend(skipped);
+    answer.messages.extend(skipped(findings));
+}
+
+fn skipped(findings: &Findings) -> impl Iterator<Item = String> {
+    let lines = findings.skipped.iter();
+    lines.map(|line| format!("skipped {line}"))
+}
+
+/// How many reasons stand in one error.
+const MAX_REASONS: usize = 3;
+
+/// Why nothing was taken, for the error itself: `--quiet` prints nothing else. What stands there is not printed before it, too.
+fn why_skipped(findings: &Findings, answer: &mut CommandResult) -> String {
+    let mut all: Vec<String> = skipped(findings).collect();
+    let more = all.len().saturating_sub(MAX_REASONS);
+    if more > 0 {
+        all.truncate(MAX_REASONS);
+        all.push(format!(
+            "{more} more skipped, which are listed above unless `--quiet` was given"
+        ));
+    } else {
+        answer.messages.retain(|line| !all.contains(line));
+    }
+    all.join("; ")
 }
 
 fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut CommandResult) {
@@ -308,9 +329,8 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     let place = path.display();
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
-            format!("no bundle for this site in `{place}`"),
-            "what was skipped is listed above, with the reason; what is older than this site needs no import, and \
-             what is for another stream belongs to another machine"
+            format!("no bundle for this site in `{place}`: {}", why_skipped(findings, answer)),
+            "what is older than this site needs no import, and what is for another stream belongs to another machine"
                 .to_owned(),
         ),
         (true, 0) => (

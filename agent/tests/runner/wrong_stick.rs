@@ -98,12 +98,30 @@ fn an_empty_stick_and_one_with_other_files_are_distinguished() {
     let words = ["1 other file", "*.outhaul", "outhaul-agent enrol"];
     both_report(&site, stick.path(), 1, &words);
     let printed = stderr(&site.import(stick.path()));
-    assert!(!printed.contains("listed above"), "{printed}");
-    // What was skipped is above only where something was.
+    assert!(!printed.contains("skipped"), "{printed}");
+    // What was skipped, and why, is in the error: with `--quiet` nothing else is printed.
     let other = centre.publish(&Draft::hello("x").cluster_type("press"));
     fs::copy(other, stick.path().join("press.outhaul")).unwrap();
-    let words = ["skipped `press.outhaul`", "listed above"];
+    let words = ["error: no bundle for this site", "skipped `press.outhaul`"];
     both_report(&site, stick.path(), 1, &words);
+    let quiet = site.run(&["--quiet", "import", stick.path().to_str().unwrap()]);
+    let words = ["skipped `press.outhaul`: ", "dev/press"];
+    assert_reports(&quiet, 1, &words);
+    let loud = stderr(&site.import(stick.path()));
+    assert_eq!(loud.matches("skipped").count(), 1, "{loud}");
+    // Of many, the first few, and how many more.
+    for other in 0..4 {
+        let copy = stick.path().join(format!("press-{other}.outhaul"));
+        fs::copy(stick.path().join("press.outhaul"), copy).unwrap();
+    }
+    let quiet = site.run(&["--quiet", "import", stick.path().to_str().unwrap()]);
+    assert_reports(&quiet, 1, &["2 more skipped"]);
+    let loud = stderr(&site.import(stick.path()));
+    assert_eq!(
+        loud.lines().filter(|l| l.starts_with("skipped")).count(),
+        5,
+        "{loud}"
+    );
 }
 
 #[test]

@@ -359,14 +359,14 @@ impl AgentError {
             Self::Nothing { help, .. } | Self::Failed { help, .. } | Self::Usage { help, .. } => {
                 help.clone()
             }
-            Self::NoAnswer { .. } => {
-                "nothing is lost: what was to be sent waits here, and goes with the next `outhaul-agent run --once`, or by the \
-                 service where it runs; `outhaul-agent export FOLDER` puts it on a stick"
+            Self::NoAnswer { .. } | Self::Network { .. } => {
+                "nothing is lost: it goes on with the next `outhaul-agent run --once`, or by the service where it runs; a stick \
+                 does the same (`outhaul-agent export FOLDER` for reports, `outhaul-agent import FOLDER` for bundles)"
                     .into()
             }
-            Self::Network { .. } => "nothing is lost: it is tried again, or use a stick".into(),
             Self::Incomplete { .. } => {
-                "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it is tried again by itself"
+                "ask whoever fills the repository to copy it again, `blobs` before `metadata`; it goes on with the next \
+                 `outhaul-agent run --once`, or by the service where it runs"
                     .into()
             }
             Self::Stopped => String::new(),

@@ -9,7 +9,8 @@ use crate::report;
 
 /// The exit code when the hub refused something.
 const REFUSED: u8 = 1;
-const KEPT: &str = "what was not acknowledged stays in the queue and is sent again; show the reason to whoever runs the hub";
+const KEPT: &str = "what was not acknowledged stays in the queue, and goes with the next `outhaul-agent run --once`, or by the service where it \
+                    runs; show the reason to whoever runs the hub";
 
 /// Sends all waiting reports to the hub; only what it acknowledges with its signature leaves.
 #[derive(Debug, clap::Args)]

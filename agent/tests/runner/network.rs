@@ -9,7 +9,7 @@ use outhaul_signer::{Envelope, SigningKey};
 use outhaul_test_kit::{Centre, Draft, TOKEN};
 
 use crate::server::Server;
-use crate::site::{Site, assert_reports, code, stdout};
+use crate::site::{Site, assert_reports, code, stderr, stdout};
 use crate::web::unpack_for_web;
 
 struct Web {
@@ -306,4 +306,24 @@ fn a_round_whose_hub_does_not_answer_still_says_what_it_applied() {
     assert_eq!(told["result"]["active"], 2, "{told}");
     assert_eq!(told["result"]["changed"][1]["number"], 2, "{told}");
     assert_eq!(told["errors"][0]["kind"], "environment", "{told}");
+}
+
+#[test]
+fn whatever_keeps_reports_from_the_hub_how_it_goes_on_is_said_alike() {
+    let (centre, web) = (Centre::new(), Web::new());
+    web.publish(&centre, &Draft::hello("one"));
+    let site = web.site(&centre);
+    let settings = site.state().join("agent.toml");
+    let before = fs::read_to_string(&settings).unwrap();
+    // A server that is no hub, and nobody.
+    let other = tempfile::tempdir().unwrap();
+    let other = Server::files(other.path().to_owned());
+    for url in [other.url.as_str(), "http://127.0.0.1:1"] {
+        fs::write(&settings, format!("{before}\n[hub]\nurl = \"{url}\"\n")).unwrap();
+        let sent = site.run(&["send"]);
+        // No service runs here: nothing goes on by itself.
+        let words = "nothing is lost: it goes on with the next `outhaul-agent run --once`, or by the service where it runs";
+        assert_reports(&sent, 3, &[words]);
+        assert!(!stderr(&sent).contains("tried again"), "{}", stderr(&sent));
+    }
 }

@@ -49,6 +49,20 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
     }
 }
 
+/// What becomes of work that was unfinished when a rollback from bundle `from` to bundle `to` was ordered.
+pub fn taken_back(before: &Site, from: u64, to: u64) -> Option<String> {
+    let is_active = |number: u64| before.active.is_some_and(|active| active.number == number);
+    match before.work {
+        Work::Repairing => Some(format!(
+            "bundle {from} is active and was being applied again: it is left with that unfinished, for bundle {to}"
+        )),
+        Work::Applying(_) | Work::Soaking(_) if is_active(to) => Some(format!(
+            "the work on bundle {from} was unfinished: it is taken back, and bundle {to} stays the active one"
+        )),
+        _ => None,
+    }
+}
+
 /// How a site whose active bundle is broken is put right.
 pub fn repair(site: &Site) -> Option<String> {
     let active = site.active.filter(|active| active.broken)?;

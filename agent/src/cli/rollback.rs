@@ -1,11 +1,11 @@
 //! `rollback`: back to an earlier bundle, or one assignment to what an earlier bundle brought, by a person's decision.
 
 use super::Context;
+use crate::advice;
 use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::intake::plan;
-use crate::machine::{Site, Work};
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{self, Rollback, decisions};
 use outhaul_kit::text::{one_full_line, one_line};
@@ -67,27 +67,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             Ordered::Apply { number }
         }
     };
-    if let Ordered::Rollback(rollback) = &ordered
-        && let Some(line) = unfinished(&before, rollback)
+    if let Ordered::Rollback(Rollback { from, to }) = ordered
+        && let Some(line) = advice::taken_back(&before, from, to)
     {
         super::say(&line);
     }
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
-}
-
-/// What becomes of work that was unfinished when the rollback was ordered.
-fn unfinished(before: &Site, Rollback { from, to }: &Rollback) -> Option<String> {
-    let is_active = |number: u64| before.active.is_some_and(|active| active.number == number);
-    match before.work {
-        Work::Repairing => Some(format!(
-            "bundle {from} is active and was being applied again: it is left with that unfinished, for bundle {to}"
-        )),
-        Work::Applying(_) | Work::Soaking(_) if is_active(*to) => Some(format!(
-            "the work on bundle {from} was unfinished: it is taken back, and bundle {to} stays the active one"
-        )),
-        _ => None,
-    }
 }
 
 /// What of that which runs, or is being applied, no rollback undoes.

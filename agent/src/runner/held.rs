@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::Index;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Desired, outcome, shortened};
-use rusqlite::Connection;
+
+pub use crate::state::holds::{forget, sentence};
 
 use super::index_of;
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
 use crate::state::holds::{self, AssignmentHold};
-use crate::state::{self, StateError, key};
 
 /// Every held assignment, by name.
 ///
@@ -106,41 +106,4 @@ pub fn results(agent: &Agent, index: &Index) -> Result<Vec<AssignmentResult>, Ag
         results.push(result);
     }
     Ok(results)
-}
-
-/// Of assignments that are released, the last results no longer say that they are held. Whether they are as the active bundle
-/// has them is found when it is applied for them, or at the next look.
-///
-/// # Errors
-/// [`StateError`]
-pub fn forget(
-    db: &Connection,
-    released: &BTreeMap<String, AssignmentHold>,
-) -> Result<(), StateError> {
-    let Some(mut results) = state::meta::<Vec<AssignmentResult>>(db, key::RESULTS)? else {
-        return Ok(());
-    };
-    let before = results.clone();
-    for result in &mut results {
-        if let Some(hold) = released.get(result.name.as_str())
-            && let Some(more) = result
-                .message
-                .strip_prefix(&sentence(hold, hold.generation))
-        {
-            result.message = more.trim_start_matches("; ").to_owned();
-        }
-    }
-    match results == before {
-        true => Ok(()),
-        false => state::set_meta(db, key::RESULTS, Some(&results)),
-    }
-}
-
-/// Who holds it, why, and at what, in one sentence.
-pub fn sentence(hold: &AssignmentHold, at: Option<u64>) -> String {
-    let kept = match at {
-        Some(number) => format!("; it keeps what bundle {number} brought"),
-        None => "; it is not installed yet".to_owned(),
-    };
-    shortened(&format!("held by {}: {}{kept}", hold.who, hold.why))
 }

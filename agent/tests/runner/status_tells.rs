@@ -170,7 +170,7 @@ fn while_a_command_is_at_work_its_end_is_to_be_waited_for() {
     // Its end is the end of that.
     let after = site.status();
     assert!(
-        after.get("to_do").is_none_or(|to_do| to_do.is_null()),
+        after.get("to_do").is_none_or(serde_json::Value::is_null),
         "{after}"
     );
     assert_eq!(after["active"], 2, "{after}");

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use outhaul_bundle::report::AssignmentResult;
+use outhaul_reconcilers::shortened;
 use outhaul_signer::LowerBound;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -136,4 +138,41 @@ pub fn of_assignments(db: &Connection) -> Result<BTreeMap<String, AssignmentHold
 pub fn store(db: &Connection, holds: &BTreeMap<String, AssignmentHold>) -> Result<(), StateError> {
     let some = Some(holds).filter(|holds| !holds.is_empty());
     set_meta(db, key::HELD, some)
+}
+
+/// Of assignments that are released, the last results no longer say that they are held. Whether they are as the active bundle
+/// has them is found when it is applied for them, or at the next look.
+///
+/// # Errors
+/// [`StateError`]
+pub fn forget(
+    db: &Connection,
+    released: &BTreeMap<String, AssignmentHold>,
+) -> Result<(), StateError> {
+    let Some(mut results) = meta::<Vec<AssignmentResult>>(db, key::RESULTS)? else {
+        return Ok(());
+    };
+    let before = results.clone();
+    for result in &mut results {
+        if let Some(hold) = released.get(result.name.as_str())
+            && let Some(more) = result
+                .message
+                .strip_prefix(&sentence(hold, hold.generation))
+        {
+            result.message = more.trim_start_matches("; ").to_owned();
+        }
+    }
+    match results == before {
+        true => Ok(()),
+        false => set_meta(db, key::RESULTS, Some(&results)),
+    }
+}
+
+/// Who holds it, why, and at what, in one sentence.
+pub fn sentence(hold: &AssignmentHold, at: Option<u64>) -> String {
+    let kept = match at {
+        Some(number) => format!("; it keeps what bundle {number} brought"),
+        None => "; it is not installed yet".to_owned(),
+    };
+    shortened(&format!("held by {}: {}{kept}", hold.who, hold.why))
 }

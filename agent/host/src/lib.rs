@@ -11,4 +11,5 @@ pub mod http;
 pub mod links;
 pub mod mounts;
 pub mod other_files;
+pub mod page_place;
 pub mod reconcilers;

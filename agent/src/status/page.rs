@@ -5,8 +5,9 @@
 //! old as it says.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::Path;
+
+use outhaul_host::page_place;
 
 use super::{Status, at, brief};
 use crate::agent::Agent;
@@ -42,46 +43,11 @@ const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-
 /// Refuses a place for the page where something else is, or that is the site's own folder.
 ///
 /// # Errors
-/// [`AgentError::Usage`], and [`AgentError::File`] where what is there cannot be read.
+/// As [`page_place::refuse`].
 pub fn may_be_at(path: &Path, state: &Path) -> Result<(), AgentError> {
-    let refused = |what: &str| {
-        Err(AgentError::Usage {
-            message: format!(
-                "no page is written to `{}`: {what}; nothing was changed",
-                path.display()
-            ),
-            help: "name a file that is not there, or that an earlier `--page` wrote".into(),
-        })
-    };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    if let (Ok(folder), Ok(state)) = (folder, state.canonicalize())
-        && folder.starts_with(&state)
-    {
-        return refused("this is the site's own folder");
-    }
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => return refused("it is no file"),
-        Ok(_) => {}
-        Err(_) => return Ok(()),
-    }
-    let mut start = Vec::new();
-    let file = std::fs::File::open(path).map_err(durable::at("open", path))?;
-    let length = (BEGINNING.len() + MAX_TITLE + STYLE.len()) as u64;
-    file.take(length)
-        .read_to_end(&mut start)
-        .map_err(durable::at("read", path))?;
-    let start = String::from_utf8_lossy(&start);
-    match start.starts_with(BEGINNING) && start.contains(STYLE) {
-        true => Ok(()),
-        false => refused("it holds something else"),
-    }
+    let is_own = |start: &str| start.starts_with(BEGINNING) && start.contains(STYLE);
+    page_place::refuse(path, state, is_own)
 }
-
-/// Most bytes of a title: three names.
-const MAX_TITLE: usize = 4096;
 
 /// The page.
 pub fn html(status: &Status) -> String {

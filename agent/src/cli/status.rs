@@ -27,12 +27,14 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
+    if let Some(path) = &args.page {
+        page::may_be_at(path, &context.state)?;
+    }
     // A database may open and be damaged further on.
     match Agent::open(&context.state).and_then(|agent| status::of_site(&agent)) {
         Ok(status) => {
             context.print(&status.text(), &status);
             if let Some(path) = &args.page {
-                page::may_be_at(path, &context.state)?;
                 durable::write(path, page::html(&status).as_bytes(), MODE)?;
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 super::say(&format!("a browser opens `file://{}`", path.display()));

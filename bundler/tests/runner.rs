@@ -21,6 +21,7 @@ mod runner {
     pub mod diff;
     pub mod estimates;
     pub mod explain;
+    pub mod exposed;
     pub mod first_tries;
     pub mod forges;
     pub mod formats;

@@ -5,8 +5,8 @@
 
 /// A user name that is at least as long is taken for a token.
 const LONG_USER: usize = 20;
-/// How the tokens of forges begin.
-const TOKENS: [&str; 9] = [
+/// How tokens begin that say what they are: those of forges, of clouds, of chats, and signed JSON.
+const TOKENS: [&str; 15] = [
     "ghp_",
     "gho_",
     "ghu_",
@@ -16,13 +16,22 @@ const TOKENS: [&str; 9] = [
     "glpat-",
     "gldt-",
     "bbp_",
+    "AKIA",
+    "ASIA",
+    "xoxb-",
+    "xoxp-",
+    "sk_live_",
+    "eyJhbGciOi",
 ];
+
+/// Whether `word` begins as a token does that says what it is.
+pub fn is_token(word: &str) -> bool {
+    TOKENS.iter().any(|start| word.starts_with(start))
+}
 
 /// Whether what stands before `@` in a URL is a secret, or holds one.
 pub fn is_secret(user: &str) -> bool {
-    user.contains(':')
-        || user.len() >= LONG_USER
-        || TOKENS.iter().any(|token| user.starts_with(token))
+    user.contains(':') || user.len() >= LONG_USER || is_token(user)
 }
 
 /// Whether a URL in `text` holds a secret. Over SSH a long name is that of a key, and only a password is one.

@@ -46,21 +46,23 @@ fn reported(site: &Site, name: &str) -> (ComplianceStatus, String) {
     (printed.status, printed.message)
 }
 
+/// Ann holds one of both.
+const HOLD: [&str; 7] = [
+    "hold",
+    "--assignment",
+    "beta",
+    "--who",
+    "ann",
+    "--reason",
+    "harvest",
+];
+
 #[test]
 fn a_held_assignment_keeps_its_content_while_the_others_take_the_next_bundles() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&both("one")));
-    let hold = [
-        "hold",
-        "--assignment",
-        "beta",
-        "--who",
-        "ann",
-        "--reason",
-        "harvest",
-    ];
-    let held = site.ok(&hold);
+    let held = site.ok(&HOLD);
     assert_eq!(held["hold"]["generation"], 1, "{held}");
     site.take(&centre.publish(&both("two")));
     assert_eq!(runs(&site), pairs(&[("alpha", "two"), ("beta", "one")]));
@@ -108,16 +110,7 @@ fn what_is_released_after_a_rollback_is_not_shown_as_held() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&both("one")));
-    let hold = [
-        "hold",
-        "--assignment",
-        "beta",
-        "--who",
-        "ann",
-        "--why",
-        "harvest",
-    ];
-    site.ok(&hold);
+    site.ok(&HOLD);
     site.take(&centre.publish(&both("two")));
     site.ok(&["rollback", "--who", "ann"]);
     let said = |site: &Site| stdout(&site.run(&["status"]));

@@ -30,24 +30,7 @@ const ENDINGS: [&str; 17] = [
     "credentials",
 ];
 
-/// How tokens begin that say what they are.
-const TOKENS: [&str; 14] = [
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "gldt-",
-    "AKIA",
-    "ASIA",
-    "xoxb-",
-    "xoxp-",
-    "sk_live_",
-    "eyJhbGciOi",
-];
-/// Fewest characters of such a token.
+/// Fewest characters of a token that says what it is.
 const LEAST_TOKEN: usize = 16;
 /// Words that no secret is.
 const NO_SECRETS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "null", "none"];
@@ -107,9 +90,7 @@ fn is_secret(key: &str, value: &str) -> bool {
 
 fn has_token(value: &str) -> bool {
     let ends = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.');
-    let is_token = |word: &str| {
-        word.len() >= LEAST_TOKEN && TOKENS.iter().any(|start| word.starts_with(start))
-    };
+    let is_token = |word: &str| word.len() >= LEAST_TOKEN && url_secrets::is_token(word);
     value.split(ends).any(is_token)
 }
 

@@ -142,7 +142,16 @@ impl Fixture for Flux {
         let change: Value = json!({"spec": {"postBuild": {"substitute": {"content": "spoilt"}}}});
         let path = self.kustomization(name);
         self.server().patch(&path, "somebody", &change).unwrap();
-        while self.content(name).as_deref() != Some("spoilt") {
+        // Until it says so, too: while it is at work nothing is concluded, and nothing put back.
+        let is_settled = || {
+            let found = self.server().get(&path).unwrap().unwrap();
+            found["status"]["observedGeneration"] == found["metadata"]["generation"]
+                && found["status"]["conditions"].as_array().is_some_and(|all| {
+                    all.iter()
+                        .any(|one| one["type"] == "Ready" && one["status"] == "True")
+                })
+        };
+        while self.content(name).as_deref() != Some("spoilt") || !is_settled() {
             std::thread::yield_now();
         }
     }

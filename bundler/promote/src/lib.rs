@@ -14,10 +14,10 @@ use outhaul_control::diagnostic::{Diagnostics, SourceFile};
 use outhaul_control::kinds::{self, Object};
 use outhaul_control::model::{BaseRepo, Environment, PromotionPolicy};
 use outhaul_git::branch::{self, Edit};
-use outhaul_git::program::Git;
 use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 
 mod candidate;
+mod direction;
 mod error;
 pub mod hooks;
 mod hub;
@@ -224,70 +224,6 @@ impl<'a> Chain<'a> {
         Ok(source::open(&at.repo.value, &reference, &sources, self.cache)?.commit)
     }
 
-    /// Whether `link` is at a commit that comes after `commit`. What history does not show is not so.
-    ///
-    /// # Errors
-    /// [`PromoteError`] when its repository cannot be read.
-    pub fn is_beyond(&self, link: &Link, commit: &str) -> Result<bool, PromoteError> {
-        let found = self.history(link)?;
-        Ok(found.is_some_and(|(git, there)| is_ancestor(&git, commit, &there)))
-    }
-
-    /// Refuses a commit that is older than the one that `link` is at, or does not contain it, as after a branch was forced to another
-    /// history. What history does not show is not so.
-    ///
-    /// # Errors
-    /// [`PromoteError::Older`], [`PromoteError::Beside`], or [`PromoteError`] when its repository cannot be read.
-    pub fn refuse_backwards(&self, link: &Link, commit: &str) -> Result<(), PromoteError> {
-        let Some((git, there)) = self.history(link)? else {
-            return Ok(());
-        };
-        let environment = link.environment.name.clone();
-        let commit = commit.to_owned();
-        if is_ancestor(&git, &commit, &there) {
-            return Err(PromoteError::Older {
-                environment,
-                there,
-                commit,
-            });
-        }
-        let is_known = |commit: &str| is_ancestor(&git, commit, commit);
-        if is_known(&there) && is_known(&commit) && !is_ancestor(&git, &there, &commit) {
-            return Err(PromoteError::Beside {
-                environment,
-                there,
-                commit,
-            });
-        }
-        Ok(())
-    }
-
-    /// The repository of the base, and the commit that `link` is at.
-    fn history(&self, link: &Link) -> Result<Option<(Git, String)>, PromoteError> {
-        let Some(pinned) = &link.base.commit else {
-            return Ok(None);
-        };
-        let at = &link.base.at;
-        let reference = GitReference::Branch(at.branch.clone());
-        let sources = self.base_sources(link);
-        let git = match sources.resolve(&at.repo.value, &reference) {
-            Some(folder) => Git::at(folder),
-            None => {
-                let remote = sources.permitted(&at.repo.value)?;
-                let folder = self.cache.repository(&format!("{}#history", at.repo.value));
-                let name = format!("+refs/heads/{0}:refs/heads/{0}", at.branch);
-                let store = source::git::Repository::at(&folder);
-                store.init()?;
-                if let Err(message) = store.fetch_from(&remote, &[], &name)? {
-                    let url = at.repo.value.clone();
-                    return Err(SourceError::Unreachable { url, message }.into());
-                }
-                Git::at(&folder)
-            }
-        };
-        Ok(Some((git, pinned.value.clone())))
-    }
-
     /// Refuses an environment that another one shares its branch and path with.
     fn alone(&self, to: &str) -> Result<(), PromoteError> {
         let environment = self.environment(to)?;
@@ -487,10 +423,4 @@ fn with_commit(file: &Arc<SourceFile>, base: &BaseRepo, commit: &str) -> Option<
 fn quoted(names: &BTreeSet<String>) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(" or ")
-}
-
-/// Whether a commit is another one or comes before it; of one that is not there it is not so.
-fn is_ancestor(git: &Git, commit: &str, of: &str) -> bool {
-    git.text(&["merge-base", "--is-ancestor", commit, of])
-        .is_ok()
 }

@@ -12,6 +12,7 @@ use outhaul_kit::failure::{Classified as _, FailureClass};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
+use super::direction::{Direction, refuse};
 use super::hooks::{HookPrograms, HookResult, HookRun};
 use super::promotion::Made;
 use super::record::Basis;
@@ -299,10 +300,13 @@ fn step(
         let pinned = before.pinned()?.to_owned();
         *commit = Some(pinned.clone());
         let link = chain.link(to)?;
-        if link.is_at(&pinned) || chain.is_beyond(&link, &pinned)? {
+        if link.is_at(&pinned) {
             return Ok(StepOutcome::Current);
         }
-        chain.refuse_backwards(&link, &pinned)?;
+        match chain.direction(&link, &pinned)? {
+            Direction::Back => return Ok(StepOutcome::Current),
+            direction => refuse(direction, &link, &pinned)?,
+        }
         let ask = |from: &str| Ok(hub.ask(from, &pinned, &GateRule::of(policy))?);
         let decision = Box::new(ask(from)?);
         if decision.verdict != GateVerdict::Open {

@@ -46,6 +46,11 @@ fn a_commit_without_what_is_there_moves_only_when_that_is_meant() {
     );
     let before = made.at("dev");
     let watch = "promote --control-plane cp --watch --first dev --interval 0";
+    // Nor does anybody keep what was there, as in a clone that was made after that.
+    git(&base, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&base, &["gc", "--quiet", "--prune=now"]);
+    git(&base, &["worktree", "prune"]);
+    assert!(!git(&base, &["rev-list", "--all"]).contains(&fix), "{fix}");
     for line in [promote, watch] {
         let (_, out, err) = made.ends(1, line);
         assert!(

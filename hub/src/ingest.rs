@@ -292,7 +292,7 @@ impl Intake {
         let mut held = Vec::new();
         let (mut changed, mut gone) = (BTreeSet::new(), BTreeSet::new());
         let reports = checked.0.iter().filter_map(|(_, one)| one.as_ref().ok());
-        let mut known = Known::around(session, batch, reports.map(|one| one.report()))?;
+        let mut known = Known::around(session, batch, reports)?;
         for (number, outcome) in checked.0 {
             let outcome = match outcome {
                 Err(refused) => Err(refused),

@@ -150,6 +150,8 @@ fn a_person_approves_holds_and_withdraws_on_the_page_and_the_record_has_it() {
             "{line}: {reported:#?}"
         );
     }
+    // A form that was mistyped and is shown again is none of it.
+    assert!(!reported.contains(&"alice send false".to_owned()));
     assert_eq!(get(&server, "/access", &session).status, 403);
     let admin = login(&server, &token(&hub, "root", "admin"));
     let page = get(&server, "/access", &admin).body;

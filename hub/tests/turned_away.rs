@@ -70,6 +70,12 @@ fn what_was_sent_and_not_taken_is_on_record() {
     assert!(announced(&server, call, &bearer(&admin)).starts_with("HTTP/1.1 413"));
     let open = "POST /api/v1/requests";
     assert!(announced(&server, open, "").starts_with("HTTP/1.1 413"));
+    // These two are on record as refusals, by the rule that they break.
+    for call in [open, "POST /api/v1/bundles"] {
+        assert_eq!(ask(&server, call, "", "{}").status, 422, "{call}");
+    }
+    let listed = ask(&server, "GET /api/v1/refusals", &bearer(&admin), "").body;
+    assert_eq!(listed.matches("\"rule\"").count(), 2, "{listed}");
     drop(server);
     let entries = refused(&hub, "send").join("; ");
     for words in [
@@ -79,6 +85,7 @@ fn what_was_sent_and_not_taken_is_on_record() {
     ] {
         assert!(entries.contains(words), "{entries}");
     }
+    assert_eq!(entries.matches("422").count(), 1, "{entries}");
 }
 
 #[test]

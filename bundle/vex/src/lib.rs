@@ -225,7 +225,18 @@ pub fn is_vex(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`VexError`]
 pub fn read_until(bytes: &[u8], now_ms: i64) -> Result<Vec<Statement>, VexError> {
-    let statements = read(bytes)?;
+    until(read(bytes)?, now_ms)
+}
+
+/// The same of a document that a signed index lists: also one from before words were checked.
+///
+/// # Errors
+/// [`VexError`]
+pub fn read_listed(bytes: &[u8], now_ms: i64) -> Result<Vec<Statement>, VexError> {
+    until(read_on_record(bytes)?, now_ms)
+}
+
+fn until(statements: Vec<Statement>, now_ms: i64) -> Result<Vec<Statement>, VexError> {
     let limit_ms = now_ms.saturating_add(DAY_MS);
     let later = statements.iter().find(|one| one.at_ms > limit_ms);
     match later.and_then(|one| Timestamp::from_millisecond(one.at_ms).ok()) {

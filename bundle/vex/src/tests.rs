@@ -117,4 +117,12 @@ fn a_statement_of_a_time_to_come_is_refused_and_one_of_a_clock_that_is_ahead_is_
         found.to_string(),
         "a statement is of 2026-11-01T00:00:00Z, which is in the future"
     );
+    // What a signed index lists keeps to the same, in words of its own.
+    let own = text.replace("\"fixed\"", "\"fixed\",\"justification\":\"trust_me\"");
+    assert!(read_until(own.as_bytes(), at_ms).is_err());
+    assert!(read_listed(own.as_bytes(), at_ms - DAY_MS).is_ok());
+    assert!(matches!(
+        read_listed(own.as_bytes(), at_ms - DAY_MS - 1),
+        Err(VexError::Future(_))
+    ));
 }

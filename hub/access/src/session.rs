@@ -70,6 +70,14 @@ pub fn cookie<'a>(header: &'a str, name: &str) -> Option<&'a str> {
         .find_map(|(found, value)| (found == name).then_some(value))
 }
 
+/// The token in the text of a header. The scheme may be written in small letters (RFC 9110, section 11.1).
+pub fn bearer(text: &str) -> &str {
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("Bearer") => token,
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,9 @@
 //! Requests that were turned away, put on record without an end for whoever sends many.
 //!
 //! What comes in: the network of a request, who sent it, and why it was refused. What goes out: the entry that is to be written, if
-//! any: one for each network, caller and reason within a minute, written again each time their number doubles. Beyond a number of
-//! these in a minute, what is left is counted together. It writes nothing, and decides about no request.
+//! any: one for each network, caller and reason within a minute, written again each time their number doubles. Of one group one write
+//! is under way at a time. Beyond a number of groups in a minute, what is left is counted together. It writes nothing, and decides
+//! about no request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -30,8 +31,33 @@ pub struct Group {
 #[derive(Debug, Clone, Default)]
 struct Counted {
     times: u64,
+    /// How many of them the entry says that was to be written last.
+    said: u64,
+    is_being_written: bool,
     id: Option<i64>,
     detail: String,
+}
+
+impl Counted {
+    /// The entry that is to be written now.
+    fn due(&mut self, group: &Group, minute: i64) -> Option<ToWrite> {
+        let doubled = 1 << self.times.ilog2();
+        if self.is_being_written || doubled <= self.said {
+            return None;
+        }
+        self.is_being_written = true;
+        self.said = self.times;
+        let times = match self.times {
+            1 => String::new(),
+            times => format!("; {times} times or more within this minute"),
+        };
+        Some(ToWrite {
+            detail: format!("{}{times}", self.detail),
+            id: self.id,
+            group: group.clone(),
+            minute,
+        })
+    }
 }
 
 /// An entry to be written.
@@ -43,6 +69,8 @@ pub struct ToWrite {
     pub detail: String,
     /// The entry that it takes the place of.
     pub id: Option<i64>,
+    /// In which minute they were counted.
+    minute: i64,
 }
 
 /// The requests of this minute that were turned away.
@@ -67,23 +95,20 @@ impl TurnedAway {
         if one.times == 1 {
             one.detail = detail;
         }
-        let times = match one.times {
-            1 => String::new(),
-            times => format!("; {times} times or more within this minute"),
-        };
-        one.times.is_power_of_two().then(|| ToWrite {
-            detail: format!("{}{times}", one.detail),
-            id: one.id,
-            group,
-        })
+        one.due(&group, minute)
     }
 
-    /// Remembers where a group is on record.
-    pub fn written(&self, group: &Group, id: i64) {
+    /// Remembers where an entry is on record (`None`: it could not be written); what is to be written of its group since. An entry of
+    /// another minute than the present one is over.
+    pub fn written(&self, entry: &ToWrite, id: Option<i64>) -> Option<ToWrite> {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(one) = found.1.get_mut(group) {
-            one.id = Some(id);
+        if found.0 != entry.minute {
+            return None;
         }
+        let one = found.1.get_mut(&entry.group)?;
+        one.is_being_written = false;
+        one.id = Some(id?);
+        one.due(&entry.group, entry.minute)
     }
 }
 
@@ -113,9 +138,14 @@ mod tests {
         let away = TurnedAway::default();
         let first = away.count(group(1), "GET /a", 5).unwrap();
         assert_eq!((&*first.detail, first.id), ("GET /a", None));
-        away.written(&group(1), 7);
-        let more = (0..999).filter_map(|_| away.count(group(1), "GET /b", 6));
-        let more: Vec<ToWrite> = more.collect();
+        assert_eq!(away.written(&first, Some(7)), None);
+        let mut more: Vec<ToWrite> = Vec::new();
+        for _ in 0..999 {
+            if let Some(one) = away.count(group(1), "GET /b", 6) {
+                assert_eq!(away.written(&one, Some(7)), None);
+                more.push(one);
+            }
+        }
         assert_eq!(more.len(), 9);
         assert!(more.iter().all(|one| one.id == Some(7)));
         let last = &more[8].detail;
@@ -126,5 +156,30 @@ mod tests {
         let networks = (0..10_000).filter_map(|peer| away.count(group(peer), "x", MINUTE_MS));
         let written = networks.filter(|one| one.id.is_none()).count();
         assert!(written < 2 * MAX_GROUPS, "{written}");
+    }
+
+    #[test]
+    fn attack_a_write_that_ends_late_takes_no_entry_of_another_minute_and_two_at_once_make_one() {
+        let away = TurnedAway::default();
+        let first = away.count(group(1), "GET /a", 5).unwrap();
+        // While the first is written, nobody writes another.
+        let during = (0..4).filter_map(|_| away.count(group(1), "GET /b", 6));
+        assert_eq!(during.count(), 0);
+        // What came meanwhile is then said in the same entry.
+        let next = away.written(&first, Some(7)).unwrap();
+        assert_eq!(next.id, Some(7));
+        assert_eq!(next.detail, "GET /a; 5 times or more within this minute");
+
+        let of_next_minute = away.count(group(1), "GET /c", MINUTE_MS).unwrap();
+        assert_eq!(away.written(&next, Some(7)), None);
+        // Still being written: the late one did not end that.
+        assert_eq!(away.count(group(1), "GET /d", MINUTE_MS), None);
+        let again = away.written(&of_next_minute, Some(8)).unwrap();
+        assert_eq!(again.id, Some(8));
+        // One that could not be written is tried again with the next that is due.
+        assert_eq!(away.written(&again, None), None);
+        assert_eq!(away.count(group(1), "GET /e", MINUTE_MS), None);
+        let fourth = away.count(group(1), "GET /f", MINUTE_MS).unwrap();
+        assert_eq!(fourth.id, Some(8));
     }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::materials::ComponentKind;
 use crate::purl::Purl;
 use crate::release::Distribution;
+use crate::shown::shown;
 use crate::version;
 
 /// Largest advisory, in bytes.
@@ -259,13 +260,13 @@ impl Advisory {
             };
             let why = format!(
                 "packages of `{}` are in no bill of materials here",
-                shown(of)
+                shown(of, MAX_NAME_BYTES)
             );
             self.unlist(product, why);
             return;
         };
         if !distribution.release.is_empty() && !is_version(&distribution.release) {
-            let release = shown(&distribution.release);
+            let release = shown(&distribution.release, MAX_NAME_BYTES);
             let why = format!(
                 "no package is known to be of release `{release}`: releases are compared by number"
             );
@@ -276,7 +277,7 @@ impl Advisory {
         let odd: Vec<String> = bounds
             .flatten()
             .filter(|text| !is_version(text))
-            .map(|text| shown(text))
+            .map(|text| shown(text, MAX_NAME_BYTES))
             .collect();
         for text in odd {
             let why = format!("`{text}` is no version that is understood, so it bounds nothing");
@@ -294,13 +295,16 @@ impl Advisory {
                 "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(range.events)),
                 "GIT" if !subject.versions.is_empty() => {}
                 "GIT" => {
-                    let name = shown(&subject.name);
+                    let name = shown(&subject.name, MAX_NAME_BYTES);
                     let why = format!("ranges of commits of `{name}` are not compared");
                     self.unmatch(&subject.name, why.clone());
                     self.commits.insert(why);
                 }
                 other => {
-                    let (other, name) = (shown(other), shown(&subject.name));
+                    let (other, name) = (
+                        shown(other, MAX_NAME_BYTES),
+                        shown(&subject.name, MAX_NAME_BYTES),
+                    );
                     let why = format!("ranges of type `{other}` of `{name}` are not compared");
                     self.unlist(&subject.name, why);
                 }
@@ -316,7 +320,10 @@ impl Advisory {
             });
             self.subjects.push(subject);
         } else if !self.commits.iter().any(|why| why.contains(&subject.name)) {
-            let why = format!("it names no versions of `{}`", shown(&subject.name));
+            let why = format!(
+                "it names no versions of `{}`",
+                shown(&subject.name, MAX_NAME_BYTES)
+            );
             self.unlist(&subject.name, why);
         }
     }
@@ -328,7 +335,7 @@ impl Advisory {
     }
 
     fn unmatch(&mut self, product: &str, why: String) {
-        let product = shown(product);
+        let product = shown(product, MAX_NAME_BYTES);
         self.unmatched.insert(Unmatched { product, why });
     }
 
@@ -460,11 +467,6 @@ fn others(all: Vec<String>, own: &str) -> BTreeSet<String> {
 
 fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-fn shown(text: &str) -> String {
-    let is_shown = |c: &char| !c.is_control();
-    text.chars().filter(is_shown).take(MAX_NAME_BYTES).collect()
 }
 
 /// The summary, or the first line of what follows it.

@@ -9,6 +9,7 @@ mod examine;
 mod materials;
 mod purl;
 mod release;
+mod shown;
 mod stated;
 mod unmatched;
 mod version;

@@ -9,6 +9,7 @@ use outhaul_vex::Statement;
 
 use crate::advisory::Unmatched;
 use crate::purl::Purl;
+use crate::shown::shown;
 
 /// Kinds of package URLs that bills of materials here have.
 const KINDS: [&str; 3] = ["apk", "deb", "oci"];
@@ -29,7 +30,7 @@ pub fn unmatched(statements: &[Statement]) -> BTreeSet<Unmatched> {
                 product: String::new(),
                 why: format!(
                     "the statement about `{}` names no product, so it is about nothing",
-                    shown(&names.join("`, `"))
+                    shown(&names.join("`, `"), MAX_SHOWN)
                 ),
             });
         }
@@ -44,7 +45,7 @@ pub fn unmatched(statements: &[Statement]) -> BTreeSet<Unmatched> {
                     continue;
                 }
                 for (name, why) in whys {
-                    let (product, why) = (shown(name), why.unwrap_or_default());
+                    let (product, why) = (shown(name, MAX_SHOWN), why.unwrap_or_default());
                     found.insert(Unmatched { product, why });
                 }
             }
@@ -58,7 +59,7 @@ fn why_unmatched(name: &str) -> Option<String> {
         Some(purl) if KINDS.contains(&purl.kind.as_str()) => None,
         Some(purl) => Some(format!(
             "packages of type `{}` are in no bill of materials here, which have `apk`, `deb` and `oci`",
-            shown(&purl.kind)
+            shown(&purl.kind, MAX_SHOWN)
         )),
         // A name of an image as its bill has it: with the registry, and nothing that no image's name has.
         None if is_image_name(name) => None,
@@ -76,11 +77,6 @@ fn is_image_name(text: &str) -> bool {
     text.chars().all(is_part)
         && !text.contains("://")
         && registry.is_some_and(|name| name.contains(['.', ':']) || name == "localhost")
-}
-
-fn shown(text: &str) -> String {
-    let is_shown = |c: &char| !c.is_control();
-    text.chars().filter(is_shown).take(MAX_SHOWN).collect()
 }
 
 #[cfg(test)]

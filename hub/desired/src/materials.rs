@@ -138,7 +138,8 @@ impl ReadFile {
     /// By the name under which a signed index lists it.
     fn of(path: &str, bytes: &[u8], now_ms: i64) -> Result<Self, String> {
         if path.ends_with(outhaul_vex::ENDING) {
-            let read = outhaul_vex::read_until(bytes, now_ms).map_err(|error| error.to_string());
+            // Also in the words of an earlier program that made the bundle: what does not travel again would stay missing.
+            let read = outhaul_vex::read_listed(bytes, now_ms).map_err(|error| error.to_string());
             return read.map(Self::Statements);
         }
         let read = Materials::read(bytes).map_err(|error| error.to_string());
@@ -220,5 +221,28 @@ impl BlobSink for Bills<'_> {
 
     fn discard(&mut self, _: &Blob) {
         self.open = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_a_signed_index_lists_are_read_in_words_of_before_and_not_of_a_time_to_come()
+    {
+        let of = |date: &str| {
+            let text = format!(
+                r#"{{"@context":"https://openvex.dev/ns/v0.2.0","author":"A","timestamp":"{date}T00:00:00Z","statements":[
+                    {{"vulnerability":{{"name":"CVE-1"}},"products":[{{"@id":"pkg:oci/app"}}],"status":"not_affected","justification":"in our own words"}}]}}"#
+            );
+            ReadFile::of("team.openvex.json", text.as_bytes(), 0)
+        };
+        let Ok(ReadFile::Statements(read)) = of("1970-01-01") else {
+            panic!("they stay missing");
+        };
+        assert_eq!(read[0].reason, "in our own words");
+        let problem = of("1970-01-03").err().unwrap();
+        assert!(problem.contains("is in the future"), "{problem}");
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn take_covered(
     if held.is_empty() {
         return Ok(());
     }
-    let known = Known::around(session, batch, held.iter().map(|held| held.report()))?;
+    let known = Known::around(session, batch, held.iter())?;
     let mut named: BTreeSet<String> = checked
         .iter()
         .filter_map(|(_, outcome)| outcome.as_ref().ok()?.previous())

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use outhaul_bundle::report::Report;
 
 use super::Batch;
-use super::signed::{SignedReport, place};
+use super::signed::{Signed, SignedReport, place};
 use crate::store::{
     KnownEpoch, NewReport, Registration, ReportPosition, Session, SiteEpoch, StoreError,
     StoredReport,
@@ -30,16 +30,20 @@ pub(super) struct Known<'s, 'a> {
 }
 
 impl<'s, 'a> Known<'s, 'a> {
-    /// What is known around `reports`.
+    /// What is known around `reports`. Of those that are on record already only the sites are asked for.
     pub fn around<'r>(
         session: &'s Session<'a>,
         batch: &'s Batch<'s>,
-        reports: impl Iterator<Item = &'r Report>,
+        reports: impl Iterator<Item = &'r Arc<SignedReport>>,
     ) -> Result<Self, StoreError> {
         let (mut sites, mut epochs, mut places) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for report in reports {
+        for signed in reports {
+            let report = signed.report();
             sites.insert(report.site.as_str());
+            if matches!(signed.signed, Signed::OnRecord) {
+                continue;
+            }
             epochs.insert((report.site.to_string(), report.epoch.to_string()));
             let number = report.number;
             for number in [number.saturating_sub(1), number, number.saturating_add(1)] {
@@ -105,10 +109,15 @@ impl<'s, 'a> Known<'s, 'a> {
         Ok(())
     }
 
-    /// A report is signed by a newer key.
+    /// A report is signed by the site's present key: its numbering is that key's from here on, where it was not before.
     pub fn rekey_epoch(&mut self, report: &Report, generation: i64) -> Result<(), StoreError> {
-        self.of_site(report.site.as_str())?
-            .rekey_epoch(report, generation)?;
+        let is_newer = |of: KnownEpoch| {
+            of.key_generation < generation || of.rekeyed_at.is_some_and(|at| at > report.number)
+        };
+        if !self.epoch(report)?.is_some_and(is_newer) {
+            return Ok(());
+        }
+        self.session.rekey_epoch(report, generation)?;
         let epoch = (report.site.to_string(), report.epoch.to_string());
         self.epochs.remove(&epoch);
         Ok(())
@@ -163,5 +172,98 @@ impl<'s, 'a> Known<'s, 'a> {
     /// The batch.
     pub fn batch(&self) -> &'s Batch<'s> {
         self.batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_signer::key::SigningKey;
+    use outhaul_test_kit::Site;
+    use outhaul_test_kit::plain::{FLEET, NEW};
+
+    use super::*;
+    use crate::enrol;
+    use crate::ingest::tests::{store_with, take};
+    use crate::ingest::{Line, check, record_report};
+    use crate::store::Store;
+
+    const BATCH: Batch<'_> = Batch {
+        fleet: FLEET,
+        via: "stick.reports",
+        received_ms: 100,
+    };
+
+    fn checked(session: &Session<'_>, lines: Vec<Vec<u8>>) -> Vec<Arc<SignedReport>> {
+        let lines = (1..).zip(lines.into_iter().map(Line::Whole)).collect();
+        let checked = check::check(session, FLEET, lines, false).unwrap();
+        checked.into_iter().map(|(_, one)| one.unwrap()).collect()
+    }
+
+    /// Records lines; how many of them wait to be written together at the end.
+    fn waiting(store: &mut Store, lines: Vec<Vec<u8>>) -> usize {
+        let recorded = store.write(|session| {
+            let checked = checked(session, lines);
+            let mut known = Known::around(session, &BATCH, checked.iter())?;
+            for report in &checked {
+                record_report(&mut known, report, &mut BTreeSet::new())?.unwrap();
+            }
+            let waiting = known.waiting.len();
+            known.write()?;
+            Ok::<_, StoreError>(waiting)
+        });
+        recorded.unwrap()
+    }
+
+    #[test]
+    fn reports_of_a_key_that_changed_are_written_together_and_the_first_of_them_is_known() {
+        let mut site = Site::new("a", "dev", "drone");
+        let mut store = store_with(&[&site]);
+        take(&mut store, &[site.active(1, NEW)]);
+        site.key = SigningKey::generate().unwrap();
+        let request = enrol::check(&site.request(), FLEET).unwrap();
+        store
+            .write(|session| enrol::approve(session, &request, true, 20))
+            .unwrap();
+        let second = site.active(2, NEW);
+        let third = site.active(3, NEW);
+        let rest = (4..=6).map(|number| site.active(number, NEW)).collect();
+        // The newest came first: the other is before what was the first of this key.
+        for (line, first) in [(third, 3), (second, 2)] {
+            assert_eq!(waiting(&mut store, vec![line]), 1);
+            let epoch = (site.name.clone(), site.epoch.clone());
+            let known = store
+                .read(|session| session.known_epochs(std::slice::from_ref(&epoch)))
+                .unwrap();
+            let known = known[&epoch].as_ref().unwrap();
+            assert_eq!((known.key_generation, known.rekeyed_at), (2, Some(first)));
+        }
+        assert_eq!(waiting(&mut store, rest), 3);
+    }
+
+    #[test]
+    fn of_what_is_on_record_only_the_site_is_asked_for() {
+        let (mut old, mut new) = (
+            Site::new("a", "dev", "drone"),
+            Site::new("b", "dev", "drone"),
+        );
+        let mut store = store_with(&[&old, &new]);
+        let on_record = old.active(1, NEW);
+        take(&mut store, std::slice::from_ref(&on_record));
+        let lines = vec![on_record, new.active(1, NEW)];
+        let looked = store.read(|session| {
+            let checked = checked(session, lines);
+            let known = Known::around(session, &BATCH, checked.iter())?;
+            let of = |names: BTreeSet<&String>| names.into_iter().cloned().collect::<Vec<_>>();
+            assert_eq!(of(known.sites.keys().collect()), ["a", "b"]);
+            for asked in [
+                known.epochs.keys().map(|(site, _)| site).collect(),
+                known.removed.keys().map(|(site, _)| site).collect(),
+                known.reports.keys().map(|at| &at.site).collect(),
+            ] {
+                assert_eq!(of(asked), ["b"]);
+            }
+            Ok::<_, StoreError>(())
+        });
+        looked.unwrap();
     }
 }

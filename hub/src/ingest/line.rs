@@ -341,9 +341,7 @@ fn add(
     if let Signed::By(generation) = checked.signed
         && generation == site.key_generation
     {
-        if generation > 1 {
-            known.rekey_epoch(report, generation)?;
-        }
+        known.rekey_epoch(report, generation)?;
         conflicts::look(known, Verified::of(checked), (site, begins))?;
     }
     if matches!(report.event, ReportEvent::OrderDone { .. }) {

@@ -13,7 +13,7 @@ use crate::store::RequestOrigin;
 mod attacks;
 mod forks;
 
-fn store_with(sites: &[&Site]) -> Store {
+pub(super) fn store_with(sites: &[&Site]) -> Store {
     let mut store = crate::stored::empty();
     for site in sites {
         let checked = enrol::check(&site.request(), FLEET).unwrap();
@@ -24,7 +24,7 @@ fn store_with(sites: &[&Site]) -> Store {
     store
 }
 
-fn take(store: &mut Store, lines: &[Vec<u8>]) -> Ingested {
+pub(super) fn take(store: &mut Store, lines: &[Vec<u8>]) -> Ingested {
     let batch = Batch {
         fleet: FLEET,
         via: "stick.reports",

@@ -10,7 +10,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use outhaul_access::{Scope, Scopes, SessionSecret, cookie};
+use outhaul_access::{Scope, Scopes, SessionSecret, bearer, cookie, headers};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{escaped, path};
 use outhaul_listen::Peer;
@@ -138,14 +138,8 @@ pub(super) async fn guard(
     let network = peer.network().to_string();
     let answer = if is_open(request.method(), &at) {
         let answer = next.run(request).await;
-        record_refused_write(
-            &shared,
-            &Visitor::stranger(network),
-            (is_write, call),
-            answer.status(),
-        )
-        .await;
-        answer
+        let stranger = Visitor::stranger(network);
+        with_refusal_on_record(&shared, &stranger, (is_write, call), answer).await
     } else {
         match visitor(&shared, peer, request.headers()).await {
             Err(problem) => {
@@ -168,8 +162,7 @@ pub(super) async fn guard(
             Ok(visitor) if visitor.may(Scope::Read) => {
                 request.extensions_mut().insert(visitor.clone());
                 let answer = next.run(request).await;
-                record_refused_write(&shared, &visitor, (is_write, call), answer.status()).await;
-                answer
+                with_refusal_on_record(&shared, &visitor, (is_write, call), answer).await
             }
             Ok(visitor) => {
                 let wanted = wanted(&request);
@@ -180,22 +173,28 @@ pub(super) async fn guard(
     with_headers(answer, shared.is_tls)
 }
 
-/// Puts on record that what somebody sent was too large, or not what is taken there.
-async fn record_refused_write(
+/// Of an answer: what was refused is on record already, or is a form that is shown to a person again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NothingToRecord;
+
+/// Puts on record that what somebody sent was too large, or not what is taken there, unless whoever answered did.
+async fn with_refusal_on_record(
     shared: &Arc<Shared>,
     visitor: &Visitor,
     (is_write, call): (bool, String),
-    status: StatusCode,
-) {
+    answer: Response,
+) -> Response {
+    let status = answer.status();
     let why = match status {
         StatusCode::PAYLOAD_TOO_LARGE => "it is too large",
         StatusCode::UNPROCESSABLE_ENTITY => "it is not what is taken there",
-        _ => return,
+        _ => return answer,
     };
-    if is_write {
+    if is_write && answer.extensions().get::<NothingToRecord>().is_none() {
         let entry = visitor.entry("send", format!("{call}: {}: {why}", status.as_u16()), false);
         shared.turned_away(entry, status.as_u16()).await;
     }
+    answer
 }
 
 /// Who asks: by a token, by a session, or anybody.
@@ -243,14 +242,6 @@ async fn visitor(
         peer: network.to_string(),
         is_person: false,
     })
-}
-
-/// The token in the text of a header. The scheme may be written in small letters (RFC 9110, section 11.1).
-fn bearer(text: &str) -> &str {
-    match text.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("Bearer") => token,
-        _ => "",
-    }
 }
 
 /// The token that a session was begun with, or the person.
@@ -359,29 +350,11 @@ async fn refused(shared: &Arc<Shared>, visitor: &Visitor, at: &str, wanted: &str
 
 /// The headers of every answer, where it has none of its own.
 fn with_headers(mut answer: Response, is_tls: bool) -> Response {
-    let all: [(HeaderName, &str); 6] = [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ];
     let headers = answer.headers_mut();
-    for (name, value) in all {
+    for (name, value) in headers::of_answers(is_tls) {
         headers
-            .entry(name)
+            .entry(HeaderName::from_static(name))
             .or_insert(HeaderValue::from_static(value));
-    }
-    if is_tls {
-        let year = HeaderValue::from_static("max-age=31536000");
-        headers.insert(header::STRICT_TRANSPORT_SECURITY, year);
     }
     answer
 }

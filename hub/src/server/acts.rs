@@ -17,7 +17,7 @@ use outhaul_bundle::hub_api::escaped;
 use outhaul_listen::Peer;
 use serde::Deserialize;
 
-use super::access::Visitor;
+use super::access::{NothingToRecord, Visitor};
 use super::forms::Fields;
 use super::login::away;
 use super::pages::{Asked, Page, Wrong, html_of};
@@ -195,6 +195,7 @@ async fn shown(
     let mut answer = html_of(html);
     if is_refused {
         *answer.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+        answer.extensions_mut().insert(NothingToRecord);
     }
     Ok(answer)
 }

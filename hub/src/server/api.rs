@@ -23,6 +23,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::access::NothingToRecord;
 use super::body;
 use super::openapi::{self, Described};
 use super::problem::{Answers, GONE, Nothing, Params, Problem};
@@ -373,7 +374,7 @@ async fn refused(
         error: message,
         rule: Some(rule.to_owned()),
     };
-    Ok((status, Json(answer)).into_response())
+    Ok((status, Extension(NothingToRecord), Json(answer)).into_response())
 }
 
 #[cfg(test)]

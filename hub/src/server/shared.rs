@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outhaul_access::{Group, TurnedAway};
+use outhaul_access::{Group, ToWrite, TurnedAway};
 use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
 use outhaul_signer::clock::Implausible;
@@ -313,31 +313,49 @@ impl Shared {
     }
 
     /// Puts on record that a request was turned away, together with those like it. That it cannot be written changes no answer.
-    pub(super) async fn turned_away(self: &Arc<Self>, mut entry: AccessEntry, status: u16) {
+    pub(super) async fn turned_away(self: &Arc<Self>, entry: AccessEntry, status: u16) {
         let group = Group {
             peer: entry.peer.clone(),
             who: entry.who.clone(),
             action: entry.action.clone(),
             status,
         };
-        let Some(write) = self.away.count(group, &entry.detail, entry.at_ms) else {
-            return;
+        let first = self.away.count(group, &entry.detail, entry.at_ms);
+        let Some(first) = first else { return };
+        let shared = Arc::clone(self);
+        // To its end also where whoever asks hangs up: nobody else writes of this group meanwhile.
+        let written = tokio::spawn(async move {
+            let mut next = Some(first);
+            while let Some(write) = next {
+                let id = shared.put_refusal(&entry, &write).await;
+                next = shared.away.written(&write, id);
+            }
+        });
+        let _ = written.await;
+    }
+
+    /// Writes one of them; its number, unless it cannot be written.
+    async fn put_refusal(self: &Arc<Self>, entry: &AccessEntry, write: &ToWrite) -> Option<i64> {
+        let entry = AccessEntry {
+            peer: write.group.peer.clone(),
+            who: write.group.who.clone(),
+            action: write.group.action.clone(),
+            detail: write.detail.clone(),
+            ..entry.clone()
         };
-        entry.peer.clone_from(&write.group.peer);
-        entry.who.clone_from(&write.group.who);
-        entry.action.clone_from(&write.group.action);
-        entry.detail = write.detail;
+        let before = write.id;
         let put = move |hub: &mut Hub| {
             let id = hub
                 .store
-                .write(|session| session.put_refusal(&entry, write.id));
+                .write(|session| session.put_refusal(&entry, before));
             Ok(id?)
         };
         match self.change(put).await {
-            Ok(id) => self.away.written(&write.group, id),
+            Ok(id) => Some(id),
             Err(error) => {
                 let error = error.to_string();
                 tracing::error!(error, "a refusal is not put on record");
+                None
             }
         }
     }

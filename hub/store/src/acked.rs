@@ -21,7 +21,8 @@ pub struct Acknowledged {
 }
 
 impl Session<'_> {
-    /// Moves the acknowledgements of chains up, each as [`Session::advance_ack`] does.
+    /// Moves the acknowledgement of each of these chains up to the highest number below which nothing is missing that the site has not
+    /// declared lost.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -86,12 +87,8 @@ impl Session<'_> {
         self.of_each(text, &texts(chains), |_| Ok(()))
     }
 
-    /// Moves an epoch's acknowledgement up to the highest number below which nothing is missing
-    /// that the site has not declared lost, and returns it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn advance_ack(&self, site: &str, epoch: &str) -> Result<u64, StoreError> {
+    /// Goes through one chain, report by report; returns up to where it is acknowledged now.
+    fn advance_ack(&self, site: &str, epoch: &str) -> Result<u64, StoreError> {
         let text = "SELECT acked FROM epochs WHERE site = $1 AND epoch = $2";
         let key = params![site, epoch];
         let before: i64 = self

@@ -1,13 +1,13 @@
 //! Chains of reports: what is on record at a place, and the order of a site's epochs.
 //!
-//! What comes in: a place; a report that begins an epoch, or is signed by a newer key. What goes out: the digest on record, the key of
-//! an epoch. The order of epochs decides which of them is the present state. It writes no report (`added` does).
+//! What comes in: a place; a report that begins an epoch, or is signed by a newer key. What goes out: the digest on record, the
+//! key and place of an epoch (`many` asks for these). The order of epochs decides which of them is the present state. It writes no report (`added` does).
 
 use outhaul_bundle::report::Report;
 use serde::Serialize;
 
 use super::db::{OptionalExtension as _, params};
-use super::{Session, StoreError, from_sql, to_sql};
+use super::{Session, StoreError, to_sql};
 
 /// One place in a site's chain of reports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -49,26 +49,6 @@ impl Session<'_> {
             })
         });
         Ok(found.optional()?)
-    }
-
-    /// Generation of the key that signs an epoch; `None` when the epoch is new.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
-    pub fn epoch_key(
-        &self,
-        site: &str,
-        epoch: &str,
-    ) -> Result<Option<(i64, Option<u64>)>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT key_generation, rekeyed_at FROM epochs WHERE site = $1 AND epoch = $2",
-        )?;
-        Ok(query
-            .query_row(params![site, epoch], |row| {
-                let first: Option<i64> = row.get(1)?;
-                Ok((row.get(0)?, first.map(from_sql)))
-            })
-            .optional()?)
     }
 
     /// A report of the epoch is signed by this key: those after it may not be by an older one.

@@ -58,6 +58,9 @@ pub trait Shipped {
 
     /// The last good content of one and the digest of the snapshot that it is from, or why there is none; asked once for each
     /// that is broken.
+    ///
+    /// # Errors
+    /// Why there is none.
     fn last(&mut self, id: &AssignmentId) -> Result<(Digest, Self::Content), String>;
 
     /// The sites that lose an assignment which others keep, by `<cluster type>/<target>`: how many.

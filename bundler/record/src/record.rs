@@ -16,7 +16,7 @@ use crate::isolation::Kept;
 mod before;
 mod stream;
 
-pub(crate) use stream::ShippedAssignment;
+pub use stream::ShippedAssignment;
 use stream::StreamContents;
 
 /// The format.
@@ -82,7 +82,7 @@ impl Record {
     }
 
     /// The files of one, without those of single sites.
-    pub(crate) fn files_of(&self, id: &str) -> impl Iterator<Item = (&String, &Digest)> {
+    pub fn files_of(&self, id: &str) -> impl Iterator<Item = (&String, &Digest)> {
         let prefix = format!("{id}/");
         let from = self.files.range(prefix.clone()..);
         from.take_while(move |(path, _)| path.starts_with(&prefix))
@@ -116,8 +116,11 @@ impl Record {
         }
     }
 
-    /// The record of a stream in `bytes`, or what is wrong with it.
-    pub(crate) fn parse_stream(bytes: &[u8]) -> Result<Self, String> {
+    /// The record of a stream in `bytes`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_stream(bytes: &[u8]) -> Result<Self, String> {
         let record = Self::read(bytes)?;
         match record.stream {
             Some(_) => Ok(record),

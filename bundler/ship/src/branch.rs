@@ -3,7 +3,7 @@
 //! What comes in: the tree of a [`outhaul_plane::Rendering`] with its snapshot, and a repository's URL, branch
 //! and path. What goes out: one commit that makes the branch hold exactly the tree and whatever other
 //! people have there, or none when it does already. Which files are Outhaul's stands in the branch
-//! itself ([`crate::record`]), because a clone has nothing beside it. Nobody else's file is overwritten or
+//! itself ([`outhaul_record::record`]), because a clone has nothing beside it. Nobody else's file is overwritten or
 //! removed, nobody's commit is lost: when the branch moves meanwhile, it is read again.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,6 @@ use std::path::Path;
 use outhaul_bundle::index::Snapshot;
 
 use crate::destination::{self, Committed, Destination};
-use crate::guard::Removal;
-use crate::plan::{DesiredContent, Plan};
 use outhaul_control::model::Transport;
 use outhaul_control::overriding::Override;
 use outhaul_control::{ControlPlane, Diagnostics};
@@ -25,6 +23,8 @@ use outhaul_git::store::{BranchStore, StoreError, unreachable};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery;
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_record::guard::Removal;
+use outhaul_record::plan::{DesiredContent, Plan};
 
 pub mod forge;
 pub mod message;

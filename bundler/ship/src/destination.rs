@@ -4,8 +4,8 @@
 //! Always in the same order: the last record is read, the [`Plan`] is made of it, what it may not do stops
 //! it, and only then is anything written and recorded. It knows none of them.
 
-use crate::guard::Removal;
-use crate::plan::{self, DesiredContent, Plan, Shipped};
+use outhaul_record::guard::Removal;
+use outhaul_record::plan::{self, DesiredContent, Plan, Shipped};
 
 /// Where a rendered platform goes.
 pub trait Destination {

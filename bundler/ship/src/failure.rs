@@ -104,11 +104,16 @@ impl Classified for ProduceError {
             | Self::Readers { .. }
             | Self::Removals { .. } => Refused,
             Self::Finish(AttestSealError::Seal(SealError::Recipients { .. }))
-            | Self::Last(ShippedError::Damaged { .. } | ShippedError::Lost { .. })
+            | Self::Last(
+                ShippedError::Bundle { .. }
+                | ShippedError::Damaged { .. }
+                | ShippedError::Lost { .. }
+                | ShippedError::TooLarge { .. },
+            )
             | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))
             | Self::Finish(AttestSealError::Inconsistent(_) | AttestSealError::Name(_)) => Internal,
-            Self::Fleet(error) => error.class(),
+            Self::Fleet(error) | Self::Last(ShippedError::Fleet(error)) => error.class(),
             Self::Collect(CollectError::Image { error, .. }) if error.is_environment => Environment,
             Self::Assemble(AssembleError::Spool(_) | AssembleError::Encode(_))
             | Self::Busy { .. }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_signer::durable::{self, FileError};
 
-use crate::guard::Removal;
-use crate::record::Record;
+use outhaul_record::guard::Removal;
+use outhaul_record::record::Record;
 
 mod exchange;
 mod remembered;

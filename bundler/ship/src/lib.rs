@@ -6,9 +6,8 @@
 //!                  └▶ stream   collect ─▶ assemble ─▶ attest, seal ─▶ sign ─▶ deliver
 //! ```
 //!
-//! Each [`destination`] has a record of what it held last. What is broken stays as that says ([`isolation`]), and
-//! what would remove too much is stopped ([`guard`]): one [`plan`] decides that for all. Nothing here reads a clock, prints, or
-//! speaks to a forge.
+//! Each [`destination`] has a record of what it held last; what of that stays, and whether a removal is stopped, is planned for all
+//! in one place ([`outhaul_record`]). Nothing here reads a clock, prints, or speaks to a forge.
 
 pub mod assemble;
 pub mod branch;
@@ -17,11 +16,7 @@ pub mod deliver;
 mod destination;
 mod failure;
 pub mod folder;
-pub mod guard;
-pub mod isolation;
 mod lock;
 pub mod manifests;
-mod plan;
-pub mod record;
 pub mod stream;
 pub mod verify;

@@ -25,8 +25,6 @@ use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
 use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
-use crate::plan::Shipped as _;
-use crate::record::Record;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
@@ -34,6 +32,8 @@ use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::Rendering;
 use outhaul_plane::delivery::statements;
+use outhaul_record::plan::Shipped as _;
+use outhaul_record::record::Record;
 use outhaul_sites::Sites;
 
 pub mod agent;
@@ -357,6 +357,10 @@ fn stream(
             return Ok(countersigned::waits(plan, &same, pending.number, waiting));
         }
         spool = same.bundle.into_spool();
+    }
+    if let Some(record) = &plan.last {
+        // What is removed is known by it.
+        vouched::compare(fleet, role, record)?;
     }
     let number = fleet.next_number(role)?;
     // What an earlier bundle's file holds is read from it now.

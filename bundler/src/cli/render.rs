@@ -17,8 +17,8 @@ use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
 use outhaul_plane::render::{RenderCache, RenderedClusterType};
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_record::isolation::Isolation;
 use outhaul_ship::folder::{self, OutputError, WrittenRendering};
-use outhaul_ship::isolation::Isolation;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]

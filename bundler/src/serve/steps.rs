@@ -29,12 +29,12 @@ use outhaul_plane::render::{MemoryCache, RenderCache};
 use outhaul_promote::PromoteError;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_promote::watch::error_chain;
+use outhaul_record::guard::Removal;
+use outhaul_record::isolation::{self, Isolation};
 use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
-use outhaul_ship::guard::Removal;
-use outhaul_ship::isolation::{self, Isolation};
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
 

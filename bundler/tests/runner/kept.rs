@@ -102,13 +102,19 @@ impl Fleet {
 
     /// What the stream's newest bundle ships, as the fleet remembers it.
     pub fn last(&self) -> Value {
-        let mut files = fs::read_dir(self.path("fleet/rendered")).unwrap();
-        let file = files.next().unwrap().unwrap().path();
-        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+        serde_json::from_slice(&fs::read(self.record()).unwrap()).unwrap()
+    }
+
+    /// Where it does; beside it is the one of before.
+    pub fn record(&self) -> std::path::PathBuf {
+        let files = fs::read_dir(self.path("fleet/rendered")).unwrap();
+        let mut files = files.map(|entry| entry.unwrap().path());
+        let is_last = |path: &std::path::PathBuf| !path.to_string_lossy().ends_with("before.json");
+        files.find(is_last).unwrap()
     }
 
     /// The team's next version.
-    fn second_version(&self) {
+    pub fn second_version(&self) {
         let file = "manifests/here/app.yaml";
         self.fixture.write(file, "version: 2\n");
         commit(&self.path("manifests"), "second");
@@ -352,6 +358,7 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     let fleet = Fleet::new();
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
+    let first = fleet.last();
     fleet.second_version();
     // Where the next metadata goes, a folder is in the way.
     let snapshots = fs::read_dir(fleet.path("fleet/metadata")).unwrap();
@@ -372,9 +379,18 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     assert_eq!(bundles("out"), ["dev-drone-1.outhaul"], "{refused}");
     assert_eq!(bundles("fleet/bundles").len(), 1, "{refused}");
     fs::remove_dir_all(in_the_way).unwrap();
+    // The record of the bundle that is not on record counts for nothing: what stays is what the first one has.
+    let unsigned = fleet.last();
+    assert_ne!(of(&unsigned, "hello-test"), of(&first, "hello-test"));
+    fleet.break_hello();
+    let seen = fleet.bundle(&[]);
+    assert!(seen.contains("kept: drone/hello-test stays as"), "{seen}");
+    assert_eq!(bundles("out").len(), 2, "{seen}");
+    assert_eq!(of(&fleet.last(), "hello-test"), of(&first, "hello-test"));
+    fleet.mend_hello();
     let seen = fleet.bundle(&[]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
-    assert_eq!(bundles("out").len(), 2, "{seen}");
+    assert_eq!(bundles("out").len(), 3, "{seen}");
 }
 
 #[test]

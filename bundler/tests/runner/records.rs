@@ -53,10 +53,7 @@ impl World {
                 git(&self.fleet.path(""), &clone);
                 copy.join(".outhaul/platform.json")
             }
-            _ => {
-                let mut all = fs::read_dir(self.fleet.path("fleet/rendered")).unwrap();
-                all.next().unwrap().unwrap().path()
-            }
+            _ => self.fleet.record(),
         }
     }
 
@@ -312,18 +309,63 @@ fn attack_what_somebody_wrote_into_a_record_is_not_signed_as_what_was_there() {
     one["files"]["platform-config.yaml"] = evil.into();
     assert!(changed["files"][path].is_string());
     changed["files"][path] = digest.into();
-    let mut sites = whole.clone();
-    sites["stream"]["assignments"]["drone/hello-test"]["rendered"]["sites"] = json!(["somewhere"]);
-    for text in [changed, sites] {
+    let one = |path: &[&str], value: Value| {
+        let mut record = whole.clone();
+        let one = &mut record["stream"]["assignments"]["drone/hello-test"];
+        *path.iter().fold(one, |at, name| &mut at[*name]) = value;
+        record
+    };
+    assert!(
+        one(&[], Value::Null) != whole
+            && whole["stream"]["assignments"]["drone/hello-test"]["payload_commit"].is_string()
+    );
+    let mut without = whole.clone();
+    let all = without["stream"]["assignments"].as_object_mut().unwrap();
+    let other = all.keys().find(|name| *name != "drone/hello-test");
+    let other = other.unwrap().clone();
+    all.remove(&other);
+    let files = without["files"].as_object_mut().unwrap();
+    files.retain(|path, _| !path.starts_with(&format!("{other}/")));
+    for (text, named) in [
+        (changed, "hello-test"),
+        (
+            one(&["rendered", "sites"], json!(["somewhere"])),
+            "hello-test",
+        ),
+        (
+            one(&["rendered", "workspace"], json!("other")),
+            "hello-test",
+        ),
+        (
+            one(&["rendered", "policies"], json!(["of-nobody"])),
+            "hello-test",
+        ),
+        (
+            one(
+                &["rendered", "site_values"],
+                json!({"form": "env", "keys": {"REGION": {"type": "boolean"}}}),
+            ),
+            "hello-test",
+        ),
+        (
+            one(&["payload_commit"], json!("0".repeat(40))),
+            "hello-test",
+        ),
+        (
+            one(
+                &["rendered", "manifests", "repo"],
+                json!("https://evil.example/x"),
+            ),
+            "hello-test",
+        ),
+        (without, &other["drone/".len()..]),
+    ] {
         world.put("stream", &text.to_string());
         let seen = world.ship("stream");
-        assert!(seen.starts_with("exit code 2"), "{seen}");
-        assert!(
-            seen.contains(
-                "`drone/hello-test` is not what the stream's last bundle has, which is signed"
-            ),
-            "{seen}"
-        );
+        assert!(seen.starts_with("exit code 2"), "{text}: {seen}");
+        let said =
+            format!("`drone/{named}` is not what the stream's last bundle has, which is signed");
+        assert!(seen.contains(&said), "{text}: {seen}");
         assert!(
             !world.fleet.path("out/dev-drone-2.outhaul").exists(),
             "{seen}"
@@ -360,4 +402,46 @@ fn attack_a_lost_record_of_a_stream_ships_nothing_until_that_is_meant() {
     let seen = world.fleet.bundle(&["--strict"]);
     assert!(seen.starts_with("exit code 0"), "{seen}");
     assert!(file.is_file(), "{seen}");
+}
+
+#[test]
+fn attack_a_bundle_that_somebody_put_in_the_place_of_the_last_one_vouches_for_nothing() {
+    let world = World::new();
+    let bundles = || -> BTreeSet<PathBuf> {
+        let all = fs::read_dir(world.fleet.path("fleet/bundles")).unwrap();
+        let all = all.map(|entry| entry.unwrap().path());
+        all.filter(|path| path.extension().is_some_and(|of| of == "outhaul"))
+            .collect()
+    };
+    let first = bundles();
+    let whole = fs::read(first.first().unwrap()).unwrap();
+    world.fleet.second_version();
+    let seen = world.ship("stream");
+    assert!(seen.contains("dev/drone: number 2"), "{seen}");
+    let second = bundles().difference(&first).next().unwrap().clone();
+    let newest = fs::read(&second).unwrap();
+    world.fleet.break_hello();
+    // An earlier one of this stream, signed as the last is; and what is no whole bundle.
+    for bytes in [
+        &whole[..],
+        &newest[..newest.len() / 20],
+        b"",
+        b"not a bundle",
+    ] {
+        fs::write(&second, bytes).unwrap();
+        let seen = world.ship("stream");
+        assert!(seen.starts_with("exit code 2"), "{}: {seen}", bytes.len());
+        assert!(seen.contains(".2.outhaul"), "{seen}");
+        assert!(seen.contains("help: restore it"), "{seen}");
+    }
+    // Where it is gone the record is believed, and that is said.
+    fs::remove_file(&second).unwrap();
+    let seen = world.ship("stream");
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains(
+            "`dev/drone/hello-test` stays as the fleet's record says, which is not compared"
+        ),
+        "{seen}"
+    );
 }

@@ -19,6 +19,9 @@ use crate::isolation::Kept;
 #[serde(deny_unknown_fields)]
 pub(super) struct StreamContents {
     cluster_type: String,
+    /// Digest of the index of the bundle that it is of; absent until that is signed, and in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    index: Option<Digest>,
     /// By `<cluster type>/<target>`.
     pub(super) assignments: BTreeMap<String, ShippedAssignment>,
 }
@@ -26,16 +29,16 @@ pub(super) struct StreamContents {
 /// One assignment as it was shipped last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ShippedAssignment {
+pub struct ShippedAssignment {
     /// The commit of its payload; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) payload_commit: Option<String>,
-    pub(crate) rendered: RenderedAssignment,
+    pub payload_commit: Option<String>,
+    pub rendered: RenderedAssignment,
 }
 
 impl Record {
     /// The record of a stream that shipped `assignments`, by target.
-    pub(crate) fn of_stream(
+    pub fn of_stream(
         environment: &str,
         cluster_type: &str,
         snapshot: &Snapshot,
@@ -45,6 +48,7 @@ impl Record {
         let named = |(target, one)| (format!("{cluster_type}/{target}"), one);
         let stream = StreamContents {
             cluster_type: cluster_type.to_owned(),
+            index: None,
             assignments: assignments.map(named).collect(),
         };
         Self {
@@ -54,14 +58,29 @@ impl Record {
         }
     }
 
+    /// The same, as the record of the bundle with this index.
+    #[must_use]
+    pub fn with_index(&self, index: Digest) -> Self {
+        let mut record = self.clone();
+        if let Some(stream) = &mut record.stream {
+            stream.index = Some(index);
+        }
+        record
+    }
+
+    /// The index of the bundle that it is of, where it says so.
+    pub fn index(&self) -> Option<Digest> {
+        self.stream.as_ref()?.index
+    }
+
     /// The stream that it is of, as `<environment>/<cluster type>`.
-    pub(crate) fn stream_name(&self) -> Option<String> {
+    pub fn stream_name(&self) -> Option<String> {
         let stream = self.stream.as_ref()?;
         Some(format!("{}/{}", self.environment, stream.cluster_type))
     }
 
     /// One as a stream shipped it.
-    pub(crate) fn shipped(&self, id: &str) -> Option<&ShippedAssignment> {
+    pub fn shipped(&self, id: &str) -> Option<&ShippedAssignment> {
         self.stream.as_ref()?.assignments.get(id)
     }
 }

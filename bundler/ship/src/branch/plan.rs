@@ -12,11 +12,11 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 
 use super::{Desired, RECORD_PATH};
-use crate::guard::{self, Removal};
-use crate::isolation::Isolation;
-use crate::plan::{DesiredContent, Shipped};
-use crate::record::Record;
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_record::guard::{self, Removal};
+use outhaul_record::isolation::Isolation;
+use outhaul_record::plan::{DesiredContent, Shipped};
+use outhaul_record::record::Record;
 
 /// What a branch holds below the published path.
 #[derive(Debug, Clone, Default)]

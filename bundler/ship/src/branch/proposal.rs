@@ -14,11 +14,11 @@ use super::message::{self, ENVIRONMENT_TRAILER};
 use super::plan::{self, CommitChanges, OnRecord, PlanError};
 use super::{ATTEMPTS, Desired, PlatformRepository, PublishError};
 use crate::destination::{self, Committed, Destination};
-use crate::guard::Removal;
-use crate::plan::{DesiredContent, Plan};
 use outhaul_diff::Difference;
 use outhaul_git::branch::was_overtaken;
 use outhaul_git::store::StoreError;
+use outhaul_record::guard::Removal;
+use outhaul_record::plan::{DesiredContent, Plan};
 
 /// The label of a pull request that moves the promoted commit, as Kalypso's pipelines expect it.
 pub const PROMOTED_LABEL: &str = "promoted";

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::plan::PlanError;
 use super::*;
-use crate::record::Record;
 use outhaul_git::program::Git;
+use outhaul_record::record::Record;
 
 mod older;
 

@@ -11,7 +11,7 @@ use outhaul_git::store::BranchStore;
 
 use super::plan::{self, BranchFiles};
 use super::{Desired, PublishError, RECORD_PATH};
-use crate::record::Record;
+use outhaul_record::record::Record;
 
 /// What `commit` holds below `root`, as far as it matters for `desired`.
 pub(super) fn read(

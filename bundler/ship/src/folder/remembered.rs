@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::walk::{FileStamp, FilesFound, walk};
 use super::{OutputError, absolute, beside, exchange, read_record, record_path};
-use crate::record::Record;
 use outhaul_plane::render::{DiskCache, assignment_of};
+use outhaul_record::record::Record;
 
 /// The memory's format.
 const FORMAT: &str = "outhaul.dev/render-memory/v1";

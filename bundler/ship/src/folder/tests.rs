@@ -7,7 +7,7 @@ use outhaul_bundle::index::{Snapshot, Source};
 
 use super::write::TreeContent;
 use super::*;
-use crate::isolation::Kept;
+use outhaul_record::isolation::Kept;
 
 mod runs_tests;
 
@@ -130,7 +130,7 @@ fn the_record_names_the_commits_and_every_file() {
 /// What a program wrote that had a separate format for a folder's record.
 #[test]
 fn a_folder_with_a_record_of_before_goes_on() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record/golden");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/src/record/golden");
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("out");
     let mut all = read_tree(&golden.join("out")).unwrap();

@@ -14,10 +14,10 @@ use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
 use super::{OutputError, io_error};
-use crate::isolation::Kept;
-use crate::record::Record;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::render::assignment_of;
+use outhaul_record::isolation::Kept;
+use outhaul_record::record::Record;
 
 /// How a folder is not what its commits render to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

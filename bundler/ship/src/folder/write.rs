@@ -19,7 +19,7 @@ use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
 use super::walk::{FileStamp, FilesFound, walk};
 use super::{FolderChanges, OutputError, absolute, io_error, record_path, write_record};
-use crate::record::Record;
+use outhaul_record::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
 const SYNCED_ALONE: usize = 64;

@@ -16,13 +16,13 @@ use super::remembered::Remembered;
 use super::write::{Tree, TreeContent, write};
 use super::{FolderChanges, OutputError, absolute};
 use crate::destination::{self, Committed, Destination};
-use crate::guard;
-use crate::isolation::Isolation;
-use crate::plan::{DesiredContent, Plan, Shipped};
-use crate::record::Record;
 use outhaul_control::ControlPlane;
 use outhaul_plane::render::{DiskCache, Rendering, SITES, assignment_of};
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_record::guard;
+use outhaul_record::isolation::Isolation;
+use outhaul_record::plan::{DesiredContent, Plan, Shipped};
+use outhaul_record::record::Record;
 
 /// Files by path.
 type Files = BTreeMap<String, Vec<u8>>;

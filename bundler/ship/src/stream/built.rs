@@ -18,7 +18,7 @@ use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::spool::CountedContents;
 use crate::assemble::{EncodedBefore, Spool, UnsignedBundle};
 use crate::collect::{Collector, Payloads};
-use crate::record::{Record, ShippedAssignment};
+use outhaul_record::record::{Record, ShippedAssignment};
 
 /// A bundle, and the commits of its payloads by assignment.
 pub(super) struct Built {
@@ -51,7 +51,12 @@ pub(super) fn remember(
     plan: &StreamContents<'_>,
     built: &Built,
 ) -> Result<(), ProduceError> {
+    let latest = fleet.latest(&plan.role)?;
     let now = last_of(environment, plan, built);
+    let now = match latest {
+        Some(latest) => now.with_index(Digest::from_bytes(latest.index)),
+        None => now,
+    };
     if plan.last.as_ref() != Some(&now) {
         shipped::write(&now, fleet.folder(), &plan.role)?;
     }

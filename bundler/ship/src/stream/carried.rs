@@ -27,8 +27,8 @@ use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
 use crate::deliver;
-use crate::record::ShippedAssignment;
 use outhaul_attest::inspect;
+use outhaul_record::record::ShippedAssignment;
 
 /// The payloads of the bundle that a stream shipped last.
 pub(super) struct LastPayloads {

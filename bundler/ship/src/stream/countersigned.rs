@@ -17,7 +17,7 @@ use super::{
 };
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
-use crate::record::Record;
+use outhaul_record::record::Record;
 
 /// The file that shows whether what is built now is what waits.
 const PLAIN: &str = "content";

@@ -15,9 +15,9 @@ use crate::assemble::attest_and_seal::AttestSealError;
 use crate::assemble::{AssembleError, SpoolError};
 use crate::collect::CollectError;
 use crate::deliver::DeliverError;
-use crate::guard::Removal;
 use crate::lock::LockError;
 use outhaul_control::Diagnostics;
+use outhaul_record::guard::Removal;
 use outhaul_sites::SiteError;
 
 /// Why a stream's bundle was not made. Streams before it were.

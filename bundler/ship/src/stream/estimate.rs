@@ -25,9 +25,9 @@ use super::plan::{Sound, StreamContents};
 use super::{BundleRequest, ProduceError, delivery_rules};
 use crate::assemble::Spool;
 use crate::collect::{Collector, Payloads, signers};
-use crate::isolation::Isolation;
 use crate::lock::{Lock, MovedPin};
-use crate::plan;
+use outhaul_record::isolation::Isolation;
+use outhaul_record::plan;
 
 /// Largest manifest that is read for its platforms.
 const MAX_MANIFEST: u64 = 4 << 20;

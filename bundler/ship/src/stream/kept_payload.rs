@@ -5,8 +5,8 @@
 
 use super::ProduceError;
 use crate::collect::{self, CollectError, Collector};
-use crate::record::ShippedAssignment;
 use outhaul_git::source::SourceError;
+use outhaul_record::record::ShippedAssignment;
 
 /// Whether the payload of a kept assignment can be had.
 pub(super) enum PayloadState {

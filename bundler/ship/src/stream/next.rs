@@ -17,9 +17,9 @@ use super::plan::{LastBundle, Sound, StreamContents};
 use super::{BundleRequest, ProduceError, Produced, damaged, delivery_rules, shipped, stream};
 use crate::assemble::EncodedBefore;
 use crate::destination::{Committed, Destination};
-use crate::guard::Removal;
-use crate::isolation::Isolation;
-use crate::plan::{DesiredContent, Plan, Shipped};
+use outhaul_record::guard::Removal;
+use outhaul_record::isolation::Isolation;
+use outhaul_record::plan::{DesiredContent, Plan, Shipped};
 
 /// One stream, and the bundle that is to be its newest.
 pub(super) struct ToStream<'a> {

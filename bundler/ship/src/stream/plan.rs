@@ -18,15 +18,11 @@ use outhaul_signer::fleet::Fleet;
 use super::carried::{self, LastPayloads};
 use super::kept_payload::{PayloadState, still_there};
 use super::share::{self, Share};
-use super::vouched::SignedIndex;
+use super::vouched::{self, Compared};
 use super::{ProduceError, Produced, delivery_rules, sealed, shipped};
 use crate::assemble::Spool;
 use crate::collect::{self, Collector, Payloads};
-use crate::guard;
-use crate::isolation::{Isolation, Kept};
 use crate::manifests::Manifests;
-use crate::plan::{DesiredContent, Plan, Shipped};
-use crate::record::Record;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_kit::format_count::format_count;
@@ -34,6 +30,10 @@ use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::{self, Delivery, Sourced};
 use outhaul_plane::render::RenderedAssignment;
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_record::guard;
+use outhaul_record::isolation::{Isolation, Kept};
+use outhaul_record::plan::{DesiredContent, Plan, Shipped};
+use outhaul_record::record::Record;
 
 /// One stream's content, before it has a number.
 pub(super) struct StreamContents<'a> {
@@ -237,7 +237,7 @@ impl<'a> Sound<'a> {
 
     /// What it shipped last.
     pub(super) fn last(&self) -> Result<LastBundle<'a>, ProduceError> {
-        let last = shipped::read(self.fleet, self.fleet.folder(), &self.role)?;
+        let last = shipped::last(self.fleet, &self.role)?;
         let taken = self.assignments.iter().filter_map(|(name, now)| {
             let name = self.named(name);
             let had = &last.as_ref()?.shipped(&name)?.rendered;
@@ -253,7 +253,7 @@ impl<'a> Sound<'a> {
             signed_by: self.delivery.image_signatures.as_ref().map(Sourced::by),
             last,
             carried: OnceCell::new(),
-            signed: OnceCell::new(),
+            compared: None,
             stalled: false,
             trouble: None,
         })
@@ -286,13 +286,27 @@ pub(super) struct LastBundle<'a> {
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
     carried: OnceCell<Option<LastPayloads>>,
-    /// What was signed last, read when something of the record is to stay.
-    signed: OnceCell<Option<SignedIndex>>,
+    /// Whether it is what was signed, looked at when something of it is to stay.
+    compared: Option<Compared>,
     stalled: bool,
     trouble: Option<ProduceError>,
 }
 
 impl LastBundle<'_> {
+    /// Sees that what is on record is what was signed, before something of it stays.
+    fn compare(&mut self, id: &AssignmentId) -> Result<(), ProduceError> {
+        let (Some(record), None) = (&self.last, self.compared) else {
+            return Ok(());
+        };
+        let compared = vouched::compare(self.fleet, &self.role, record)?;
+        self.compared = Some(compared);
+        if compared == Compared::Unknown {
+            let unknown = vouched::unknown(self.environment, id);
+            self.collector.borrow_mut().note_unverified(unknown);
+        }
+        Ok(())
+    }
+
     /// What kept the last good content of one from being looked for.
     pub(super) fn take_error(&mut self) -> Result<(), ProduceError> {
         self.trouble.take().map_or(Ok(()), Err)
@@ -309,17 +323,15 @@ impl Shipped for LastBundle<'_> {
 
     fn last(&mut self, id: &AssignmentId) -> Result<(Digest, ()), String> {
         let name = id.to_string();
+        if let Err(error) = self.compare(id) {
+            self.trouble = Some(error);
+            return Err(String::new());
+        }
         let last = self.last.as_ref();
         let Some((last, before)) = last.and_then(|last| Some((last, last.shipped(&name)?))) else {
             return Err("it has no last good output".to_owned());
         };
         let good = Ok((last.origin(&name), ()));
-        let signed = (self.signed).get_or_init(|| SignedIndex::of(self.fleet, &self.role));
-        if (signed.as_ref()).is_some_and(|signed| signed.differs(&id.target, &before.rendered)) {
-            let error = shipped::not_signed(self.fleet, &self.role, &name);
-            self.trouble = Some(error.into());
-            return Err(String::new());
-        }
         let looked = still_there(&mut self.collector.borrow_mut(), &id.target, before);
         match looked {
             Ok(PayloadState::Yes) => good,

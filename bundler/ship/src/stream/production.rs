@@ -12,8 +12,8 @@ use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::publish::Pending;
 
 use crate::collect::SignedImage;
-use crate::isolation::Isolation;
 use crate::lock::MovedPin;
+use outhaul_record::isolation::Isolation;
 
 /// What became of every stream, and of what was broken.
 #[derive(Debug, Default)]

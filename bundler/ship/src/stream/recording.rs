@@ -17,7 +17,7 @@ use super::signing::Signed;
 use super::{BundleRequest, ProduceError, Produced, copies, countersigned, shipped, since};
 use crate::assemble::UnsignedBundle;
 use crate::deliver::{self, DeliverError};
-use crate::record::Record;
+use outhaul_record::record::Record;
 
 /// Where the bundle of a number goes.
 pub(super) fn file_of(
@@ -64,16 +64,14 @@ pub(super) fn ship(
     interrupt::here();
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));
-    let begun = shipped::begin(last, fleet.folder(), role)?;
+    let record = last.with_index(Digest::of(sign.index_bytes));
+    shipped::begin(&record, fleet.folder(), role)?;
     if let Err(error) = fleet.commit(&signed) {
-        let made = [Some(&own), begun.as_ref()].into_iter().flatten();
-        let made = made.map(PathBuf::as_path);
-        return Err(not_recorded(fleet, (role, number), &file, made, error));
+        return Err(not_recorded(fleet, role, number, [&own, &file], error));
     }
     interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
     interrupt::here();
     let recorded = || -> Result<(), ProduceError> {
-        shipped::write(last, fleet.folder(), role)?;
         since::remember(fleet.folder(), role);
         kept.write(fleet.folder(), role)
             .map_err(ProduceError::Keep)?;
@@ -99,11 +97,11 @@ pub(super) fn ship(
 }
 
 /// A number that did not come on record: its files are of a bundle that does not exist, and go.
-fn not_recorded<'p>(
+fn not_recorded(
     fleet: &Fleet,
-    (role, number): (&str, u64),
-    file: &'p Path,
-    made: impl Iterator<Item = &'p Path>,
+    role: &str,
+    number: u64,
+    files: [&Path; 2],
     error: FleetError,
 ) -> ProduceError {
     match fleet.latest(role) {
@@ -112,10 +110,10 @@ fn not_recorded<'p>(
                 .as_ref()
                 .is_some_and(|latest| latest.number == number) =>
         {
-            is_recorded_all_the_same(number, file);
+            is_recorded_all_the_same(number, files[1]);
         }
         Ok(_) => {
-            for path in made.chain([file]) {
+            for path in files {
                 if let Err(problem) = std::fs::remove_file(path) {
                     tracing::warn!(
                         "`{}` is of a bundle that is not on record, and could not be removed: {problem}; remove it",
@@ -127,7 +125,7 @@ fn not_recorded<'p>(
         Err(unknown) => tracing::warn!(
             "whether bundle {number} is on record is not known ({unknown}): `{}` may travel when the next `outhaul bundle` says \
              that number {number} is current",
-            file.display()
+            files[1].display()
         ),
     }
     error.into()

@@ -1,14 +1,17 @@
-//! The record of what a stream last shipped, in the fleet's folder: one file a stream, written when the bundle is on record.
+//! The record of what a stream last shipped, in the fleet's folder: one file a stream, written before the bundle is on record, with the
+//! one before it beside it.
 //!
-//! What comes in: a folder and the stream's role. What goes out: its [`Record`]. A file that is damaged or of a later program is
-//! an error: without it a broken assignment would vanish from sites.
+//! What comes in: a folder and the stream's role. What goes out: the [`Record`] of the bundle that was signed last, whichever of both
+//! that is after a power cut. A file that is damaged or of a later program is an error: without it a broken assignment would vanish from
+//! sites.
 
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::Digest;
 use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::fleet::{Fleet, FleetError};
 
-use crate::record::Record;
+use outhaul_record::record::Record;
 
 const FOLDER: &str = "rendered";
 /// Largest file in bytes.
@@ -25,11 +28,14 @@ pub enum ShippedError {
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The fleet does not say what it signed.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
     /// The file is gone.
     #[error(
         "`{}` is gone, and number {number} of this stream is signed: what it shipped is not known, so that nothing broken could be kept, \
          and no removal noticed; nothing was signed\nhelp: restore it from a backup of the fleet's folder; if there is none, give \
-         `--strict` once: {without}",
+         `--strict` once, with `--cluster-type` for this stream alone: {without}",
         path.display(),
         without = WITHOUT
     )]
@@ -39,10 +45,35 @@ pub enum ShippedError {
         /// The number that was signed last.
         number: u64,
     },
+    /// It would be larger than what is read.
+    #[error(
+        "`{}` would have {bytes} bytes, and {MAX_BYTES} are the most that is read of a record; nothing was signed\nhelp: let what is large \
+         travel as a workload's files, not as rendered ones",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The bundle that the record is compared with is not the one that was signed last.
+    #[error(
+        "`{}` cannot be compared with what the stream shipped: {problem}; nothing was signed\nhelp: restore it from a backup of the \
+         fleet's folder or a stick that has it; if there is none, see that nobody else writes there, and move the file away: the record in \
+         `{FOLDER}` is believed then, and a warning says so",
+        path.display()
+    )]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// The file is damaged.
     #[error(
         "`{}` does not say what the stream last shipped: {problem}\nhelp: restore it from a backup of the fleet's \
-         folder; if there is none, remove it and give `--strict` once: {without}",
+         folder; if there is none, remove it and give `--strict` once, with `--cluster-type` for this stream alone: {without}",
         path.display(),
         without = WITHOUT
     )]
@@ -54,15 +85,41 @@ pub enum ShippedError {
     },
 }
 
-/// What the stream `role` of `fleet` last shipped, by its record in `folder`; `None` when nothing is known of it. The record of another
-/// stream is none of this one.
+/// What the stream `role` of `fleet` shipped with the bundle that was signed last; `None` when nothing is known of it.
+pub(super) fn last(fleet: &Fleet, role: &str) -> Result<Option<Record>, ShippedError> {
+    let folder = fleet.folder();
+    let now = read(fleet, folder, role)?;
+    let latest = fleet.latest(role)?;
+    let latest = latest.map(|latest| Digest::from_bytes(latest.index));
+    let is_of = |record: &Record| record.index().is_none_or(|index| Some(index) == latest);
+    let Some(now) = now else { return Ok(None) };
+    if is_of(&now) {
+        return Ok(Some(now));
+    }
+    // The power was cut, or the disk was full, before its bundle was on record.
+    match read_file(fleet, &before(folder, role), role)? {
+        Some(before) if is_of(&before) => Ok(Some(before)),
+        _ if latest.is_none() => Ok(None),
+        _ => {
+            let problem = "it is of another bundle than the one that was signed last".to_owned();
+            let path = path(folder, role);
+            Err(ShippedError::Damaged { path, problem })
+        }
+    }
+}
+
+/// What the record of the stream `role` of `fleet` in `folder` says; `None` when there is none. The record of another stream is none of
+/// this one.
 pub(super) fn read(
     fleet: &Fleet,
     folder: &Path,
     role: &str,
 ) -> Result<Option<Record>, ShippedError> {
-    let path = path(folder, role);
-    let Some(bytes) = durable::read_if_present(&path, MAX_BYTES)? else {
+    read_file(fleet, &path(folder, role), role)
+}
+
+fn read_file(fleet: &Fleet, path: &Path, role: &str) -> Result<Option<Record>, ShippedError> {
+    let Some(bytes) = durable::read_if_present(path, MAX_BYTES)? else {
         return Ok(None);
     };
     let record = Record::parse_stream(&bytes).and_then(|record| {
@@ -75,6 +132,7 @@ pub(super) fn read(
             _ => Ok(record),
         }
     });
+    let path = path.to_owned();
     let record = record.map_err(|problem| ShippedError::Damaged { path, problem });
     record.map(Some)
 }
@@ -84,23 +142,22 @@ pub(super) fn write(record: &Record, fleet: &Path, role: &str) -> Result<(), Shi
     let path = path(fleet, role);
     durable::create_private_folder(&fleet.join(FOLDER))?;
     match record.bytes() {
+        Ok(all) if all.len() as u64 > MAX_BYTES => {
+            let bytes = all.len() as u64;
+            Err(ShippedError::TooLarge { path, bytes })
+        }
         Ok(bytes) => Ok(durable::write(&path, &bytes, durable::SECRET_MODE)?),
         Err(problem) => Err(ShippedError::Damaged { path, problem }),
     }
 }
 
-/// Writes `record` where the stream has none, and returns its file then. What is signed is never without one, also when the power is cut.
-pub(super) fn begin(
-    record: &Record,
-    fleet: &Path,
-    role: &str,
-) -> Result<Option<PathBuf>, ShippedError> {
-    let path = path(fleet, role);
-    if path.exists() {
-        return Ok(None);
+/// Writes the record of a bundle that is about to be on record, and keeps the one of before beside it: what is signed is never without
+/// one, wherever the power is cut.
+pub(super) fn begin(record: &Record, fleet: &Path, role: &str) -> Result<(), ShippedError> {
+    if let Some(bytes) = durable::read_if_present(&path(fleet, role), MAX_BYTES)? {
+        durable::write(&before(fleet, role), &bytes, durable::SECRET_MODE)?;
     }
-    write(record, fleet, role)?;
-    Ok(Some(path))
+    write(record, fleet, role)
 }
 
 /// The error of a record that says otherwise of an assignment than what was signed.
@@ -120,6 +177,10 @@ pub(super) fn lost(fleet: &Fleet, role: &str) -> Result<Option<ShippedError>, Fl
         path: path(fleet.folder(), role),
         number: latest.number,
     }))
+}
+
+fn before(fleet: &Path, role: &str) -> PathBuf {
+    fleet.join(FOLDER).join(format!("{role}.before.json"))
 }
 
 fn path(fleet: &Path, role: &str) -> PathBuf {

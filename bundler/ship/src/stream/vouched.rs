@@ -1,69 +1,157 @@
-//! Whether what is on record of an assignment is what was signed: the record is a plain file, and what stays of it is signed anew.
+//! Whether what is on record of a stream is what was signed: the record is a plain file, what stays of it is signed anew, and what it
+//! leaves out is not missed.
 //!
-//! What comes in: a fleet, a stream's role, and the record of an assignment. What goes out: whether the index of the bundle that the
+//! What comes in: a fleet, a stream's role, and its record. What goes out: whether the index of the bundle that the
 //! fleet signed last says otherwise. Only its beginning is read, its signatures are verified, and nothing is written. Where the fleet
-//! keeps no such bundle any more nothing is known.
+//! keeps no such bundle any more nothing is known, and that is said. Of a payload its repository and commit are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use outhaul_attest::inspect;
 use outhaul_bundle::index::{Assignment, File, Index};
 use outhaul_bundle::limits::Limits;
+use outhaul_bundle::name::Name;
 use outhaul_bundle::read::BundleReader;
 use outhaul_bundle::{Digest, index};
+use outhaul_control::diagnostic::Diagnostic;
+use outhaul_git::source::normal_url;
+use outhaul_kit::text;
 use outhaul_plane::render::{RenderedAssignment, RenderedOverlay};
+use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::TimePolicy;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::trust::{self, TrustedMetadata};
 
-use super::shelf;
-
-/// The index that a stream signed last.
-pub(super) struct SignedIndex(Index);
+use super::{ProduceError, ShippedError, shelf, shipped};
+use outhaul_record::record::{Record, ShippedAssignment};
 
 /// Files by path.
 type Files<'a> = BTreeMap<&'a str, Digest>;
 
-impl SignedIndex {
-    /// That of `role`, when its bundle is here.
-    pub(super) fn of(fleet: &Fleet, role: &str) -> Option<Self> {
-        let number = fleet.latest(role).ok()??.number;
-        let file = std::fs::File::open(shelf::bundle(fleet.folder(), role, number)).ok()?;
-        let mut reader = BundleReader::new(file, Limits::default());
-        let metadata = reader.read_metadata().ok()?;
-        let (index, bytes) = reader
-            .read_index(&inspect::index_named(&metadata).ok()?)
-            .ok()?;
-        let enrolled = TrustedMetadata::enrol(&fleet.root_bytes().ok()?).ok()?;
-        // Dates are no matter: it is the fleet's own copy.
-        let policy = TimePolicy {
-            lower_bound: jiff::Timestamp::UNIX_EPOCH,
-            wall: jiff::Timestamp::UNIX_EPOCH,
-            wall_trusted: false,
-        };
-        let accepted = trust::verify(&enrolled, &BTreeMap::new(), &metadata, role, policy).ok()?;
-        (accepted.index_sha256 == *Digest::of(&bytes).as_bytes()).then_some(Self(index))
-    }
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// It says what was signed.
+    Same,
+    /// The fleet does not keep the bundle that was signed last.
+    Unknown,
+}
 
-    /// Whether it has `target` with other files than `before`, or not at all.
-    pub(super) fn differs(&self, target: &str, before: &RenderedAssignment) -> bool {
-        let mut all = self.0.assignments.iter();
-        let found = all.find(|one| one.name.as_str() == target);
-        found.is_none_or(|signed| !is_same(signed, before))
+/// Compares the record of `role` with the index that was signed last.
+///
+/// # Errors
+/// [`ProduceError`] when it says otherwise, or the bundle in the fleet's folder cannot be used.
+pub(super) fn compare(
+    fleet: &Fleet,
+    role: &str,
+    record: &Record,
+) -> Result<Compared, ProduceError> {
+    let Some(latest) = fleet.latest(role)? else {
+        return Ok(Compared::Unknown);
+    };
+    let path = shelf::bundle(fleet.folder(), role, latest.number);
+    let unusable = |problem: String| ShippedError::Bundle {
+        path: path.clone(),
+        problem,
+    };
+    let file = match std::fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Compared::Unknown),
+        Err(error) => return Err(unusable(error.to_string()).into()),
+    };
+    let (index, digest) = verified(fleet, role, file).map_err(unusable)?;
+    if *digest.as_bytes() != latest.index {
+        let problem = "it is not the bundle that was signed last".to_owned();
+        return Err(unusable(problem).into());
     }
+    let cluster_type = index.stream.cluster_type.as_str();
+    let ids = |one: &Assignment| format!("{cluster_type}/{}", one.name);
+    let signed: BTreeMap<String, &Assignment> = index
+        .assignments
+        .iter()
+        .map(|one| (ids(one), one))
+        .collect();
+    let on_record = record.assignments();
+    let all: BTreeSet<&String> = signed.keys().chain(&on_record).collect();
+    let differs = |id: &&&String| {
+        let (signed, before) = (signed.get(**id), record.shipped(id));
+        signed.zip(before).is_none_or(|(signed, before)| {
+            !is_same(signed, &before.rendered) || !has_source(&index, before)
+        })
+    };
+    match all.iter().find(differs) {
+        Some(id) => Err(shipped::not_signed(fleet, role, id).into()),
+        None => Ok(Compared::Same),
+    }
+}
+
+/// Whether the payload's commit is one of those that the bundle was made from.
+fn has_source(index: &Index, before: &ShippedAssignment) -> bool {
+    let (commit, repo) = (
+        &before.payload_commit,
+        before.rendered.manifests.get("repo"),
+    );
+    let Some((commit, repo)) = commit.as_ref().zip(repo) else {
+        return commit.is_none();
+    };
+    let mut sources = index.snapshot.workloads.iter();
+    sources.any(|one| one.commit == *commit && normal_url(&one.repo) == normal_url(repo))
+}
+
+/// The index of a bundle, and its digest, when the signatures of `role` hold.
+fn verified(fleet: &Fleet, role: &str, file: std::fs::File) -> Result<(Index, Digest), String> {
+    let mut reader = BundleReader::new(file, Limits::default());
+    let metadata = reader
+        .read_metadata()
+        .map_err(|error| text::chain(&error))?;
+    let named = inspect::index_named(&metadata).map_err(|error| text::chain(&error))?;
+    let read = reader.read_index(&named);
+    let (index, bytes) = read.map_err(|error| text::chain(&error))?;
+    let root = fleet.root_bytes().map_err(|error| text::chain(&error))?;
+    let enrolled = TrustedMetadata::enrol(&root).map_err(|error| text::chain(&error))?;
+    // Dates are no matter: it is the fleet's own copy.
+    let policy = TimePolicy {
+        lower_bound: jiff::Timestamp::UNIX_EPOCH,
+        wall: jiff::Timestamp::UNIX_EPOCH,
+        wall_trusted: false,
+    };
+    let accepted = trust::verify(&enrolled, &BTreeMap::new(), &metadata, role, policy);
+    let accepted = accepted.map_err(|error| text::chain(&error))?;
+    let digest = Digest::of(&bytes);
+    match accepted.index_sha256 == *digest.as_bytes() {
+        true => Ok((index, digest)),
+        false => Err("its index is not the one that is signed".to_owned()),
+    }
+}
+
+/// What is said where nothing is known of what was signed.
+pub(super) fn unknown(environment: &str, id: &AssignmentId) -> Diagnostic {
+    let message = format!(
+        "`{environment}/{}/{}` stays as the fleet's record says, which is not compared with what was signed: the fleet does not keep the \
+         bundle any more",
+        id.cluster_type, id.target
+    );
+    Diagnostic::warning("kept-unverified", message).help(
+        "see that nobody else writes to the fleet's folder; put the bundle's file back into its folder `bundles`, from a backup or a stick",
+    )
 }
 
 fn is_same(signed: &Assignment, before: &RenderedAssignment) -> bool {
-    let sites = |sites: &BTreeSet<_>| names(sites);
     let of_sites = signed.overlays.iter().map(overlay);
     let of_sites_before = before.overlays.iter().map(overlay_before);
     signed.config_version == before.config_version
+        && signed.workload == before.workload
+        && signed.workspace == before.workspace
+        && signed.policies.iter().collect::<BTreeSet<_>>() == before.policies.iter().collect()
+        && signed.site_values == before.site_values
+        && signed.bootstrap.as_ref().map(Name::as_str) == before.bootstrap.as_deref()
         && files(&signed.files) == files_before(&before.files)
-        && signed.sites.as_ref().map(sites) == before.sites.clone()
+        && signed.sites.as_ref().map(names) == before.sites
         && of_sites.collect::<BTreeSet<_>>() == of_sites_before.collect()
 }
 
-fn names(sites: &BTreeSet<outhaul_bundle::name::Name>) -> BTreeSet<String> {
+fn names(sites: &BTreeSet<Name>) -> BTreeSet<String> {
     sites.iter().map(ToString::to_string).collect()
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn a_branch_with_a_record_of_before_goes_on() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/record/golden");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/src/record/golden");
     let mut run = run(&[]);
     run.tree = crate::folder::read_tree(&golden.join("out")).unwrap();
     let there = plan::BranchFiles {

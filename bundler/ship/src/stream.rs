@@ -359,8 +359,10 @@ fn stream(
         spool = same.bundle.into_spool();
     }
     if let Some(record) = &plan.last {
-        // What is removed is known by it.
-        vouched::compare(fleet, role, record)?;
+        let stream = format!("{environment}/{name}");
+        if let Some(said) = vouched::compare_removals(fleet, (role, &stream), record)? {
+            collector.note_unverified(said);
+        }
     }
     let number = fleet.next_number(role)?;
     // What an earlier bundle's file holds is read from it now.

@@ -71,6 +71,10 @@ fn a_lost_copy_of_the_last_bundle_is_made_anew_under_a_new_number_and_said() {
         seen.contains("was changed") && seen.contains("number 3"),
         "{seen}"
     );
+    assert!(
+        seen.contains("warning[removals-unverified]: what is removed from `dev/drone` is known by the fleet's record"),
+        "{seen}"
+    );
     assert!(fleet.path("out/dev-drone-3.outhaul").is_file());
 }
 

@@ -125,6 +125,33 @@ fn verified(fleet: &Fleet, role: &str, file: std::fs::File) -> Result<(Index, Di
     }
 }
 
+/// Compares the record before a new number is signed, by which removals are known. Where there is nothing to compare it with, what is said
+/// of that: a copy that the fleet lost does not keep what is sound from sites.
+///
+/// # Errors
+/// [`ProduceError`] when it says otherwise.
+pub(super) fn compare_removals(
+    fleet: &Fleet,
+    (role, stream): (&str, &str),
+    record: &Record,
+) -> Result<Option<Diagnostic>, ProduceError> {
+    let why = match compare(fleet, role, record) {
+        Ok(Compared::Same) => return Ok(None),
+        Ok(Compared::Unknown) => "the fleet does not keep the bundle any more".to_owned(),
+        Err(ProduceError::Last(ShippedError::Bundle { path, problem })) => {
+            format!("`{}` is not that bundle: {problem}", path.display())
+        }
+        Err(error) => return Err(error),
+    };
+    let message = format!(
+        "what is removed from `{stream}` is known by the fleet's record, which is not compared with what was signed: {why}"
+    );
+    let help = "look at what this bundle has (`outhaul inspect`) before it travels, and see that nobody else writes to the fleet's folder";
+    Ok(Some(
+        Diagnostic::warning("removals-unverified", message).help(help),
+    ))
+}
+
 /// What is said where nothing is known of what was signed.
 pub(super) fn unknown(environment: &str, id: &AssignmentId) -> Diagnostic {
     let message = format!(

@@ -11,28 +11,28 @@
 //! The way of a bundle through a cut is published in README.md and tested at every instant.
 
 mod acks;
-mod agent;
 mod calls;
 pub mod cli;
 mod daemon;
 mod enrol;
 mod following;
-mod intact;
 mod intake;
-mod kept;
 mod orders;
 mod report;
 mod roots;
-mod runner;
 mod status;
 mod update;
 
 use outhaul_apply_helper as helper;
-use outhaul_content::{blobs, content_error, generation, serving};
-use outhaul_host::{error, facilities, host, other_files, reconcilers};
+use outhaul_content::{blobs, generation};
+use outhaul_host::{error, facilities, host, other_files};
 use outhaul_kit::durable;
+use outhaul_runner::{self as runner, agent, intact};
 use outhaul_settings::{apply, config};
 use outhaul_site::{
     advice, attention, cut, incomplete, interrupted, keys, machine, offer, rehearsal, request,
     secrets, state, state_folder,
 };
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions::assignments::{self, Decided};
-use crate::runner::{decisions, held};
+use crate::runner::{self, decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
@@ -74,7 +74,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             format!("released by {who}; what waits is applied by `run`, `import` or `approve`")
         }
     };
-    context.print(&text, &serde_json::json!({ "hold": hold }));
+    let work = match &hold {
+        Some(_) => runner::site_now(agent.store.read())?.worked_on(),
+        None => None,
+    };
+    let text = match work {
+        Some(number) => {
+            format!("{text}; the work on bundle {number} was begun before and goes on to its end")
+        }
+        None => text,
+    };
+    let said = serde_json::json!({ "hold": hold, "goes_on": work });
+    context.print(&text, &said);
     Ok(0)
 }
 

@@ -1,6 +1,6 @@
 //! `status`: how this site stands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outhaul_host::blind::Blind;
 
@@ -43,10 +43,30 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         }
         // What can be said is said; the error and its way out follow.
         Err(error) => {
-            if let Some(blind) = Blind::look(&StateFolder::new(&context.state), &error) {
-                context.print(&blind.text(), &blind);
+            let blind = Blind::look(&StateFolder::new(&context.state), &error);
+            if let Some(blind) = &blind {
+                context.print(&blind.text(), blind);
+            }
+            if let Some(path) = &args.page {
+                say_on_page(path, &error, blind.is_some());
             }
             Err(error)
         }
+    }
+}
+
+/// An earlier page would go on saying how the site stood. That it cannot be written is said beside the error.
+fn say_on_page(path: &Path, error: &AgentError, is_a_site: bool) {
+    let page = page::unreadable(&error.to_string(), &error.help());
+    let written = is_a_site.then(|| durable::write(path, page.as_bytes(), MODE));
+    let path = path.display();
+    match written {
+        Some(Ok(())) => super::say(&format!("`{path}` says that this site cannot be read")),
+        Some(Err(problem)) => super::say(&format!(
+            "`{path}` is not written, and an earlier page is not true any more: {problem}"
+        )),
+        None => super::say(&format!(
+            "`{path}` is not written; a page that is there is from before"
+        )),
     }
 }

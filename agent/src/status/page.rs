@@ -38,15 +38,35 @@ pub fn keep(agent: &Agent) -> Result<(), AgentError> {
 }
 
 /// How every page begins.
-const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>";
+const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"generator\" content=\"outhaul-agent status\"><title>";
+/// How the pages of versions before began, which say by their style alone whose they are.
+const BEGINNING_BEFORE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>";
 
 /// Refuses a place for the page where something else is, or that is the site's own folder.
 ///
 /// # Errors
 /// As [`page_place::refuse`].
 pub fn may_be_at(path: &Path, state: &Path) -> Result<(), AgentError> {
-    let is_own = |start: &str| start.starts_with(BEGINNING) && start.contains(STYLE);
+    let is_own = |start: &str| {
+        start.starts_with(BEGINNING)
+            || (start.starts_with(BEGINNING_BEFORE) && start.contains(STYLE))
+    };
     page_place::refuse(path, state, is_own)
+}
+
+/// The page of a site that cannot be read: what was there before would go on saying that all is well.
+pub fn unreadable(why: &str, help: &str) -> String {
+    let mut page = format!(
+        "{BEGINNING}This site cannot be read</title><style>{STYLE}</style>\n<h1>This site cannot be read</h1>\n<p><strong>{}</strong></p>\n",
+        escaped(why)
+    );
+    let _ = writeln!(page, "<h2>What to do next</h2>");
+    list(&mut page, "ol", help.lines().map(str::to_owned));
+    let _ = writeln!(
+        page,
+        "<p>This page does not know what runs. <code>outhaul-agent status</code> prints what is true now.</p></html>"
+    );
+    page
 }
 
 /// The page.

@@ -248,3 +248,40 @@ fn a_page_is_written_over_an_earlier_page_and_over_nothing_else() {
     }
     assert!(fs::read_to_string(&page).unwrap().contains("drone-7"));
 }
+
+#[test]
+fn a_page_of_a_site_that_cannot_be_read_says_so_and_one_of_before_is_recognised() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let page = site.folder.path().join("page.html");
+    let write = |code: i32, words: &[&str]| {
+        let done = site.run(&["status", "--page", page.to_str().unwrap()]);
+        assert_reports(&done, code, words);
+        fs::read_to_string(&page).unwrap()
+    };
+    let written = write(0, &["a browser opens"]);
+    let mark = "<meta name=\"generator\" content=\"outhaul-agent status\">";
+    assert!(written.contains(mark));
+    // As the version before wrote it.
+    fs::write(&page, written.replacen(mark, "", 1)).unwrap();
+    write(0, &["a browser opens"]);
+
+    let database = site.state().join("agent.db");
+    fs::write(&database, vec![7; 8192]).unwrap();
+    let said = write(3, &["says that this site cannot be read"]);
+    assert!(
+        said.contains("This site cannot be read") && said.contains("agent.db"),
+        "{said}"
+    );
+    assert!(!said.contains("No action needed"), "{said}");
+    // Where there is no site a page that is there is not touched, and that is said.
+    fs::remove_dir_all(site.state()).unwrap();
+    let done = site.run(&["status", "--page", page.to_str().unwrap()]);
+    assert_reports(
+        &done,
+        2,
+        &["is not written; a page that is there is from before"],
+    );
+    assert_eq!(fs::read_to_string(&page).unwrap(), said);
+}

@@ -15,12 +15,12 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::machine::approval::{self, Conditions, Obstacle, WindowState};
 use crate::machine::{Event, State};
-use crate::runner::{self, delays, held, own_values, tidy};
 use crate::state::{self, Hold, generations, inventory, key, returns};
+use crate::{delays, held, own_values, tidy};
 use outhaul_site::windows;
 
 pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
-    let index = match runner::index_of(agent, number) {
+    let index = match crate::index_of(agent, number) {
         Err(AgentError::Generation(error)) => {
             let note = format!("{error}; import it again");
             return Ok(Transition::new(Event::FolderLost(number), note));
@@ -43,7 +43,7 @@ pub(super) fn ask(agent: &mut Agent, number: u64) -> Result<Transition, AgentErr
 /// Has the reconciler look at a bundle that begins to wait. What it says, it says again when the bundle is
 /// let through.
 fn prepare(agent: &Agent, index: &Index) {
-    let waits = runner::site_now(agent.store.read()).map(|site| site.state_of(index.number));
+    let waits = crate::site_now(agent.store.read()).map(|site| site.state_of(index.number));
     if !matches!(waits, Ok(Some(State::Staged))) {
         return;
     }
@@ -61,14 +61,20 @@ fn prepare(agent: &Agent, index: &Index) {
 }
 
 /// What waits is not for this site any more.
-pub(crate) fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError> {
-    runner::transition(agent, &Transition::new(Event::Withdrawn, note))?;
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn withdraw_waiting(agent: &mut Agent, note: &str) -> Result<(), AgentError> {
+    crate::transition(agent, &Transition::new(Event::Withdrawn, note))?;
     delays::forget(agent)?;
     tidy::tidy_up(agent)
 }
 
 /// Why a bundle would wait, if it would.
-pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, AgentError> {
     let standing = standing(agent, index)?;
     let notes: Vec<String> = standing.into_iter().map(|(_, note)| note).collect();
     Ok(Some(notes.join("; ")).filter(|notes| !notes.is_empty()))
@@ -76,10 +82,10 @@ pub(crate) fn why_shut(agent: &Agent, index: &Index) -> Result<Option<String>, A
 
 /// What stands before a bundle, each with a sentence. Of what only a person lifts the first has to do; what time lifts is
 /// named beside it.
-pub(crate) fn standing(
-    agent: &Agent,
-    index: &Index,
-) -> Result<Vec<(Obstacle, String)>, AgentError> {
+///
+/// # Errors
+/// [`AgentError`] of the memory.
+pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>, AgentError> {
     let db = agent.store.read();
     let number = index.number;
     let row = generations::one(db, number)?.ok_or_else(|| unknown(number))?;
@@ -97,7 +103,7 @@ pub(crate) fn standing(
         approved: generations::approval(db, &row.index)?.is_some(),
         always: agent.config.approval == Approval::Always,
         removes: everything || gone.len() * 100 > applied * limit,
-        returns: returns::count(db, &runner::content_of(index))?,
+        returns: returns::count(db, &crate::content_of(index))?,
         max_returns: agent.config.health.max_returns,
         delay: delays::sum(agent, &delays),
         window,

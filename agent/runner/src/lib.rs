@@ -8,23 +8,30 @@
 use outhaul_bundle::{Digest, Index};
 use rusqlite::{Connection, Transaction};
 
-use crate::advice;
+use outhaul_content::{blobs, content_error, generation, serving};
+use outhaul_host::{error, facilities, host, reconcilers};
+use outhaul_kit::durable;
+use outhaul_reconcilers::ApplyError;
+use outhaul_settings::{apply, config};
+use outhaul_site::{
+    advice, cut, incomplete, keys, machine, rehearsal, secrets, state, state_folder,
+};
+
 use crate::agent::Agent;
-use crate::cut;
 use crate::error::AgentError;
-use crate::generation;
-use crate::machine::{self, Event, Site, State, Work};
-use crate::serving;
+use crate::machine::{Event, Site, State, Work};
 use crate::state::generations;
 use crate::state::outbox::Author;
 use crate::state::{StateError, inventory, returns};
-use outhaul_reconcilers::ApplyError;
 
+pub mod agent;
 pub mod approval;
 pub mod decisions;
 pub mod delays;
 mod former_keys;
 pub mod held;
+pub mod intact;
+mod kept;
 pub mod observe;
 pub mod own_values;
 mod pass;

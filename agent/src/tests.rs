@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
@@ -19,17 +20,20 @@ use tempfile::TempDir;
 
 use std::io::Read;
 
-use super::*;
-use crate::config::ClockConfig;
-use crate::facilities::{Server, Span};
+use crate::agent::Agent;
+use crate::config::{AgentConfig, ClockConfig};
+use crate::error::AgentError;
+use crate::facilities::{Facilities, Server, Span};
 use crate::report::{queue, send};
 use crate::runner::delays;
 use crate::state::clock::Clocks;
 use crate::state::outbox::{self, WaitingReports};
 use crate::state::{self, SiteIdentity, Store, key};
+use crate::state_folder::StateFolder;
 use outhaul_asking::Answered;
 use outhaul_asking::settings::AskConfig;
 use outhaul_kit::durable::FileError;
+use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_reconcilers::{ApplyError, Reconciler};
 
 /// What a hub answers, given what was sent to it; `None` is a connection that breaks.

@@ -5,18 +5,19 @@
 //! bundle brought; a release gives the assignment to the active bundle again. While work is under way, it is not decided
 //! which bundle an assignment is from: such a decision is refused then, before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::report::ReportEvent;
+use outhaul_kit::suggest::did_you_mean;
 use outhaul_reconcilers::shortened;
 
-use super::{Decision, Transition, kept_in_words, nothing};
+use super::{Decision, Transition, kept_in_words, nothing, nothing_here};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::generation;
+use crate::held;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, Work};
-use crate::runner::{self, held};
 use crate::state::holds::AssignmentHold;
 use crate::state::{inventory, outbox};
 
@@ -63,7 +64,13 @@ pub fn release(agent: &mut Agent, decided: Decided<'_>) -> Result<Option<u64>, A
     let site = at_rest(agent)?;
     let mut all = held::all(agent)?;
     let Some(hold) = all.remove(decided.name) else {
-        return Err(nothing(&format!("`{}` is not held", decided.name)));
+        let held: Vec<&String> = all.keys().collect();
+        let look = match held.is_empty() {
+            true => "no assignment is held here".to_owned(),
+            false => did_you_mean(decided.name, &held),
+        };
+        let message = format!("`{}` is not held", decided.name);
+        return Err(nothing_here(&message, &look));
     };
     let differs = differs(agent, &site, decided.name, &hold);
     let repair = if differs { Repair::Yes } else { Repair::No };
@@ -111,6 +118,9 @@ pub fn roll_back(
         approves: None,
     };
     if held::kept(agent, name, &hold).is_none() {
+        if !names(agent, &site).contains(name) {
+            return Err(unknown(agent, &site, name));
+        }
         return Err(nothing(&format!(
             "`{name}` cannot go back to bundle {to}, which does not have it or is not whole on disk any more"
         )));
@@ -123,7 +133,7 @@ pub fn roll_back(
 
 /// Refuses what is not whole: before anything is switched, and while the stored blobs may still have it.
 fn check_content(agent: &Agent, name: &str, number: u64) -> Result<(), AgentError> {
-    let index = held::only(&runner::index_of(agent, number)?, name);
+    let index = held::only(&crate::index_of(agent, number)?, name);
     let damages = intact::damages(&agent.state_folder, &index, Look::Every);
     if intact::can_be_put_back(&agent.state_folder, &index, &damages) {
         return Ok(());
@@ -153,7 +163,7 @@ pub fn approve_alone(
             "bundle {number} does not wait, so nothing of it can be approved alone"
         )));
     }
-    let index = runner::index_of(agent, number)?;
+    let index = crate::index_of(agent, number)?;
     let db = agent.store.read();
     let applied = inventory::items(db, None)?.into_iter();
     let applied = applied.filter(|item| item.phase != "left");
@@ -191,7 +201,7 @@ pub fn approve_alone(
 /// # Errors
 /// [`AgentError`] of the store.
 pub fn approve_rest(agent: &mut Agent, number: u64, who: &str) -> Result<bool, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     let mut all = held::all(agent)?;
     let of_it = |hold: &AssignmentHold| hold.approves == Some(number);
     let is_active = site.active.is_some_and(|active| active.number == number);
@@ -262,7 +272,7 @@ fn commit(
     let kept = Decision::Assignments(all.clone());
     let mut released = held::all(agent)?;
     released.retain(|name, _| !all.contains_key(name));
-    runner::transition_with(
+    crate::transition_with(
         agent,
         &Transition::decided(step, note, kept),
         |db, author| {
@@ -275,7 +285,7 @@ fn commit(
             number: Some(pin),
             repair: false,
         };
-        runner::transition(agent, &step.into())?;
+        crate::transition(agent, &step.into())?;
     }
     Ok(())
 }
@@ -283,7 +293,7 @@ fn commit(
 /// The bundle that brought the content that an assignment has now; `None` for one that only a bundle that waits has.
 fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, AgentError> {
     let has = |number: u64| {
-        let index = runner::index_of(agent, number);
+        let index = crate::index_of(agent, number);
         index.is_ok_and(|index| {
             generation::desired(&agent.state_folder, &index, &agent.site.name)
                 .iter()
@@ -297,7 +307,26 @@ fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, Agen
     if site.waiting.is_some_and(|waiting| has(waiting.number)) {
         return Ok(None);
     }
-    Err(nothing(&format!("this site has no assignment `{name}`")))
+    Err(unknown(agent, site, name))
+}
+
+/// The assignments of all bundles that are on disk.
+fn names(agent: &Agent, site: &Site) -> BTreeSet<String> {
+    let active = site.active.map(|active| active.number);
+    let waiting = site.waiting.map(|waiting| waiting.number);
+    let all = active.into_iter().chain(waiting);
+    let all = all.chain(site.earlier.iter().chain(&site.pins).copied());
+    let indexes = all.filter_map(|number| crate::index_of(agent, number).ok());
+    let named = indexes.flat_map(|index| index.assignments);
+    named
+        .map(|assignment| assignment.name.to_string())
+        .collect()
+}
+
+fn unknown(agent: &Agent, site: &Site, name: &str) -> AgentError {
+    let known = Vec::from_iter(names(agent, site));
+    let message = format!("this site has no assignment `{name}`");
+    nothing_here(&message, &did_you_mean(name, &known))
 }
 
 /// Whether the active bundle has something else for the assignment than what is kept.
@@ -305,7 +334,7 @@ fn differs(agent: &Agent, site: &Site, name: &str, hold: &AssignmentHold) -> boo
     let Some(active) = site.active else {
         return false;
     };
-    let Ok(index) = runner::index_of(agent, active.number) else {
+    let Ok(index) = crate::index_of(agent, active.number) else {
         return false;
     };
     match held::kept(agent, name, hold) {
@@ -316,7 +345,7 @@ fn differs(agent: &Agent, site: &Site, name: &str, hold: &AssignmentHold) -> boo
 
 /// The site, when nothing is being done to the host.
 pub(super) fn at_rest(agent: &Agent) -> Result<Site, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     match site.worked_on() {
         None => Ok(site),
         Some(number) => Err(AgentError::Nothing {

@@ -12,7 +12,10 @@ use crate::error::AgentError;
 use crate::incomplete::incomplete;
 
 /// The digests of what is kept of an incomplete bundle: its index and its blobs.
-pub(crate) fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub fn kept(agent: &Agent) -> Result<Vec<Digest>, AgentError> {
     let Some(known) = incomplete(agent.store.read(), &agent.site)? else {
         return Ok(Vec::new());
     };

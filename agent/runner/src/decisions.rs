@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Transition;
 use crate::agent::Agent;
+use crate::approval;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::machine::{Event, Site, State, Work};
-use crate::runner::{self, approval};
 use crate::state::{Hold, generations, outbox, returns};
 use outhaul_site::stored::{CANNOT_GO_ON, Decision};
 
@@ -61,9 +61,14 @@ fn because(event: ReportEvent, why: &str) -> ReportEvent {
 }
 
 pub(super) fn nothing(message: &str) -> AgentError {
+    nothing_here(message, "`outhaul-agent status` lists the bundles")
+}
+
+/// The same, with what the person may look at.
+pub(super) fn nothing_here(message: &str, look: &str) -> AgentError {
     AgentError::Nothing {
         message: message.into(),
-        help: "`outhaul-agent status` lists the bundles; nothing was changed".into(),
+        help: format!("{look}; nothing was changed"),
     }
 }
 
@@ -77,7 +82,7 @@ pub enum Ordered {
 }
 
 /// Commits that `who` wants an earlier bundle: `wanted`, or the one before. Nothing is applied yet:
-/// [`runner::drive`] does it.
+/// [`crate::drive`] does it.
 ///
 /// # Errors
 /// [`AgentError::Nothing`] when there is nothing to go back to.
@@ -87,7 +92,7 @@ pub fn order_rollback(
     who: &str,
     why: &str,
 ) -> Result<Ordered, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     let Some(active) = site.active else {
         return match (site.candidate(), wanted) {
             (Some(number), None) => give_up(agent, number, who, why),
@@ -113,10 +118,10 @@ pub fn order_rollback(
             )),
         });
     };
-    if let Err(AgentError::Generation(error)) = runner::index_of(agent, to) {
+    if let Err(AgentError::Generation(error)) = crate::index_of(agent, to) {
         let lost = Transition::new(Event::FolderLost(to), error.to_string());
         if to != active.number {
-            runner::transition(agent, &lost)?;
+            crate::transition(agent, &lost)?;
         }
         // That its folder is lost is noted.
         return Err(AgentError::Nothing {
@@ -126,7 +131,7 @@ pub fn order_rollback(
             help: "`outhaul-agent status` lists the bundles; what runs goes on".into(),
         });
     }
-    let index = runner::index_of(agent, to)?;
+    let index = crate::index_of(agent, to)?;
     let damages = intact::damages(&agent.state_folder, &index, Look::Every);
     // What the stored blobs have is put back before anything is switched.
     if !intact::can_be_put_back(&agent.state_folder, &index, &damages) {
@@ -143,7 +148,7 @@ pub fn order_rollback(
     let note = with_cause(agent, &site, from, note)?;
     let decision_of = Decision::Rollback(who.to_owned());
     let ordered = Transition::decided(Event::RollbackOrdered(to), note, decision_of);
-    runner::transition_with(agent, &ordered, |db, author| {
+    crate::transition_with(agent, &ordered, |db, author| {
         let reported = because(decision("rollback", who, Some(from)), why);
         outbox::queue(db, author, reported).map(|_| ())
     })?;
@@ -181,10 +186,10 @@ const CAUSE: &str = "; before that: ";
 /// Commits that the first bundle is given up, on which work is unfinished. There is nothing to go back to; what of it is on
 /// this host, `status` lists.
 fn give_up(agent: &mut Agent, number: u64, who: &str, why: &str) -> Result<Ordered, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     let note = with_cause(agent, &site, number, by_a_person("given up", who, why))?;
     let broken = Transition::new(Event::Broken(number), note);
-    runner::transition_with(agent, &broken, |db, author| {
+    crate::transition_with(agent, &broken, |db, author| {
         let reported = because(decision("rollback", who, Some(number)), why);
         outbox::queue(db, author, reported).map(|_| ())
     })?;
@@ -215,7 +220,7 @@ pub enum Again {
 /// # Errors
 /// [`AgentError::Nothing`] when nothing is active and nothing is under way.
 pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     let waiting = site.waiting.map(|waiting| waiting.number);
     let runs = site.worked_on().or(site.active.map(|active| active.number));
     if let (None, Some(first)) = (runs, waiting) {
@@ -228,7 +233,7 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
         ));
     };
     if site.worked_on().is_none()
-        && let Err(AgentError::Generation(error)) = runner::index_of(agent, number)
+        && let Err(AgentError::Generation(error)) = crate::index_of(agent, number)
     {
         return Err(AgentError::Nothing {
             message: format!(
@@ -247,7 +252,7 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
     };
     let note = format!("applied again by {who}");
     let due = Transition::decided(Event::RepairDue, note, Decision::ApplyAgain(to_run));
-    runner::transition_with(agent, &due, |db, author| {
+    crate::transition_with(agent, &due, |db, author| {
         outbox::queue(db, author, decision("apply", who, Some(to_run))).map(|_| ())
     })?;
     Ok(match site.work {
@@ -283,9 +288,9 @@ pub fn approve(agent: &mut Agent, number: u64, who: &str) -> Result<Site, AgentE
         });
     }
     let approved = Transition::new(Event::Approved(number), row.note.clone());
-    let content = runner::index_of(agent, number).ok();
-    let content = content.map(|index| runner::content_of(&index));
-    runner::transition_with(agent, &approved, |db, author| {
+    let content = crate::index_of(agent, number).ok();
+    let content = content.map(|index| crate::content_of(&index));
+    crate::transition_with(agent, &approved, |db, author| {
         // A person wants it tried, however often it was left.
         if let Some(content) = &content {
             returns::forget(db, content)?;
@@ -305,7 +310,7 @@ pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, A
         None => (Event::Released, "release", Decision::Release),
     };
     let decided = Transition::decided(event, "", kept);
-    let site = runner::transition_with(agent, &decided, |db, author| {
+    let site = crate::transition_with(agent, &decided, |db, author| {
         let until = hold.and_then(|hold| hold.until.as_ref());
         let until = until.map_or_else(String::new, |until| format!("; until {}", until.at));
         let why = hold.map_or_else(String::new, |hold| format!("{}{until}", hold.why));
@@ -319,7 +324,7 @@ pub fn hold(agent: &mut Agent, hold: Option<&Hold>, who: &str) -> Result<Site, A
 
 /// Why a bundle still waits when a hold is over.
 fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
-    let why = match runner::index_of(agent, number) {
+    let why = match crate::index_of(agent, number) {
         Ok(index) => approval::why_shut(agent, &index)?,
         // Whoever does the work finds that its folder is lost.
         Err(_) => None,
@@ -328,5 +333,5 @@ fn waits_on(agent: &mut Agent, number: u64) -> Result<Site, AgentError> {
         "the hold is over: the service applies it where it runs, or `outhaul-agent apply`"
             .to_owned()
     });
-    runner::transition(agent, &Transition::new(Event::GateShut(number), why))
+    crate::transition(agent, &Transition::new(Event::GateShut(number), why))
 }

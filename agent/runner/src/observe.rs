@@ -17,7 +17,6 @@ use crate::error::AgentError;
 use crate::generation;
 use crate::intact::{self, Damage, Look};
 use crate::machine::{Event, Work};
-use crate::runner;
 use crate::state::{self, generations, key};
 
 /// Compares the active generation with this host, queues what was found, and puts back what differs where the
@@ -26,22 +25,22 @@ use crate::state::{self, generations, key};
 /// # Errors
 /// [`AgentError`] of the store; what a reconciler cannot do is reported as a failed result.
 pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     let Some(active) = site.active else {
         return Ok(None);
     };
     // What the agent itself left broken is tried again, whatever the stream says of drift.
     if site.work == Work::Idle && active.broken && !site.hold {
-        runner::transition(agent, &Event::RepairDue.into())?;
-        runner::drive(agent)?;
+        crate::transition(agent, &Event::RepairDue.into())?;
+        crate::drive(agent)?;
         return Ok(state::meta(agent.store.read(), key::RESULTS)?);
     }
     let results = compare(agent)?;
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     if site.work != Work::Correcting {
         return Ok(results);
     }
-    runner::drive(agent)?;
+    crate::drive(agent)?;
     Ok(state::meta(agent.store.read(), key::RESULTS)?)
 }
 
@@ -51,17 +50,17 @@ pub fn observe(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
 /// # Errors
 /// As [`observe`].
 pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, AgentError> {
-    let site = runner::site_now(agent.store.read())?;
+    let site = crate::site_now(agent.store.read())?;
     // What is being changed is not compared; what came of it was reported.
     let Some(active) = site.active.filter(|_| site.work == Work::Idle) else {
         return Ok(None);
     };
     let active = active.number;
-    let index = match runner::index_of(agent, active) {
+    let index = match crate::index_of(agent, active) {
         Err(AgentError::Generation(error)) => {
             let lost = without_folder(agent.store.read(), active, &error)?;
             let results = lost.results.clone();
-            runner::transition(agent, &lost.event(Event::Observed(active)))?;
+            crate::transition(agent, &lost.event(Event::Observed(active)))?;
             return Ok(Some(results));
         }
         other => other?,
@@ -75,7 +74,7 @@ pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
     } else if found.drifted {
         found.say_first("drift was found");
     }
-    runner::transition(agent, &found.event(event))?;
+    crate::transition(agent, &found.event(event))?;
     Ok(Some(results))
 }
 
@@ -85,14 +84,14 @@ pub fn compare(agent: &mut Agent) -> Result<Option<Vec<AssignmentResult>>, Agent
 /// As [`observe`], and [`AgentError::Stopped`].
 pub(super) fn correct(agent: &mut Agent, active: u64) -> Result<Transition, AgentError> {
     let event = Event::Corrected(active);
-    let index = match runner::index_of(agent, active) {
+    let index = match crate::index_of(agent, active) {
         Err(AgentError::Generation(error)) => {
             return Ok(without_folder(agent.store.read(), active, &error)?.event(event));
         }
         other => other?,
     };
     // A power cut came, and then a person's hold: what is left is looked at.
-    let is_held = runner::site_now(agent.store.read())?.hold;
+    let is_held = crate::site_now(agent.store.read())?.hold;
     let mut desired = held::free(agent, &index)?;
     desired.retain(|_| !is_held);
     let pass = format!("correct {active}");

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
-use crate::runner;
 use crate::state::{self, StateError, key, outbox};
 
 /// The index of the active bundle; `None` when none is active, or it cannot be read, which is reported elsewhere.
@@ -18,8 +17,8 @@ use crate::state::{self, StateError, key, outbox};
 /// # Errors
 /// [`StateError`]
 pub fn active_index(agent: &Agent) -> Result<Option<Index>, StateError> {
-    let active = runner::site_now(agent.store.read())?.active;
-    Ok(active.and_then(|active| runner::index_of(agent, active.number).ok()))
+    let active = crate::site_now(agent.store.read())?.active;
+    Ok(active.and_then(|active| crate::index_of(agent, active.number).ok()))
 }
 
 /// Values that are in use and that `index` does not take, each in a sentence.

@@ -11,10 +11,10 @@ use outhaul_bundle::Digest;
 use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
+use crate::former_keys;
 use crate::generation;
 use crate::kept;
 use crate::machine::{Event, Work};
-use crate::runner::{self, former_keys};
 use crate::state::{floors, generations};
 use crate::state_folder::StateFolder;
 
@@ -30,10 +30,10 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
-    let mut site = runner::site_now(agent.store.read())?;
+    let mut site = crate::site_now(agent.store.read())?;
     let earlier = agent.config.keep_generations.saturating_sub(1);
     if site.work == Work::Idle && site.earlier.len() > earlier {
-        site = runner::transition(agent, &Event::KeptAtMost(earlier).into())?;
+        site = crate::transition(agent, &Event::KeptAtMost(earlier).into())?;
     }
     let all = generations::all(agent.store.read())?;
     let kept = all.iter().map(|row| row.number);
@@ -63,7 +63,10 @@ fn surplus(state_folder: &StateFolder, kept: &BTreeSet<u64>) -> Result<Vec<PathB
 }
 
 /// Takes back what a cut-off or refused copy left. A site that pulls keeps it to go on from there.
-pub(crate) fn discard(agent: &mut Agent) -> Result<(), AgentError> {
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub fn discard(agent: &mut Agent) -> Result<(), AgentError> {
     if agent.config.repository.url.is_some() {
         return Ok(());
     }

@@ -10,7 +10,6 @@ use super::{Decision, Transition, because, decision};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::Event;
-use crate::runner;
 use crate::state::{self, Hold, key, outbox};
 use outhaul_asking::settings::AtDeadline;
 
@@ -45,7 +44,7 @@ pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     }
     let why = hold.sentence();
     let over = Transition::decided(Event::Released, "", Decision::Release);
-    runner::transition_with(agent, &over, |db, author| {
+    crate::transition_with(agent, &over, |db, author| {
         let event = because(decision("release", WHO, None), &why);
         outbox::queue(db, author, event).map(|_| ())
     })?;

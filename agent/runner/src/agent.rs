@@ -48,7 +48,7 @@ pub struct Agent {
     /// Bounds for foreign bytes.
     pub limits: Limits,
     /// Whether nothing is to be done on this host: the memory is a copy, and what would be done is kept here.
-    pub(crate) rehearsal: Option<Rehearsal>,
+    pub rehearsal: Option<Rehearsal>,
     lock: Option<Lock>,
 }
 
@@ -210,6 +210,3 @@ impl Agent {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

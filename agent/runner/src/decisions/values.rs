@@ -13,12 +13,12 @@ use outhaul_values::given::{GivenValue, MAX_VALUES};
 use outhaul_values::{GivenValues, check_values, checked};
 
 use super::assignments;
-use super::{Transition, nothing};
+use super::{Transition, nothing_here};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::machine::Event;
-use crate::runner::{self, held, own_values};
 use crate::state::{self, StateError, key, outbox};
+use crate::{held, own_values};
 
 /// A decision of a person about one value.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
     let active = own_values::active_index(agent)?;
     let waiting = site
         .waiting
-        .and_then(|waiting| runner::index_of(agent, waiting.number).ok());
+        .and_then(|waiting| crate::index_of(agent, waiting.number).ok());
     let mut given = agent.site_values()?;
     let bundles: Vec<&Index> = active.iter().chain(&waiting).collect();
     let assignment = assignment(&bundles, &given, decided)?;
@@ -78,17 +78,19 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
             given.set(&assignment, decided.key, one);
         }
         None if before.is_none() => {
-            return Err(nothing(&format!(
+            let message = format!(
                 "`{}` of `{assignment}` is not set on this site; the centre's value is used",
                 decided.key
-            )));
+            );
+            let look = "`outhaul-agent values` lists what is set here";
+            return Err(nothing_here(&message, look));
         }
         None => drop(given.unset(&assignment, decided.key)),
     }
     if given.count() > MAX_VALUES {
-        return Err(nothing(&format!(
-            "this site keeps {MAX_VALUES} values, and no more are kept"
-        )));
+        let message = format!("this site keeps {MAX_VALUES} values, and no more are kept");
+        let look = "`outhaul-agent unset KEY` leaves one to the centre again";
+        return Err(nothing_here(&message, look));
     }
     let differs = used(active.as_ref(), &given, &assignment) != used_before;
     let statement = checked::statement(active.as_ref(), &given);
@@ -124,7 +126,7 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
     let apply = site.active.map(|active| active.number).filter(|_| differs);
     match apply {
         Some(_) => {
-            runner::transition_with(agent, &Transition::new(Event::RepairDue, message), store)?;
+            crate::transition_with(agent, &Transition::new(Event::RepairDue, message), store)?;
         }
         None => agent
             .commit(store)
@@ -210,8 +212,9 @@ fn assignment(
                     .into(),
             })
         }
-        (None, _) if open.is_empty() => Err(nothing(
+        (None, _) if open.is_empty() => Err(nothing_here(
             "no bundle of this site opens a value to it: the centre sets all of them",
+            "whoever made the bundle opens a value with a `SiteValues` object",
         )),
         (None, _) => {
             let of = decided

@@ -39,6 +39,9 @@ mod status;
 mod trial;
 mod values;
 
+/// The folder of a site, where none is named.
+const STATE: &str = "/var/lib/outhaul-agent";
+
 /// Verifies bundles, applies them on this site, and reports to the hub.
 #[derive(Debug, Parser)]
 #[command(
@@ -55,7 +58,7 @@ struct Cli {
         long,
         global = true,
         env = "OUTHAUL_STATE",
-        default_value = "/var/lib/outhaul-agent",
+        default_value = STATE,
         value_name = "DIR"
     )]
     state: PathBuf,
@@ -141,6 +144,10 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     cli.messages.apply();
+    let by_itself = std::env::var_os("OUTHAUL_STATE").unwrap_or_else(|| STATE.into());
+    if cli.state != Path::new(&by_itself) {
+        console::place::name("outhaul-agent", "--state", &cli.state);
+    }
     // A level and no more: filters by module would bring a regular-expression engine to every site.
     let level = std::env::var("OUTHAUL_LOG").ok();
     let level = level.and_then(|level| level.parse().ok());

@@ -18,6 +18,7 @@ mod envelope;
 pub mod options;
 mod output;
 pub mod paint;
+pub mod place;
 pub mod progress;
 
 pub use envelope::{API_VERSION, Envelope, ErrorObject};
@@ -128,6 +129,7 @@ pub fn is_json() -> bool {
 
 /// A line, or several, of data for people. With `--output json` it becomes part of the result.
 pub fn data(text: &str) {
+    let text = &*place::named(text);
     if is_json() {
         with(|session| session.lines.extend(text.lines().map(str::to_owned)));
     } else {
@@ -189,7 +191,8 @@ pub fn message(text: &str) {
 /// A message that `--quiet` does not leave out: a question, or what is about to be signed.
 pub fn always(text: &str) {
     progress::pause();
-    let painted = paint::message(text, options::is_coloured_err());
+    let text = place::named(text);
+    let painted = paint::message(&text, options::is_coloured_err());
     // Nothing can be printed when standard error is closed.
     let _ = writeln!(io::stderr().lock(), "{painted}");
 }
@@ -242,7 +245,8 @@ pub fn fail(code: u8, text: &str) {
 
 /// An error that is printed already, or elsewhere, for the envelope.
 pub fn note_failure(code: u8, text: &str) {
-    with(|session| session.errors.extend(ErrorObject::read(code, text)));
+    let text = place::named(text);
+    with(|session| session.errors.extend(ErrorObject::read(code, &text)));
 }
 
 /// Ends the program: prints the envelope, and reports when standard output could not be written.

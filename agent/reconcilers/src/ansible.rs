@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::hook::changeable_by_others;
+use crate::hook::refuse_of_others;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
@@ -90,6 +90,9 @@ impl Ansible {
         heartbeat: &Heartbeat,
     ) -> Result<PlaybookOutput, ApplyError> {
         let python = self.python()?;
+        // Each time: what was looked at when the bundle came may be another program by now.
+        refuse_of_others(&self.config.playbook_program)?;
+        refuse_of_others(python)?;
         let opened = self
             .site
             .keys()
@@ -303,18 +306,7 @@ impl Reconciler for Ansible {
         if !is_there(program, None) {
             return Err(playbook::gone(program, "it is not installed"));
         }
-        // One that is found on the path is the machine's; one that is named is looked at, as a hook program is.
-        match program
-            .is_absolute()
-            .then(|| changeable_by_others(program))
-            .flatten()
-        {
-            None => Ok(()),
-            Some(problem) => Err(playbook::gone(
-                program,
-                &format!("it is not started: {problem}"),
-            )),
-        }
+        refuse_of_others(program)
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {

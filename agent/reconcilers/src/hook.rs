@@ -24,7 +24,7 @@ mod contract;
 mod program;
 mod question;
 
-pub use program::changeable_by_others;
+pub use program::{changeable_by_others, refuse_of_others};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;

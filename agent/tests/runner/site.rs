@@ -64,8 +64,9 @@ impl Site {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outhaul-agent"));
         command.arg("--state").arg(self.state()).args(arguments);
+        // Advice names no folder then: it is the one that commands use by themselves.
+        command.env("OUTHAUL_STATE", self.state());
         for name in [
-            "OUTHAUL_STATE",
             "OUTHAUL_CUT",
             "OUTHAUL_LOG",
             "NOTIFY_SOCKET",

@@ -3,6 +3,7 @@
 //! Each test is a site on which something went wrong, what a person sees of it, and the way out.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
@@ -304,6 +305,17 @@ fn a_newer_bundle_does_not_wait_for_work_that_cannot_go_on() {
         .checked()
         .unwrap();
     assert_eq!(cut.status.code(), None);
+    // One that anybody may change is not started, and the way out is not to install another.
+    let open = site.folder.path().join("open-playbook");
+    fs::write(&open, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    site.configure(&format!("[ansible]\nplaybook_program = {open:?}\n"));
+    let refused = site.run(&["apply"]);
+    assert_reports(
+        &refused,
+        3,
+        &["it is not started", "`chown root` and `chmod go-w`"],
+    );
     site.configure("[ansible]\nplaybook_program = \"/nowhere/ansible-playbook\"\n");
     let fourth = Load::new("hello").file("manifest.yaml", "four\n");
     let output = site.import(&centre.publish(&Draft::new([fourth])));

@@ -162,6 +162,8 @@ impl Agent {
         command.args(["-c", &limit, "sh"]);
         command.arg(program("outhaul-agent").unwrap());
         command.arg("--state").arg(self.state());
+        // Advice names no folder then: it is the one that commands use by themselves.
+        command.env("OUTHAUL_STATE", self.state());
         command
     }
 

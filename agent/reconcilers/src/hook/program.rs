@@ -97,6 +97,25 @@ pub fn changeable_by_others(path: &Path) -> Option<String> {
         .find_map(|path| Some(format!("`{}` {}", path.display(), of_others(path)?)))
 }
 
+/// Refuses a program that is named by its path where others may change it. One that is found on the path is the machine's.
+///
+/// # Errors
+/// [`ApplyError::Program`]
+pub fn refuse_of_others(program: &Path) -> Result<(), ApplyError> {
+    if !program.is_absolute() {
+        return Ok(());
+    }
+    changeable_by_others(program).map_or(Ok(()), |problem| {
+        Err(ApplyError::Program {
+            program: program.display().to_string(),
+            problem: format!("it is not started: {problem}"),
+            help: "whoever may change it decides what runs on this host: look at what it is, then `chown root` and `chmod go-w` what \
+                   is named; then repeat the command"
+                .into(),
+        })
+    })
+}
+
 /// What lets somebody else than root and this user change `path`.
 fn of_others(path: &Path) -> Option<String> {
     let found = match fs::metadata(path) {

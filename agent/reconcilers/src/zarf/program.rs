@@ -11,6 +11,7 @@ use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::error::ApplyError;
+use crate::hook::refuse_of_others;
 use crate::outcome::Stop;
 use crate::settings::ZarfConfig;
 use crate::watched::{self, RunEnd, RunError, RunLimits, is_there, output_tail};
@@ -48,7 +49,7 @@ impl Zarf {
     /// Whether it is installed.
     pub fn is_there(&self) -> Result<(), ApplyError> {
         match is_there(&self.config.program, Some(PATH)) {
-            true => Ok(()),
+            true => refuse_of_others(&self.config.program),
             false => Err(self.gone("it is not installed")),
         }
     }
@@ -170,6 +171,7 @@ impl Zarf {
         folder: &Path,
         heartbeat: &Heartbeat,
     ) -> Result<String, Stop> {
+        refuse_of_others(&self.config.program)?;
         durable::make_folder(&self.folder)?;
         let mut command = Command::new(&self.config.program);
         command

@@ -2,12 +2,13 @@
 //!
 //! What comes in: a stream of bytes and, when the person has it, a fleet's root metadata. What goes
 //! out: an [`Inspection`]. Without a root the digests hold but nobody has verified them, and the result
-//! says so. Nothing is written, nothing is decompressed, memory does not grow with the bundle.
+//! says so. Nothing is written, nothing but the provenance is decompressed, memory does not grow with the bundle.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use jiff::Timestamp;
+use outhaul_bundle::decode::{self, InMemory};
 use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
@@ -15,6 +16,9 @@ use outhaul_bundle::{Digest, Parity, Volume, digest::DigestError};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
 use serde::{Deserialize, Serialize};
+
+use crate::PROVENANCE;
+use crate::verified::{self, VerifiedImage};
 
 /// What was found.
 #[derive(Debug)]
@@ -27,6 +31,9 @@ pub struct Inspection {
     pub parity: Option<Parity>,
     /// Bytes of the whole file.
     pub bytes: u64,
+    /// The images whose signatures were verified when it was made; `None` where its provenance cannot be read: it is sealed, or in another
+    /// part.
+    pub verified: Option<Vec<VerifiedImage>>,
     /// Each metadata file.
     pub metadata: Vec<MetadataFile>,
     /// Whether signatures hold against the root given; `None` when none was given.
@@ -140,10 +147,12 @@ pub fn inspect(
     let (index, _) = reader.read_index(&expected)?;
     let volume = reader.read_volume(&index)?;
     let parity = reader.read_parity(&index)?;
+    let mut provenance = ProvenanceOf::new(&index);
     match &parity {
         Some(_) => reader.read_parity_bytes(&index, &mut io::sink())?,
-        None => reader.read_blobs(&index, &mut CheckOnly)?,
+        None => reader.read_blobs(&index, &mut provenance)?,
     }
+    let verified = provenance.verified();
     let metadata = parsed
         .into_iter()
         .map(|(file, envelope)| MetadataFile {
@@ -162,6 +171,7 @@ pub fn inspect(
         volume,
         parity,
         bytes: reader.offset(),
+        verified,
         metadata,
         trusted,
     })
@@ -208,6 +218,68 @@ fn index_target(parsed: &[(String, Envelope)]) -> Result<(String, Content), Insp
         }
     }
     Err(bad("no file of it names an `index.json`".to_owned()))
+}
+
+/// Largest blob, and largest text, in which provenance is looked for, in bytes.
+const MAX_PROVENANCE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Checks every blob, and keeps the provenance.
+struct ProvenanceOf {
+    digest: Option<Digest>,
+    open: Option<Vec<u8>>,
+    found: InMemory<Digest>,
+}
+
+impl ProvenanceOf {
+    fn new(index: &Index) -> Self {
+        let mut attestations = index.attestations.iter();
+        let file = attestations.find(|file| file.path.as_str() == PROVENANCE);
+        Self {
+            digest: file.map(|file| file.content),
+            open: None,
+            found: InMemory::default(),
+        }
+    }
+
+    fn verified(self) -> Option<Vec<VerifiedImage>> {
+        let bytes = self.found.take().remove(&self.digest?)?;
+        let statement = outhaul_signer::Envelope::from_json(&bytes).ok()?;
+        verified::verified(statement.unverified_payload()).ok()
+    }
+}
+
+impl BlobSink for ProvenanceOf {
+    fn begin(&mut self, blob: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
+        let mut contents = blob.contents.iter();
+        let has_it = contents.any(|content| Some(content.digest) == self.digest);
+        let plain: u64 = blob.contents.iter().map(|content| content.size).sum();
+        let is_small = blob.size.max(plain) <= MAX_PROVENANCE_BYTES;
+        self.open = None;
+        if !has_it || blob.sealed.is_some() || !is_small {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(self.open.insert(Vec::new()))))
+    }
+
+    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
+        let Some(bytes) = self.open.take() else {
+            return Ok(());
+        };
+        let mut each = |content: &Content| {
+            let is_it = Some(content.digest) == self.digest;
+            Ok(is_it.then(|| self.found.writer(content.digest)))
+        };
+        decode::decode(blob, &*bytes, &Limits::default(), &mut each)
+            .map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    fn discard(&mut self, _blob: &Blob) {
+        self.open = None;
+    }
+
+    fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
+        Ok(None)
+    }
 }
 
 /// Checks every blob and keeps nothing.

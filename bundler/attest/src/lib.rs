@@ -14,6 +14,7 @@ use outhaul_bundle::encode::ContentSource;
 use outhaul_signer::fleet::StatementSigner;
 
 use images::CarriedImage;
+use verified::VerifiedImage;
 
 mod cyclonedx;
 pub mod image;
@@ -22,6 +23,7 @@ pub mod inspect;
 pub mod materials;
 pub mod sbom;
 pub mod statement;
+pub mod verified;
 
 /// File name of the signed statement: what the bundle was rendered from.
 pub const PROVENANCE: &str = "provenance.intoto.json";
@@ -36,14 +38,15 @@ pub struct AttestError {
     source: io::Error,
 }
 
-/// The attestations of a bundle, by file name. `vex`: documents of statements about exploitability, by name.
+/// The attestations of a bundle, by file name. `vex`: documents of statements about exploitability, by name; `verified`: the images whose
+/// signatures were verified.
 ///
 /// # Errors
 /// [`AttestError`] when a content cannot be read.
 pub fn attest(
     index: &Index,
     contents: &mut dyn ContentSource,
-    (images, vex): (&[CarriedImage], &BTreeMap<String, String>),
+    (images, vex, verified): (&[CarriedImage], &BTreeMap<String, String>, &[VerifiedImage]),
     signer: &StatementSigner,
 ) -> Result<Vec<(String, Vec<u8>)>, AttestError> {
     let sbom = sbom::sbom(index, contents, images)?;
@@ -57,7 +60,7 @@ pub fn attest(
             text.clone().into(),
         )
     }));
-    let statement = statement::statement(index, &materials);
+    let statement = statement::statement(index, &materials, verified);
     let envelope = signer.sign(statement::PAYLOAD_TYPE, statement);
     let mut provenance = envelope.to_json();
     provenance.push(b'\n');

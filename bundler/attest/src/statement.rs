@@ -11,6 +11,8 @@ use outhaul_bundle::index::{File, Source};
 use outhaul_bundle::{Digest, Index};
 use serde_json::{Value, json};
 
+use crate::verified::VerifiedImage;
+
 /// The envelope's payload type.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// The kind of predicate.
@@ -79,13 +81,19 @@ pub fn contents_list(index: &Index) -> String {
     text
 }
 
-/// The statement's bytes.
-pub fn statement(index: &Index, materials: &[(String, Vec<u8>)]) -> Vec<u8> {
+/// The statement's bytes. `verified`: images whose signatures were verified.
+pub fn statement(
+    index: &Index,
+    materials: &[(String, Vec<u8>)],
+    verified: &[VerifiedImage],
+) -> Vec<u8> {
     let stream = &index.stream;
     let snapshot = &index.snapshot;
     let sources = [&snapshot.environment, &snapshot.base]
         .into_iter()
         .chain(&snapshot.workloads);
+    let images = verified.iter().map(VerifiedImage::dependency);
+    let dependencies = sources.map(dependency).chain(images);
     let version = env!("CARGO_PKG_VERSION");
     let subject =
         |name: String, digest: Digest| json!({"name": name, "digest": {"sha256": digest.hex()}});
@@ -111,7 +119,7 @@ pub fn statement(index: &Index, materials: &[(String, Vec<u8>)]) -> Vec<u8> {
                     "recipients": index.recipients,
                 },
                 "internalParameters": {"snapshot": snapshot.digest},
-                "resolvedDependencies": sources.map(dependency).collect::<Vec<_>>(),
+                "resolvedDependencies": dependencies.collect::<Vec<_>>(),
             },
             "runDetails": {
                 "builder": {"id": format!("https://outhaul.dev/outhaul@{version}"), "version": {"outhaul": version}},
@@ -191,8 +199,8 @@ mod tests {
     #[test]
     fn it_names_every_commit_and_no_time() {
         let materials = [(super::super::SBOM.to_owned(), b"sbom".to_vec())];
-        let bytes = statement(&index(), &materials);
-        assert_eq!(bytes, statement(&index(), &materials));
+        let bytes = statement(&index(), &materials, &[]);
+        assert_eq!(bytes, statement(&index(), &materials, &[]));
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(value["_type"], "https://in-toto.io/Statement/v1");
         assert_eq!(

@@ -7,9 +7,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outhaul_bundle::Digest;
 use p256::ecdsa::signature::Verifier as _;
 use p256::ecdsa::{Signature, VerifyingKey};
-use p256::pkcs8::DecodePublicKey as _;
+use p256::pkcs8::{DecodePublicKey as _, EncodePublicKey as _};
 
 /// A public key.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,6 +49,13 @@ impl SignatureKey {
         VerifyingKey::from_public_key_pem(pem.trim())
             .map(Self)
             .map_err(|_| KeyError { found: found(pem) })
+    }
+
+    /// SHA-256 of its DER form, as `openssl pkey -pubin -outform DER | sha256sum` prints it.
+    pub fn fingerprint(&self) -> Digest {
+        let der = self.0.to_public_key_der();
+        // A key that was parsed can be written.
+        Digest::of(der.as_ref().map_or(&[], |der| der.as_bytes()))
     }
 
     /// Whether `signature` (ASN.1 DER) over the SHA-256 of `message` is by this key.

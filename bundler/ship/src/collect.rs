@@ -45,7 +45,7 @@ mod signatures;
 pub use charts::unnamed;
 pub use error::{CollectError, ImageError, finding};
 pub use image_source::{Brought, ChartAsked, Earlier, ImageSource};
-pub use signatures::{SignedImage, signers};
+pub use signatures::signers;
 
 /// How the names of sources begin that only an assignment of an earlier snapshot is from.
 pub const KEPT: &str = "kept:";

@@ -299,6 +299,7 @@ fn stream(
     let images = images_of(&payloads, collector, &spool)?;
     let vex = plan.delivery.vex.as_ref().map(|said| said.value.clone());
     let vex = vex.unwrap_or_default();
+    let verified = collector.signed_of(&payloads.served);
     let build = |number: u64, mut spool: Spool| -> Result<Built, ProduceError> {
         let reconciler = platform.reconciler_kind(plan.reconciler);
         let contents = BundleSources {
@@ -330,7 +331,8 @@ fn stream(
                 .map(|agent| agent.add_to(&mut spool))
                 .transpose()?,
         };
-        let bundle = assemble::assemble(contents, spool)?.attest(&images, &vex, &signer)?;
+        let bundle =
+            assemble::assemble(contents, spool)?.attest(&images, &vex, &verified, &signer)?;
         let plain = countersigned::plain_digest(&bundle, request.readers);
         let sbom = attest::sbom::with_images(bundle.attestation(attest::SBOM)?, &images);
         Ok(Built {

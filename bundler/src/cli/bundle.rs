@@ -32,7 +32,6 @@ use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
 use outhaul_ship::assemble::attest_and_seal::Reader;
-use outhaul_ship::collect::SignedImage;
 use outhaul_ship::manifests::Manifests;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
@@ -280,7 +279,11 @@ impl Args {
         }
         if self.output == Output::Text {
             for one in &production.signed {
-                say(&signed(one));
+                let (image, digest) = (&one.image, one.digest.short());
+                say(&format!(
+                    "signed: image `{image}` ({digest}) by {}",
+                    one.by.sentence()
+                ));
             }
         }
         for (id, why) in &production.removed {
@@ -354,22 +357,6 @@ impl Args {
     }
 }
 
-/// Who signed an image without a key pair.
-fn signed(one: &SignedImage) -> String {
-    let known = match one.by.is_logged {
-        true => "in a transparency log",
-        false => "by a timestamp authority",
-    };
-    format!(
-        "signed: image `{}` ({}) by `{}` of `{}` at {}, {known}",
-        one.image,
-        one.digest.short(),
-        one.by.subject,
-        one.by.issuer,
-        one.by.at
-    )
-}
-
 /// What became of each stream, for programs.
 fn print_streams(environment: &str, production: &Production) -> Result<(), Failure> {
     let bundles: Vec<_> = production
@@ -400,10 +387,7 @@ fn print_streams(environment: &str, production: &Production) -> Result<(), Failu
         "sites_without_bundle": production.orphans,
         "removed": production.removed.iter()
             .map(|(id, why)| (id.to_string(), why)).collect::<BTreeMap<_, _>>(),
-        "signed": production.signed.iter().map(|one| json!({
-            "image": one.image, "digest": one.digest, "subject": one.by.subject, "issuer": one.by.issuer,
-            "at": one.by.at, "logged": one.by.is_logged,
-        })).collect::<Vec<_>>(),
+        "signed": production.signed.iter().map(outhaul_attest::verified::VerifiedImage::json).collect::<Vec<_>>(),
         "updated": production.moved.iter().map(|moved| json!({
             "name": moved.name, "from": moved.from, "to": moved.to,
         })).collect::<Vec<_>>(),

@@ -18,6 +18,7 @@ use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json};
 use outhaul_attest::inspect::{self, Inspection};
+use outhaul_attest::verified::VerifiedImage;
 use outhaul_control::overriding::Override;
 use outhaul_kit::format_count::format_count;
 use outhaul_promote::overrides;
@@ -192,7 +193,7 @@ impl Args {
                 }
             }
         }
-        print_served(index);
+        print_served(index, found.verified.as_deref());
         data(&format!(
             "  size        {} bytes: {} of content in {} blobs of {} bytes; {}",
             found.bytes,
@@ -302,7 +303,12 @@ pub(super) fn parity_sentence(parity: &Parity) -> String {
 }
 
 /// What the site serves.
-fn print_served(index: &Index) {
+fn print_served(index: &Index, verified: Option<&[VerifiedImage]>) {
+    if verified.is_none() && !index.served.images.is_empty() {
+        data(
+            "  signers     of images are in the provenance, which is not readable here: it is sealed or in another part",
+        );
+    }
     for image in &index.served.images {
         let bytes = image.blobs.iter().map(|blob| blob.size).sum::<u64>() + image.manifest.size;
         let digest = image.manifest.digest.short();
@@ -310,6 +316,11 @@ fn print_served(index: &Index) {
             "  image       {} ({digest}), {bytes} bytes",
             image.name
         ));
+        let of_it =
+            |one: &&VerifiedImage| one.image == image.name && one.digest == image.manifest.digest;
+        for one in verified.iter().flat_map(|all| all.iter().filter(of_it)) {
+            data(&format!("              signed by {}", one.by.sentence()));
+        }
     }
     for one in &index.served.repositories {
         let refs: Vec<String> = one
@@ -390,6 +401,7 @@ fn as_json(found: &Inspection, overridden: Option<&Override>) -> serde_json::Val
             "number": parity.part(), "of": parity.of(), "parts": parity.parts(),
         })),
         "left_out": found.volume.as_ref().and_then(|volume| left_out_json(volume, &found.index)),
+        "signed": found.verified.as_ref().map(|all| all.iter().map(VerifiedImage::json).collect::<Vec<_>>()),
         "metadata": found.metadata,
         "bytes": sizes,
         "sealed_for": sealed,

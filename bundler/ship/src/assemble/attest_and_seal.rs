@@ -23,6 +23,7 @@ use outhaul_signer::seal::{self, Identities, Recipient, SealError};
 use super::spool::CountedContents;
 use super::{AssembleError, SpoolError, UnsignedBundle, encode_all};
 use outhaul_attest::images::{CarriedImage, is_of_image};
+use outhaul_attest::verified::VerifiedImage;
 use outhaul_attest::{self as attest, AttestError};
 
 /// Why a bundle could not be attested or sealed.
@@ -68,11 +69,12 @@ impl UnsignedBundle {
         mut self,
         images: &[CarriedImage],
         vex: &BTreeMap<String, String>,
+        verified: &[VerifiedImage],
         signer: &StatementSigner,
     ) -> Result<Self, AttestSealError> {
         let meter = Meter::new("listing the contents", Unit::Bytes, None);
         let mut source = CountedContents(self.spool.contents(), &meter);
-        let made = attest::attest(&self.index, &mut source, (images, vex), signer)?;
+        let made = attest::attest(&self.index, &mut source, (images, vex, verified), signer)?;
         let (mut together, mut alone) = (Vec::new(), Vec::new());
         for (name, bytes) in made {
             let (content, size) = self.spool.add(&bytes)?;

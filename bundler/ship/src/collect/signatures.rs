@@ -9,8 +9,10 @@ mod signers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use outhaul_attest::verified::{ImageSigner, VerifiedImage};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_bundle::index::Served;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ImageSignatures, SignatureRule};
 use outhaul_cosign::{
@@ -24,17 +26,6 @@ use super::{Brought, CollectError, Collector, ImageError, ImageSource};
 
 pub use signers::signers;
 
-/// An image whose signature by an identity travels with it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SignedImage {
-    /// The image's whole name.
-    pub image: String,
-    /// Its digest.
-    pub digest: Digest,
-    /// Who signed it.
-    pub by: cosign::Identity,
-}
-
 /// What policies say of the images that are collected now, and what came of it.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
@@ -43,8 +34,10 @@ pub(super) struct Signatures {
     unverified: BTreeSet<(String, String)>,
     /// What is kept from an earlier bundle and was not verified.
     kept: Diagnostics,
-    /// Images that an identity signed.
-    signed: BTreeSet<SignedImage>,
+    /// Images whose signatures travel with them, with whose they are.
+    signed: BTreeSet<VerifiedImage>,
+    /// Those of what is collected by the present rules: a stream says the same whichever others are made with it.
+    signed_now: BTreeSet<VerifiedImage>,
     /// The trusted roots that were needed so far, by the digests of their texts: each is parsed once.
     roots: BTreeMap<Digest, Rc<TrustedRoot>>,
 }
@@ -52,6 +45,7 @@ pub(super) struct Signatures {
 impl Signatures {
     pub(super) fn follow(&mut self, rules: Option<&Sourced<ImageSignatures>>) {
         self.rules = rules.cloned();
+        self.signed_now.clear();
     }
 
     /// The trusted root of an entry that names identities.
@@ -103,9 +97,23 @@ impl Collector<'_> {
         self.signatures.kept.push(finding);
     }
 
-    /// The images that identities signed, with who it was.
-    pub fn signed(&self) -> Vec<SignedImage> {
+    /// The images whose signatures were verified, with whose they are.
+    pub fn signed(&self) -> Vec<VerifiedImage> {
         self.signatures.signed.iter().cloned().collect()
+    }
+
+    /// Those of the present stream that a site is to serve.
+    pub(crate) fn signed_of(&self, served: &Served) -> Vec<VerifiedImage> {
+        let is_served = |one: &&VerifiedImage| {
+            let mut images = served.images.iter();
+            images.any(|image| image.name == one.image && image.manifest.digest == one.digest)
+        };
+        self.signatures
+            .signed_now
+            .iter()
+            .filter(is_served)
+            .cloned()
+            .collect()
     }
 
     /// The signature of an image, by its whole name; none where it need not be signed.
@@ -160,13 +168,16 @@ impl Collector<'_> {
                 };
                 match verified(&image, &found, rule, (&keys, root.as_deref())) {
                     Ok(by) => {
-                        if let SignedBy::Identity(by) = by {
-                            self.signatures.signed.insert(SignedImage {
-                                image: whole.to_owned(),
-                                digest: image,
-                                by,
-                            });
-                        }
+                        let verified = VerifiedImage {
+                            image: whole.to_owned(),
+                            digest: image,
+                            by: match by {
+                                SignedBy::Key(at) => ImageSigner::Key(keys[at].fingerprint()),
+                                SignedBy::Identity(by) => ImageSigner::Identity(by),
+                            },
+                        };
+                        self.signatures.signed_now.insert(verified.clone());
+                        self.signatures.signed.insert(verified);
                         self.lock.pin_image(&pin, found.manifest.digest);
                         self.lock.carries_image(&pin);
                         return Ok(Some(travels(&pin, whole, found)));

@@ -11,8 +11,8 @@ use outhaul_control::diagnostic::Diagnostics;
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::publish::Pending;
 
-use crate::collect::SignedImage;
 use crate::lock::MovedPin;
+use outhaul_attest::verified::VerifiedImage;
 use outhaul_record::isolation::Isolation;
 
 /// What became of every stream, and of what was broken.
@@ -31,8 +31,8 @@ pub struct Production {
     pub moved: Vec<MovedPin>,
     /// What is not known of the charts that travel, which images are not verified, and which trusted roots are old.
     pub uncertain: Diagnostics,
-    /// Images that identities signed.
-    pub signed: Vec<SignedImage>,
+    /// Images whose signatures were verified.
+    pub signed: Vec<VerifiedImage>,
     /// Streams of which no bundle is made now, because their sites would lose what they run.
     pub stalled: BTreeSet<String>,
 }

@@ -143,7 +143,8 @@ fn a_statement_counts_when_the_fleet_signed_it_about_this_bundle() {
     let key = SigningKey::generate().unwrap();
     let index = fake().index;
     let sign = |index: &Index| {
-        let payload = statement::statement(index, &[(attest::SBOM.to_owned(), b"sbom".to_vec())]);
+        let payload =
+            statement::statement(index, &[(attest::SBOM.to_owned(), b"sbom".to_vec())], &[]);
         Envelope::sign(statement::PAYLOAD_TYPE, payload, &key).to_json()
     };
     let with = |provenance: Vec<u8>, sbom: &[u8]| {

@@ -170,6 +170,13 @@ fn an_image_travels_only_when_an_identity_of_the_policy_signed_it_and_its_signat
         made.contains(&by) && made.contains("in a transparency log"),
         "{made}"
     );
+    // Whoever has the stick reads it there, too.
+    let looked = fixture.run("outhaul", 0, &["inspect", "stick/dev-store-1.outhaul"]);
+    assert!(
+        looked.stdout.contains(&format!("signed {by}")),
+        "{}",
+        looked.stdout
+    );
     scene.fixture.carry(SITE);
     let verify = r#"
         "$COSIGN" verify --certificate-identity "$SUBJECT" --certificate-oidc-issuer "$ISSUER" --trusted-root "$ROOT" "$IMAGE" 2>/dev/null

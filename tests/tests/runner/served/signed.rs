@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use outhaul_tests::{available_or_skip, isolated_or_skip, run_script, skipped};
 
@@ -136,6 +137,27 @@ fn an_image_travels_only_when_a_key_of_the_policy_signed_it_and_its_signature_tr
     sign(&fixture, &program, "press", &image, "");
     let made = bundle(0);
     assert!(!made.contains("is not verified"), "{made}");
+    // Whose key it was, as openssl prints it, also for whoever has the stick.
+    let printed = Command::new("sh")
+        .args([
+            "-c",
+            "openssl pkey -pubin -in press.pub -outform DER | sha256sum",
+        ])
+        .current_dir(fixture.path(""))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let by = format!("by the key sha256:{}", printed.split(' ').next().unwrap());
+    assert!(by.len() > 64 && made.contains(&by), "{by}: {made}");
+    let inspect = |number: u64| {
+        let file = format!("stick/dev-store-{number}.outhaul");
+        fixture.run("outhaul", 0, &["inspect", &file]).stdout
+    };
+    assert!(
+        inspect(1).contains(&format!("signed {by}")),
+        "{}",
+        inspect(1)
+    );
     let lock = fs::read_to_string(fixture.path("fleet/outhaul.lock")).unwrap();
     let hex = digest.trim_start_matches("sha256:");
     assert!(lock.contains(&format!("sha256-{hex}.sig")), "{lock}");
@@ -160,9 +182,10 @@ fn an_image_travels_only_when_a_key_of_the_policy_signed_it_and_its_signature_tr
         kept.contains("is not checked against `imageSignatures` in delivery policy"),
         "{kept}"
     );
+    let third = inspect(3);
     assert!(
-        fixture.path("stick/dev-store-3.outhaul").exists(),
-        "{refused}"
+        third.contains(&name) && !third.contains("signed by the key"),
+        "{third}"
     );
 }
 

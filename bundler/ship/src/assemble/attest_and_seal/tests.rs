@@ -127,11 +127,11 @@ fn attestations_travel_as_content_and_change_nothing_else() {
     let signer = signer(&centre);
     let plain = bundle(&vec![1; 100_000]);
     let mut attested = bundle(&vec![1; 100_000])
-        .attest(&[], &BTreeMap::new(), &signer)
+        .attest(&[], &BTreeMap::new(), &[], &signer)
         .unwrap();
     assert_eq!(attested.index.assignments, plain.index.assignments);
     let again = bundle(&vec![1; 100_000])
-        .attest(&[], &BTreeMap::new(), &signer)
+        .attest(&[], &BTreeMap::new(), &[], &signer)
         .unwrap();
     assert_eq!(
         attested.index_bytes, again.index_bytes,
@@ -170,7 +170,7 @@ fn a_sealed_bundle_gives_its_readers_everything_and_others_nothing() {
     let [site, stream, other] = [(); 3].map(|()| Identity::generate());
     let large = vec![b'x'; 200_000];
     let mut plain = bundle(&large)
-        .attest(&[], &BTreeMap::new(), &signer)
+        .attest(&[], &BTreeMap::new(), &[], &signer)
         .unwrap();
     let all = opened(&mut plain, &Keys::default()).unwrap();
     let readers = [reader("press-7", &site), reader("stage-press", &stream)];

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::access::{ask, bearer, login, token};
 use crate::gate_rules::world;
-use crate::program::Server;
+use crate::program::{Server, stderr};
 
 const ADVISORY: &str = r#"{"id":"DSA-1","modified":"2026-11-20T00:00:00Z","aliases":["CVE-1"],"affected":[{"package":
     {"ecosystem":"Debian:12","name":"openssl"},"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"3.0.11-1"}]}]}]}"#;
@@ -130,4 +130,35 @@ fn an_import_says_what_became_of_a_document_and_what_of_it_can_match_nothing() {
         said.contains("note: `openssl`: packages of `npm` are in no bill of materials here"),
         "{said}"
     );
+    for (product, why) in [
+        ("", "has no name, so it is about nothing"),
+        ("pkg:deb/debian/", "the name after the last `/` is missing"),
+        ("pkg:deb/debian/open%zzssl", "what follows a `%`"),
+        ("pkg:deb/debian/openssl?distro", "the form `name=value`"),
+        ("docker.io/library/nginx", "its tag or digest"),
+    ] {
+        let said = import(&VEX.replace("pkg:oci/camera", product));
+        assert!(
+            said.contains("note: ") && said.contains(why),
+            "{product}: {said}"
+        );
+    }
+    std::fs::write(
+        &file,
+        VEX.replace("https://openvex.dev/ns", "https://example.org/vex"),
+    )
+    .unwrap();
+    let ran = hub.run(&[
+        "advisories",
+        "import",
+        file.to_str().unwrap(),
+        "--by",
+        "ann",
+    ]);
+    let said = stderr(&ran);
+    assert!(
+        said.contains("its `@context` is `https://example.org/vex"),
+        "{said}"
+    );
+    assert!(!said.contains("not an advisory"), "{said}");
 }

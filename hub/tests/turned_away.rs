@@ -147,3 +147,40 @@ fn attack_a_token_that_may_not_write_makes_few_entries_and_an_advisory_is_not_wi
     assert!((1..=2).contains(&entries.len()), "{entries:?}");
     assert!(entries[0].contains("no scope admin"), "{entries:?}");
 }
+
+#[test]
+fn attack_a_refused_write_and_a_named_caller_are_not_hidden_by_refused_reads_and_strangers() {
+    let (hub, _, _) = world(&[]);
+    let pusher = token(&hub, "pusher", "ingest");
+    let server = hub.serve_in(&[], &[]);
+    for _ in 0..9 {
+        assert_eq!(
+            ask(&server, "GET /api/v1/sites", &bearer(&pusher), "").status,
+            403
+        );
+        assert_eq!(
+            ask(&server, "GET /api/v1/sites", &bearer("wrong"), "").status,
+            401
+        );
+    }
+    for call in ["POST /api/v1/advisories", "DELETE /api/v1/sites"] {
+        assert_eq!(
+            ask(&server, call, &bearer(&pusher), "{}").status,
+            403,
+            "{call}"
+        );
+        let status = ask(&server, call, &bearer("wrong"), "{}").status;
+        assert!([401, 429].contains(&status), "{call}: {status}");
+    }
+    drop(server);
+    let sent = refused(&hub, "send");
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert!(
+        sent.iter()
+            .any(|one| one.contains("POST /api/v1/advisories"))
+    );
+    assert!(sent.iter().any(|one| one.contains("DELETE /api/v1/sites")));
+    let strangers = refused(&hub, "token");
+    let of_write = |one: &String| one.contains("POST /api/v1/advisories: a token");
+    assert!(strangers.iter().any(of_write), "{strangers:?}");
+}

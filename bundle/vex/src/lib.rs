@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// How the file name of a document in a bundle ends.
@@ -149,7 +150,7 @@ pub enum VexError {
 #[derive(Deserialize)]
 struct Document {
     #[serde(rename = "@context")]
-    context: String,
+    context: serde_json::Value,
     #[serde(default)]
     author: String,
     timestamp: String,
@@ -208,15 +209,22 @@ enum WrittenProduct {
     Id(String),
 }
 
-/// Whether bytes look like such a document rather than an advisory.
+/// Whether bytes look like such a document rather than an advisory: they name a context or make statements, and have none of the dates
+/// that each advisory has; or their context is one of `OpenVEX`.
 pub fn is_vex(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Context {
+    struct Looked {
         #[serde(rename = "@context")]
-        context: String,
+        context: Option<serde_json::Value>,
+        statements: Option<IgnoredAny>,
+        modified: Option<IgnoredAny>,
     }
-    let found = serde_json::from_slice::<Context>(bytes);
-    found.is_ok_and(|found| found.context.contains("openvex"))
+    let Ok(found) = serde_json::from_slice::<Looked>(bytes) else {
+        return false;
+    };
+    let context = found.context.as_ref().and_then(|one| one.as_str());
+    let is_either = found.context.is_some() || found.statements.is_some();
+    context.is_some_and(|text| text.contains("openvex")) || (is_either && found.modified.is_none())
 }
 
 /// Reads a document of which no statement is of a time to come, with a day for clocks that differ: the newest counts, and one of next
@@ -266,8 +274,12 @@ fn read_words(bytes: &[u8], are_known: bool) -> Result<Vec<Statement>, VexError>
         return Err(VexError::TooLarge(bytes.len()));
     }
     let document: Document = serde_json::from_slice(bytes)?;
-    if are_known && !CONTEXTS.contains(&document.context.as_str()) {
-        let found = plain(&document.context);
+    let context = match document.context.as_str() {
+        Some(text) => text.to_owned(),
+        None => document.context.to_string(),
+    };
+    if are_known && !CONTEXTS.contains(&context.as_str()) {
+        let found = plain(&context);
         return Err(VexError::Context { found });
     }
     let of_document = document

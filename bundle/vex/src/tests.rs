@@ -60,6 +60,24 @@ fn a_version_or_a_justification_that_nobody_knows_is_refused_with_those_that_are
         assert!(problem.contains(&found), "{problem}");
         assert!(problem.contains(CONTEXTS[1]) && problem.contains(CONTEXTS[2]));
     }
+    // One of another form is told what is wrong with its context, not that it is no advisory.
+    for context in [
+        r#""https://example.org/vex""#,
+        r#"["https://openvex.dev/ns/v0.2.0"]"#,
+        "7",
+    ] {
+        let odd = known.replace(r#""https://openvex.dev/ns/v0.2.0""#, context);
+        assert!(is_vex(odd.as_bytes()), "{context}");
+        let problem = read(odd.as_bytes()).unwrap_err().to_string();
+        assert!(problem.starts_with("its `@context` is"), "{problem}");
+    }
+    let without = known.replace("@context", "context");
+    assert!(is_vex(without.as_bytes()));
+    let problem = read(without.as_bytes()).unwrap_err().to_string();
+    assert!(problem.contains("`@context`"), "{problem}");
+    assert!(!is_vex(
+        br#"{"@context":"x","id":"A-1","modified":"2026-11-01T00:00:00Z"}"#
+    ));
     for word in JUSTIFICATIONS {
         let text = one(&format!(r#""justification":"{word}""#));
         assert_eq!(read(text.as_bytes()).unwrap()[0].reason, word);

@@ -1,16 +1,21 @@
 //! Requests that were turned away, put on record without an end for whoever sends many.
 //!
-//! What comes in: the network of a request, who sent it, and why it was refused. What goes out: the entry that is to be written, if
-//! any: one for each network, caller and reason within a minute, written again each time their number doubles. Of one group one write
-//! is under way at a time. Beyond a number of groups in a minute, what is left is counted together. It writes nothing, and decides
-//! about no request.
+//! What comes in: the network of a request, who sent it, whether it would have changed something, and why it was refused. What goes out:
+//! the entry that is to be written, if any: one for each network, caller and reason within a minute, and of a named caller's writes one
+//! for each address; written again each time their number doubles. Of one group one write is under way at a time. Beyond a number of
+//! groups in a minute, what is left is counted together: of strangers as one, of each named caller by itself. It writes nothing, and
+//! decides about no request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 const MINUTE_MS: i64 = 60 * 1000;
-/// Groups of one minute that are written by themselves.
-const MAX_GROUPS: usize = 100;
+/// Groups of strangers in one minute that are written by themselves.
+const MAX_OF_STRANGERS: usize = 100;
+/// Groups of one named caller in one minute that are written by themselves.
+const MAX_OF_ONE: usize = 20;
+/// Groups of all named callers in one minute; a caller has a name because somebody gave them a token or an account.
+const MAX_OF_NAMED: usize = 2_000;
 /// Longest detail, in characters.
 const MAX_DETAIL: usize = 200;
 
@@ -25,6 +30,8 @@ pub struct Group {
     pub action: String,
     /// The status of the answer.
     pub status: u16,
+    /// Of what would have changed something the address, or as much of it as is counted apart; `None` for what only reads.
+    pub write: Option<String>,
 }
 
 /// How often, and where that is on record.
@@ -73,24 +80,74 @@ pub struct ToWrite {
     minute: i64,
 }
 
+/// What was counted in one minute.
+#[derive(Debug, Default)]
+struct Counts {
+    minute: i64,
+    groups: HashMap<Group, Counted>,
+    /// How many groups each caller has; strangers together, under the empty name.
+    of_caller: HashMap<String, usize>,
+    of_named: usize,
+}
+
+impl Counts {
+    /// Whether one more group of this caller is written by itself.
+    fn have_room(&self, who: &str) -> bool {
+        let own = self.of_caller.get(who).copied().unwrap_or_default();
+        match who {
+            "" => own < MAX_OF_STRANGERS,
+            _ => own < MAX_OF_ONE && self.of_named < MAX_OF_NAMED,
+        }
+    }
+
+    /// The group that one is counted in, and its detail.
+    fn place(&self, group: Group, detail: &str) -> (Group, String) {
+        let short = || detail.chars().take(MAX_DETAIL).collect();
+        if self.groups.contains_key(&group) || self.have_room(&group.who) {
+            return (group, short());
+        }
+        // Strangers are one group. What a named caller tried to change stays apart from what they tried to read.
+        let is_write = group.write.is_some() && !group.who.is_empty();
+        let own = rest(&group.who, is_write);
+        match &*group.who {
+            "" => (own, "of further networks".to_owned()),
+            _ if self.of_named < 2 * MAX_OF_NAMED || self.groups.contains_key(&own) => {
+                (own, format!("further ones, such as {}", short()))
+            }
+            _ => (rest("", is_write), "of further callers".to_owned()),
+        }
+    }
+
+    fn one(&mut self, group: &Group) -> &mut Counted {
+        if !self.groups.contains_key(group) {
+            *self.of_caller.entry(group.who.clone()).or_default() += 1;
+            self.of_named += usize::from(!group.who.is_empty());
+        }
+        self.groups.entry(group.clone()).or_default()
+    }
+}
+
 /// The requests of this minute that were turned away.
 #[derive(Debug, Default)]
-pub struct TurnedAway(Mutex<(i64, HashMap<Group, Counted>)>);
+pub struct TurnedAway(Mutex<Counts>);
 
 impl TurnedAway {
     /// Counts one; what is to be written for it.
-    pub fn count(&self, group: Group, detail: &str, now_ms: i64) -> Option<ToWrite> {
+    pub fn count(&self, mut group: Group, detail: &str, now_ms: i64) -> Option<ToWrite> {
+        // Strangers would make as many groups as they think of addresses.
+        if let Some(address) = group.write.as_mut().filter(|_| group.who.is_empty()) {
+            address.clear();
+        }
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let minute = now_ms.div_euclid(MINUTE_MS);
-        if found.0 != minute {
-            *found = (minute, HashMap::new());
+        if found.minute != minute {
+            *found = Counts {
+                minute,
+                ..Counts::default()
+            };
         }
-        let groups = &mut found.1;
-        let (group, detail) = match groups.len() < MAX_GROUPS || groups.contains_key(&group) {
-            true => (group, detail.chars().take(MAX_DETAIL).collect()),
-            false => (rest(), "of further networks and callers".to_owned()),
-        };
-        let one = groups.entry(group.clone()).or_default();
+        let (group, detail) = found.place(group, detail);
+        let one = found.one(&group);
         one.times += 1;
         if one.times == 1 {
             one.detail = detail;
@@ -102,10 +159,10 @@ impl TurnedAway {
     /// another minute than the present one is over.
     pub fn written(&self, entry: &ToWrite, id: Option<i64>) -> Option<ToWrite> {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.0 != entry.minute {
+        if found.minute != entry.minute {
             return None;
         }
-        let one = found.1.get_mut(&entry.group)?;
+        let one = found.groups.get_mut(&entry.group)?;
         one.is_being_written = false;
         one.id = Some(id?);
         one.due(&entry.group, entry.minute)
@@ -113,12 +170,17 @@ impl TurnedAway {
 }
 
 /// What is beyond the groups that are written by themselves.
-fn rest() -> Group {
+fn rest(who: &str, is_write: bool) -> Group {
     Group {
         peer: String::new(),
-        who: String::new(),
-        action: "request refused".to_owned(),
+        who: who.to_owned(),
+        action: match is_write {
+            true => "change refused",
+            false => "request refused",
+        }
+        .to_owned(),
         status: 0,
+        write: is_write.then(String::new),
     }
 }
 
@@ -129,7 +191,7 @@ mod tests {
     fn group(peer: usize) -> Group {
         Group {
             peer: format!("10.0.{peer}.1"),
-            ..rest()
+            ..rest("", false)
         }
     }
 
@@ -155,7 +217,7 @@ mod tests {
 
         let networks = (0..10_000).filter_map(|peer| away.count(group(peer), "x", MINUTE_MS));
         let written = networks.filter(|one| one.id.is_none()).count();
-        assert!(written < 2 * MAX_GROUPS, "{written}");
+        assert!(written < 2 * MAX_OF_STRANGERS, "{written}");
     }
 
     #[test]
@@ -181,5 +243,63 @@ mod tests {
         assert_eq!(away.count(group(1), "GET /e", MINUTE_MS), None);
         let fourth = away.count(group(1), "GET /f", MINUTE_MS).unwrap();
         assert_eq!(fourth.id, Some(8));
+    }
+
+    fn of(who: &str, peer: usize, write: Option<String>) -> Group {
+        Group {
+            who: who.to_owned(),
+            write,
+            ..group(peer)
+        }
+    }
+
+    #[test]
+    fn attack_a_flood_of_strangers_and_one_of_another_caller_hide_no_named_caller() {
+        let away = TurnedAway::default();
+        for peer in 0..10_000 {
+            away.count(of("", peer, None), "GET /a", 5);
+        }
+        for peer in 0..10_000 {
+            away.count(of("mallory", peer, None), "GET /a", 5);
+        }
+        let seen = away.count(of("ann", 1, None), "GET /b", 6).unwrap();
+        assert_eq!((&*seen.group.who, &*seen.detail), ("ann", "GET /b"));
+        // Who exceeds their own place is still named.
+        let away = TurnedAway::default();
+        let written = (0..10_000).filter_map(|peer| away.count(of("eve", peer, None), "x", 5));
+        let written: Vec<ToWrite> = written.collect();
+        assert!(written.iter().all(|one| one.group.who == "eve"));
+        assert_eq!(written.len(), MAX_OF_ONE + 1);
+    }
+
+    #[test]
+    fn attack_a_great_many_named_callers_are_counted_within_a_bound() {
+        let away = TurnedAway::default();
+        for who in 0..3 * MAX_OF_NAMED {
+            for peer in 0..3 {
+                away.count(of(&format!("p-{who}"), peer, None), "x", 5);
+            }
+        }
+        let found = away.0.lock().unwrap();
+        assert!(found.groups.len() <= 2 * MAX_OF_NAMED + 2);
+    }
+
+    #[test]
+    fn attack_a_refused_write_is_not_hidden_among_refused_reads() {
+        let away = TurnedAway::default();
+        let first = away.count(of("ann", 1, None), "GET /a", 5).unwrap();
+        assert_eq!(away.written(&first, Some(7)), None);
+        let write = |at: usize| Some(format!("/api/v1/w{at}"));
+        let wrote = away.count(of("ann", 1, write(1)), "POST /api/v1/w1", 6);
+        let wrote = wrote.unwrap();
+        assert_eq!((wrote.id, &*wrote.detail), (None, "POST /api/v1/w1"));
+        // Also one beyond the place that a caller has.
+        for peer in 0..100 {
+            away.count(of("ann", peer, None), "GET /a", 6);
+        }
+        let late = away.count(of("ann", 1, write(2)), "POST /api/v1/w2", 7);
+        let late = late.unwrap();
+        assert_eq!(late.group.action, "change refused");
+        assert_eq!(late.detail, "further ones, such as POST /api/v1/w2");
     }
 }

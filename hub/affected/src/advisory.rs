@@ -13,7 +13,7 @@ use crate::materials::ComponentKind;
 use crate::purl::Purl;
 use crate::release::Distribution;
 use crate::shown::shown;
-use crate::version;
+use crate::version::{self, begins_with_a_digit, is_version};
 
 /// Largest advisory, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -265,7 +265,7 @@ impl Advisory {
             self.unlist(product, why);
             return;
         };
-        if !distribution.release.is_empty() && !is_version(&distribution.release) {
+        if !distribution.release.is_empty() && !begins_with_a_digit(&distribution.release) {
             let release = shown(&distribution.release, MAX_NAME_BYTES);
             let why = format!(
                 "no package is known to be of release `{release}`: releases are compared by number"
@@ -276,23 +276,32 @@ impl Advisory {
         let bounds = bounds.flat_map(|one| [&one.introduced, &one.fixed, &one.last_affected]);
         let odd: Vec<String> = bounds
             .flatten()
-            .filter(|text| !is_version(text))
+            .filter(|text| !is_version(kind, text))
             .map(|text| shown(text, MAX_NAME_BYTES))
             .collect();
         for text in odd {
             let why = format!("`{text}` is no version that is understood, so it bounds nothing");
             self.unmatch(&name, why);
         }
+        // An image's tag may be any word.
+        let is_named = |text: &String| kind == ComponentKind::Image || is_version(kind, text);
+        let (versions, odd): (BTreeSet<_>, BTreeSet<_>) =
+            affected.versions.into_iter().partition(is_named);
+        for text in odd {
+            let (text, of) = (shown(&text, MAX_NAME_BYTES), shown(&name, MAX_NAME_BYTES));
+            let why = format!("`{text}` of `{of}` is no version that is understood");
+            self.unlist(&name, why);
+        }
         let mut subject = Subject {
             kind,
             distribution,
             name,
             spans: Vec::new(),
-            versions: affected.versions.into_iter().collect(),
+            versions,
         };
         for range in affected.ranges {
             match range.kind.as_str() {
-                "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(range.events)),
+                "ECOSYSTEM" | "SEMVER" => subject.spans.extend(spans(kind, range.events)),
                 "GIT" if !subject.versions.is_empty() => {}
                 "GIT" => {
                     let name = shown(&subject.name, MAX_NAME_BYTES);
@@ -420,17 +429,17 @@ impl Subject {
 }
 
 /// Events in the order in which they are written: each `introduced` begins a span.
-fn spans(events: Vec<Event>) -> Vec<Span> {
+fn spans(kind: ComponentKind, events: Vec<Event>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for event in events {
         // What is no version bounds nothing.
         let event = Event {
-            introduced: event.introduced.map(|from| match is_version(&from) {
+            introduced: event.introduced.map(|from| match is_version(kind, &from) {
                 true => from,
                 false => "0".to_owned(),
             }),
-            fixed: event.fixed.filter(|text| is_version(text)),
-            last_affected: event.last_affected.filter(|text| is_version(text)),
+            fixed: event.fixed.filter(|text| is_version(kind, text)),
+            last_affected: event.last_affected.filter(|text| is_version(kind, text)),
         };
         if let Some(from) = event.introduced {
             spans.push(Span {
@@ -451,12 +460,6 @@ fn spans(events: Vec<Event>) -> Vec<Span> {
         }
     }
     spans
-}
-
-/// Versions of dpkg and apk, and tags that are compared, begin with a digit; tags may have a `v` before it.
-fn is_version(text: &str) -> bool {
-    text.trim_start_matches('v')
-        .starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The names among `all` that are usable, and not its own.

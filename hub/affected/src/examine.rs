@@ -222,8 +222,9 @@ fn hit(found: LocatedComponent<'_>, fixed_in: Option<String>) -> Hit {
 
 fn is_about(statement: &Statement, found: LocatedComponent<'_>) -> bool {
     let component = found.component;
+    // A package without a package URL is of a distribution that nobody knows: its bare name may be another one's.
     let name = match component.purl.as_str() {
-        "" => component.name.as_str(),
+        "" if component.kind == ComponentKind::Image => component.name.as_str(),
         purl => purl,
     };
     let image = found

@@ -5,6 +5,7 @@
 //! cannot be known. It reads no store, clock or file.
 
 mod advisory;
+mod document;
 mod examine;
 mod materials;
 mod purl;
@@ -15,7 +16,7 @@ mod unmatched;
 mod version;
 
 pub use advisory::{Advisory, AdvisoryError, Subject, Unmatched};
+pub use document::Document;
 pub use examine::{Cleared, Finding, Hit, LocatedComponent, Stated, examine};
 pub use materials::{CarriedImage, Component, ComponentKind, Materials, MaterialsError};
 pub use release::Distribution;
-pub use unmatched::unmatched;

@@ -23,9 +23,10 @@ pub(crate) fn is_about(statement: &Statement, component: &str, image: &[String])
 
 /// Whether a name of a statement means what has this name or package URL.
 fn means(stated: &str, found: &str) -> bool {
-    match (Purl::parse(stated), Purl::parse(found)) {
-        (Some(stated), Some(found)) => stated.covers(&found),
-        _ => stated == found,
+    match (Purl::stated(stated), Purl::parse(found)) {
+        (Ok(stated), Some(found)) => stated.covers(&found),
+        // A name that is missing on both sides is no name.
+        _ => stated == found && !stated.is_empty(),
     }
 }
 

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use outhaul_vex::Statement;
 
-use crate::advisory::Unmatched;
-use crate::purl::Purl;
+use crate::advisory::{Subject, Unmatched};
+use crate::purl::{Odd, Purl};
+use crate::release::Distribution;
 use crate::shown::shown;
 
 /// Kinds of package URLs that bills of materials here have.
@@ -16,29 +17,84 @@ const KINDS: [&str; 3] = ["apk", "deb", "oci"];
 /// Longest name that is shown, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// What of statements can match nothing.
-pub fn unmatched(statements: &[Statement]) -> BTreeSet<Unmatched> {
+/// Of an advisory: distributions of which it is about releases that no package on record is of, and about no other.
+pub(crate) fn unmatched_releases(
+    subjects: &[Subject],
+    on_record: &BTreeSet<Distribution>,
+) -> BTreeSet<Unmatched> {
     let mut found = BTreeSet::new();
-    for statement in statements {
-        if statement.products.is_empty() {
-            let names: Vec<&str> = statement
-                .vulnerabilities
-                .iter()
-                .map(String::as_str)
-                .collect();
-            found.insert(Unmatched {
-                product: String::new(),
-                why: format!(
-                    "the statement about `{}` names no product, so it is about nothing",
-                    shown(&names.join("`, `"), MAX_SHOWN)
-                ),
-            });
+    for subject in subjects {
+        let id = &subject.distribution.id;
+        let same = subjects.iter().map(|one| &one.distribution);
+        let mut same = same.filter(|one| one.id == *id);
+        let of_id = releases(id, on_record);
+        let is_there = |one: &Distribution| on_record.iter().any(|there| one.covers(there));
+        if of_id.is_empty() || same.any(|one| one.release.is_empty() || is_there(one)) {
+            continue;
         }
+        let (id, release) = (
+            shown(id, MAX_SHOWN),
+            shown(&subject.distribution.release, MAX_SHOWN),
+        );
+        found.insert(Unmatched {
+            product: shown(&subject.name, MAX_SHOWN),
+            why: format!(
+                "no package on record here is of {id} {release}: those of {id} are of {of_id}"
+            ),
+        });
+    }
+    found
+}
+
+/// The releases of a distribution of which packages are on record, in a few words; empty without one.
+fn releases(id: &str, on_record: &BTreeSet<Distribution>) -> String {
+    let of_id = on_record
+        .iter()
+        .filter(|there| there.id == id && !there.release.is_empty());
+    let names: Vec<&str> = of_id.map(|there| there.release.as_str()).collect();
+    shown(&names.join(", "), MAX_SHOWN)
+}
+
+/// What of statements can match nothing. `on_record`: the releases of which a package is on record.
+pub(crate) fn unmatched(
+    statements: &[Statement],
+    on_record: &BTreeSet<Distribution>,
+) -> BTreeSet<Unmatched> {
+    let mut found = BTreeSet::new();
+    let mut nameless = |why: String| {
+        let product = String::new();
+        found.insert(Unmatched { product, why });
+    };
+    if statements.is_empty() {
+        nameless("the document makes no statement".to_owned());
+    }
+    for statement in statements {
+        let names: Vec<&str> = statement
+            .vulnerabilities
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let about = shown(&names.join("`, `"), MAX_SHOWN);
+        if names.is_empty() {
+            nameless("a statement names no vulnerability, so it is about nothing".to_owned());
+        }
+        if statement.products.is_empty() {
+            nameless(format!(
+                "the statement about `{about}` names no product, so it is about nothing"
+            ));
+        }
+        if statement.products.iter().any(|one| one.names.is_empty()) {
+            nameless(format!(
+                "a product of the statement about `{about}` has no name, so it is about nothing"
+            ));
+        }
+    }
+    for statement in statements {
         for product in &statement.products {
             for names in [&product.names, &product.components] {
                 let whys: Vec<_> = names
                     .iter()
-                    .map(|name| (name, why_unmatched(name)))
+                    .map(|name| (name, why_unmatched(name, on_record)))
                     .collect();
                 // One name that can match is enough.
                 if whys.iter().any(|(_, why)| why.is_none()) {
@@ -54,28 +110,46 @@ pub fn unmatched(statements: &[Statement]) -> BTreeSet<Unmatched> {
     found
 }
 
-fn why_unmatched(name: &str) -> Option<String> {
-    match Purl::parse(name) {
-        Some(purl) if KINDS.contains(&purl.kind.as_str()) => None,
-        Some(purl) => Some(format!(
+fn why_unmatched(name: &str, on_record: &BTreeSet<Distribution>) -> Option<String> {
+    match Purl::stated(name) {
+        Ok(purl) if KINDS.contains(&purl.kind.as_str()) => no_release(&purl, on_record),
+        Ok(purl) => Some(format!(
             "packages of type `{}` are in no bill of materials here, which have `apk`, `deb` and `oci`",
             shown(&purl.kind, MAX_SHOWN)
         )),
-        // A name of an image as its bill has it: with the registry, and nothing that no image's name has.
-        None if is_image_name(name) => None,
-        None => Some(
-            "it is neither a package URL (`pkg:deb/debian/openssl`, `pkg:oci/camera`) nor the name of an image with its registry"
+        Err(Odd::Unusable(why)) => Some(why.to_owned()),
+        Err(Odd::NoPurl) if name.is_empty() => Some("it has no name".to_owned()),
+        // A name of an image as its bill has it: with the registry and the tag, and nothing that no image's name has.
+        Err(Odd::NoPurl) if is_image_name(name) => None,
+        Err(Odd::NoPurl) => Some(
+            "it is neither a package URL (`pkg:deb/debian/openssl`, `pkg:oci/camera`) nor the name of an image with its registry \
+             and its tag or digest"
                 .to_owned(),
         ),
     }
 }
 
-/// Whether a text may be the name of an image, as bills of materials have it: `docker.io/library/nginx`.
+/// A qualifier `distro` is compared as it is written.
+fn no_release(purl: &Purl, on_record: &BTreeSet<Distribution>) -> Option<String> {
+    let distro = purl.qualifiers.get("distro")?;
+    let wanted = Distribution::of_qualifier(distro);
+    let there = releases(&wanted.id, on_record);
+    let is_known = there.is_empty() || on_record.contains(&wanted);
+    let (distro, id) = (shown(distro, MAX_SHOWN), shown(&wanted.id, MAX_SHOWN));
+    (!is_known).then(|| {
+        format!("no package on record here is of distro `{distro}`: those of {id} are of {there}")
+    })
+}
+
+/// Whether a text may be the name of an image, as bills of materials have it: `docker.io/library/nginx:1.27`.
 fn is_image_name(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     let registry = text.split_once('/').map(|(registry, _)| registry);
+    let last = text.rsplit_once('/').map_or(text, |(_, last)| last);
+    let version = last.split_once(['@', ':']).map(|(_, version)| version);
     text.chars().all(is_part)
         && !text.contains("://")
+        && version.is_some_and(|version| !version.is_empty())
         && registry.is_some_and(|name| name.contains(['.', ':']) || name == "localhost")
 }
 
@@ -86,7 +160,10 @@ mod tests {
 
     fn of(body: &str) -> Vec<(String, String)> {
         let found = match outhaul_vex::is_vex(body.as_bytes()) {
-            true => unmatched(&outhaul_vex::read(body.as_bytes()).unwrap()),
+            true => unmatched(
+                &outhaul_vex::read(body.as_bytes()).unwrap(),
+                &BTreeSet::new(),
+            ),
             false => Advisory::read(body.as_bytes()).unwrap().unmatched().clone(),
         };
         found
@@ -111,6 +188,11 @@ mod tests {
                 r#"{"@id":"https://example.org/camera"}"#,
                 "neither a package URL",
             ),
+            (r#"{"@id":"docker.io/library/nginx"}"#, "tag or digest"),
+            (r#"{"@id":"pkg:deb/debian/"}"#, "the name"),
+            (r#"{"@id":"pkg:deb/debian/open%zzssl"}"#, "follows a `%`"),
+            (r#"{"@id":"pkg:deb/debian/openssl?distro"}"#, "after `?`"),
+            (r#"{"@id":""}"#, "has no name"),
             (r#"{"@id":"pkg:npm/left-pad@1.0.0"}"#, "`npm`"),
             (r#"{"@id":"pkg:docker/nginx"}"#, "`docker`"),
             (
@@ -131,12 +213,43 @@ mod tests {
         for product in [
             r#"{"@id":"pkg:oci/camera"}"#,
             r#"{"@id":"pkg:deb/debian/openssl","subcomponents":[{"@id":"pkg:apk/alpine/zlib"}]}"#,
-            r#"{"@id":"docker.io/library/nginx"}"#,
+            r#"{"@id":"docker.io/library/nginx:1.27"}"#,
             // By one of its names it can be found.
             r#"{"@id":"Camera App","identifiers":{"purl":"pkg:oci/camera"}}"#,
         ] {
             assert!(of(&vex(product)).is_empty(), "{product}");
         }
+    }
+
+    #[test]
+    fn a_release_that_no_package_on_record_is_of_is_named_with_those_that_are() {
+        let known = BTreeSet::from([
+            Distribution::of_qualifier("debian-12.5"),
+            Distribution::of_qualifier("alpine-3.19.1"),
+        ]);
+        let of = |ecosystems: &[&str], known: &BTreeSet<Distribution>| {
+            let affected = ecosystems.iter().map(|name| {
+                format!(r#"{{"package":{{"ecosystem":"{name}","name":"curl"}},"versions":["1"]}}"#)
+            });
+            let affected = affected.collect::<Vec<_>>().join(",");
+            let text = format!(r#"{{"id":"A","modified":"","affected":[{affected}]}}"#);
+            let advisory = Advisory::read(text.as_bytes()).unwrap();
+            unmatched_releases(&advisory.subjects, known)
+        };
+        let found = of(&["Debian:99", "Alpine:v3.19"], &known);
+        let found: Vec<_> = found.iter().map(|one| one.why.as_str()).collect();
+        let why = "no package on record here is of debian 99: those of debian are of 12.5";
+        assert_eq!(found, [why]);
+        // One of its releases is enough; and of a hub that knows no package nothing is said.
+        assert!(of(&["Debian:99", "Debian:12"], &known).is_empty());
+        assert!(of(&["Debian"], &known).is_empty());
+        assert!(of(&["Debian:99"], &BTreeSet::new()).is_empty());
+
+        let why = |name: &str| why_unmatched(name, &known);
+        assert!(
+            why("pkg:deb/debian/curl?distro=debian-99").is_some_and(|why| why.contains("12.5"))
+        );
+        assert_eq!(why("pkg:deb/debian/curl?distro=debian-12.5"), None);
     }
 
     #[test]
@@ -154,6 +267,9 @@ mod tests {
                 "`bookworm`",
             ),
             (known.replace("3.0", "unfixed"), "openssl", "`unfixed`"),
+            (known.replace("3.0", "v3.0"), "openssl", "`v3.0`"),
+            (known.replace("3.0", "3.0 or so"), "openssl", "`3.0 or so`"),
+            (known.replace("3.0", "x:3.0"), "openssl", "`x:3.0`"),
             (known.replace("ECOSYSTEM", "DATE"), "openssl", "type `DATE`"),
             (
                 known.replace(

@@ -7,6 +7,28 @@
 
 use std::cmp::Ordering;
 
+use crate::materials::ComponentKind;
+
+/// Versions of dpkg and apk begin with a digit, with an epoch or without, and have few other characters. Tags that are compared begin
+/// with a digit, too, and may have a `v` before it; for dpkg a version with one is later than all without.
+pub(crate) fn is_version(kind: ComponentKind, text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._+-~".contains(c);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    match kind {
+        ComponentKind::Image => begins_with_a_digit(text.strip_prefix('v').unwrap_or(text)),
+        ComponentKind::Deb | ComponentKind::Apk => match text.split_once(':') {
+            Some((epoch, rest)) => {
+                is_number(epoch) && begins_with_a_digit(rest) && rest.chars().all(is_part)
+            }
+            None => begins_with_a_digit(text) && text.chars().all(is_part),
+        },
+    }
+}
+
+pub(crate) fn begins_with_a_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// Compares as dpkg does.
 pub(crate) fn deb(a: &str, b: &str) -> Ordering {
     let (a, b) = (DebVersion::of(a), DebVersion::of(b));

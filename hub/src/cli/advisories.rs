@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outhaul_affected::Document;
 use outhaul_bundle::hub_api::{
     AffectedComponent, AffectedSites, AffectedVerdict, ImportOutcome, ImportedDocument,
 };
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use super::token::note;
 use super::{Common, Output, print};
-use crate::advisories::{Document, EXPECTED, MAX_BYTES};
+use crate::advisories::{self, MAX_BYTES};
 use crate::error::HubError;
 use crate::state::Hub;
 use crate::store::StoreError;
@@ -118,14 +119,14 @@ fn import(common: &Common, hub: &mut Hub, args: &Import) -> Result<u8, HubError>
     if !problems.is_empty() {
         return Err(HubError::Usage {
             problem: format!("none of the files was imported: {}", problems.join("; ")),
-            help: EXPECTED.to_owned(),
+            help: Document::EXPECTED.to_owned(),
         });
     }
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
     let done = hub.store.write(|session| {
         let mut done = Vec::new();
         for (file, document) in &documents {
-            let one = document.put(session, by, now_ms)?;
+            let one = advisories::put(document, session, by, now_ms)?;
             if one.new {
                 note(
                     session,

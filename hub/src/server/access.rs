@@ -134,7 +134,7 @@ pub(super) async fn guard(
         .chars()
         .take(200)
         .collect();
-    let is_write = request.method() == Method::POST;
+    let is_write = ![Method::GET, Method::HEAD].contains(request.method());
     let network = peer.network().to_string();
     let answer = if is_open(request.method(), &at) {
         let answer = next.run(request).await;
@@ -153,8 +153,9 @@ pub(super) async fn guard(
                         format!("{call}: a token that is not known, has expired, or was revoked");
                     let entry = Visitor::stranger(network).entry("token", detail, false);
                     // Kept out or refused: one group.
+                    let write = is_write.then_some(call);
                     shared
-                        .turned_away(entry, StatusCode::UNAUTHORIZED.as_u16())
+                        .turned_away(entry, StatusCode::UNAUTHORIZED, write)
                         .await;
                 }
                 answer
@@ -166,7 +167,7 @@ pub(super) async fn guard(
             }
             Ok(visitor) => {
                 let wanted = wanted(&request);
-                refused(&shared, &visitor, &at, &wanted).await
+                refused(&shared, &visitor, (is_write, call), (&at, &wanted)).await
             }
         }
     };
@@ -192,7 +193,7 @@ async fn with_refusal_on_record(
     };
     if is_write && answer.extensions().get::<NothingToRecord>().is_none() {
         let entry = visitor.entry("send", format!("{call}: {}: {why}", status.as_u16()), false);
-        shared.turned_away(entry, status.as_u16()).await;
+        shared.turned_away(entry, status, Some(call)).await;
     }
     answer
 }
@@ -325,11 +326,18 @@ fn wanted(request: &Request) -> String {
 }
 
 /// The answer to who may not read: a page leads to the login, a program learns what to send.
-async fn refused(shared: &Arc<Shared>, visitor: &Visitor, at: &str, wanted: &str) -> Response {
+async fn refused(
+    shared: &Arc<Shared>,
+    visitor: &Visitor,
+    (is_write, call): (bool, String),
+    (at, wanted): (&str, &str),
+) -> Response {
     if visitor.name.is_some() {
-        let entry = visitor.entry("read", at.chars().take(200).collect(), false);
+        let action = if is_write { "send" } else { "read" };
+        let entry = visitor.entry(action, call.clone(), false);
+        let write = is_write.then_some(call);
         shared
-            .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+            .turned_away(entry, StatusCode::FORBIDDEN, write)
             .await;
         let text = "this token may not read: its scopes are for something else; `outhaul-hub token list` shows them";
         return Problem::new(StatusCode::FORBIDDEN, text).into_response();

@@ -134,14 +134,21 @@ fn view(session: &Session<'_>, act: &Act, now_ms: i64) -> Result<ActView, HubErr
 }
 
 /// Refuses who may not decide, on record.
-async fn needs_approve(shared: &Arc<Shared>, visitor: &Visitor, kind: &str) -> Result<(), Wrong> {
+async fn needs_approve(
+    shared: &Arc<Shared>,
+    visitor: &Visitor,
+    kind: &str,
+    write: Option<&str>,
+) -> Result<(), Wrong> {
     if visitor.may(Scope::Approve) && visitor.secret.is_some() {
         return Ok(());
     }
     if visitor.name.is_some() {
-        let entry = visitor.entry(&cut(kind, 20), "may not decide".to_owned(), false);
+        let call = write.unwrap_or("GET /act");
+        let entry = visitor.entry(&cut(kind, 20), format!("{call}: may not decide"), false);
+        let write = write.map(str::to_owned);
         shared
-            .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+            .turned_away(entry, StatusCode::FORBIDDEN, write)
             .await;
     }
     let text = "Deciding needs a login with scope `approve`: `outhaul-hub token create NAME --scope approve` on the hub's machine \
@@ -158,7 +165,7 @@ async fn form(
     let Params(asked) = asked?;
     let now_ms = time::now_ms();
     let act = act(&asked, now_ms)?;
-    needs_approve(&shared, &visitor, act.kind.as_str()).await?;
+    needs_approve(&shared, &visitor, act.kind.as_str(), None).await?;
     shown(&shared, &visitor, (act, Filled::default()), now_ms).await
 }
 
@@ -219,7 +226,7 @@ async fn record(
             .given("number")
             .and_then(|number| number.parse().ok()),
     };
-    needs_approve(&shared, &visitor, &asked.kind).await?;
+    needs_approve(&shared, &visitor, &asked.kind, Some("POST /act")).await?;
     let mut act = act(&asked, now_ms)?;
     act.by = visitor.name.clone().unwrap_or_default();
     act.reason = cut(fields.text("reason"), LONGEST_REASON);

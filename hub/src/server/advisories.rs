@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use outhaul_access::Scope;
+use outhaul_affected::Document;
 use outhaul_bundle::hub_api::{
     AdvisoryRow, AffectedSites, AffectedVerdict, ErrorAnswer, ImportedDocument, path,
 };
@@ -20,7 +21,7 @@ use super::body;
 use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
-use crate::advisories::{Document, EXPECTED, MAX_BYTES};
+use crate::advisories::{self, MAX_BYTES};
 use crate::store::StoreError;
 use crate::time;
 use crate::view::affected::{self, SitesAsked};
@@ -116,8 +117,9 @@ pub(super) async fn take(
         // Of anybody, where reading is open, no entry is made: there would be no end of them.
         if visitor.name.is_some() {
             let entry = visitor.entry("advisory import", "no scope admin".to_owned(), false);
+            let write = Some(path::ADVISORIES.to_owned());
             shared
-                .turned_away(entry, StatusCode::FORBIDDEN.as_u16())
+                .turned_away(entry, StatusCode::FORBIDDEN, write)
                 .await;
         }
         let text = "who brings an advisory needs a token of scope admin: `outhaul-hub token create NAME --scope admin` on the hub's \
@@ -125,16 +127,16 @@ pub(super) async fn take(
         return Err(Problem::new(StatusCode::FORBIDDEN, text));
     };
     let max = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
-    let bytes = body::whole(&shared.bundles, peer, body, max, EXPECTED).await?;
+    let bytes = body::whole(&shared.bundles, peer, body, max, Document::EXPECTED).await?;
     let now_ms = time::now_ms();
     let document = Document::read(bytes, now_ms).map_err(|why| {
-        let text = format!("this was not taken: {why}; {EXPECTED}");
+        let text = format!("this was not taken: {why}; {}", Document::EXPECTED);
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text)
     })?;
     let done = shared
         .change(move |hub| {
             Ok(hub.store.write(|session| {
-                let done = document.put(session, &by, now_ms)?;
+                let done = advisories::put(&document, session, &by, now_ms)?;
                 if done.new {
                     let entry = visitor.entry("advisory import", format!("`{}`", done.name), true);
                     session.add_access(&entry)?;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use outhaul_access::{Group, ToWrite, TurnedAway};
 use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
@@ -313,12 +314,19 @@ impl Shared {
     }
 
     /// Puts on record that a request was turned away, together with those like it. That it cannot be written changes no answer.
-    pub(super) async fn turned_away(self: &Arc<Self>, entry: AccessEntry, status: u16) {
+    /// `write`: of what would have changed something, the call.
+    pub(super) async fn turned_away(
+        self: &Arc<Self>,
+        entry: AccessEntry,
+        status: StatusCode,
+        write: Option<String>,
+    ) {
         let group = Group {
             peer: entry.peer.clone(),
             who: entry.who.clone(),
             action: entry.action.clone(),
-            status,
+            status: status.as_u16(),
+            write,
         };
         let first = self.away.count(group, &entry.detail, entry.at_ms);
         let Some(first) = first else { return };

@@ -167,6 +167,25 @@ fn sites_are_told_by_what_they_run_and_what_is_known_of_it() {
 }
 
 #[test]
+fn an_advisory_about_a_release_that_no_bundle_has_is_taken_with_a_note() {
+    let mut store = store_with(&[]);
+    let notes = |store: &mut Store, release: &str| {
+        let text = ADVISORY.replace("Debian:12", release);
+        let document = outhaul_affected::Document::read(text.into_bytes(), NOW).unwrap();
+        let put = store.write(|session| crate::advisories::put(&document, session, "ann", NOW));
+        put.unwrap().notes
+    };
+    assert_eq!(notes(&mut store, "Debian:99"), []);
+    bundle(&mut store, (1, OLD), "3.0.9-1", &BOTH);
+    let found = notes(&mut store, "Debian:99");
+    assert!(
+        found[0].why.contains("those of debian are of 12"),
+        "{found:?}"
+    );
+    assert_eq!(notes(&mut store, "Debian:12"), []);
+}
+
+#[test]
 fn what_a_bundle_holds_is_unknown_until_its_bills_are_on_record() {
     let mut site = Site::new("a", "dev", "drone");
     let mut store = store_with(&[&site]);

@@ -1,14 +1,14 @@
 //! Who did what with which right, and who was refused.
 //!
 //! What comes in: one entry for each use of a right. What goes out: the same, the newest first. Entries are never changed;
-//! of refusals, which strangers can cause, the newest are kept.
+//! of refusals the newest are kept: of strangers and of those who are known by name, each by themselves.
 
 use serde::Serialize;
 
 use super::db::{DbError, Row, params};
 use super::{Session, StoreError};
 
-/// Refusals that are kept.
+/// Refusals that are kept of strangers, and as many of named callers.
 const MAX_REFUSED: i64 = 10_000;
 
 /// One use of a right.
@@ -80,9 +80,13 @@ impl Session<'_> {
             ],
         )?;
         if !entry.allowed {
-            let text = "DELETE FROM access_log WHERE allowed = 0 AND id <=
-                 (SELECT id FROM access_log WHERE allowed = 0 ORDER BY id DESC LIMIT 1 OFFSET $1)";
-            self.db.execute(text, params![MAX_REFUSED])?;
+            // What strangers cause takes the place of nothing that is known of somebody by name.
+            let of = if entry.who.is_empty() { "=" } else { "<>" };
+            let text = format!(
+                "DELETE FROM access_log WHERE allowed = 0 AND who {of} '' AND id <=
+                 (SELECT id FROM access_log WHERE allowed = 0 AND who {of} '' ORDER BY id DESC LIMIT 1 OFFSET $1)"
+            );
+            self.db.execute(&text, params![MAX_REFUSED])?;
         }
         Ok(id)
     }
@@ -111,4 +115,43 @@ fn read(row: &Row<'_>) -> Result<AccessEntry, DbError> {
         detail: row.get(6)?,
         allowed: row.get::<_, i64>(7)? != 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    #[test]
+    fn attack_refusals_of_strangers_do_not_take_the_place_of_those_of_named_callers() {
+        let mut store = Store::in_memory().unwrap();
+        let entry = |who: &str| AccessEntry {
+            id: 0,
+            at_ms: 1,
+            who: who.to_owned(),
+            how: "token".to_owned(),
+            peer: "10.0.0.0/24".to_owned(),
+            action: "read".to_owned(),
+            detail: String::new(),
+            allowed: false,
+        };
+        let (first, log) = store
+            .write(|session| {
+                let first = session.put_refusal(&entry("ann"), None)?;
+                let text = format!(
+                    "INSERT INTO access_log ({COLUMNS})
+                     WITH RECURSIVE n(id) AS (SELECT 100 UNION ALL SELECT id + 1 FROM n WHERE id < 99 + $1)
+                     SELECT id, 2, '', 'token', '', 'token', '', 0 FROM n"
+                );
+                session.db.execute(&text, params![MAX_REFUSED])?;
+                session.put_refusal(&entry(""), None)?;
+                session.put_refusal(&entry("ann"), None)?;
+                Ok::<_, StoreError>((first, session.access_log(i64::MAX, 100_000)?))
+            })
+            .unwrap();
+        let strangers = log.iter().filter(|one| one.who.is_empty()).count();
+        assert_eq!(i64::try_from(strangers).unwrap(), MAX_REFUSED);
+        assert!(log.iter().any(|one| one.id == first && one.who == "ann"));
+        assert_eq!(log.iter().filter(|one| one.who == "ann").count(), 2);
+    }
 }

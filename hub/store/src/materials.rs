@@ -123,6 +123,21 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// The releases of distributions of which a package is on record, at most a thousand.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn releases_on_record(&self) -> Result<BTreeSet<Distribution>, StoreError> {
+        let text =
+            "SELECT DISTINCT distribution, release FROM components WHERE release <> '' LIMIT 1000";
+        let mut query = self.db.prepare_cached(text)?;
+        let rows = query.query_map(params![], |row| {
+            let (id, release) = (row.get(0)?, row.get(1)?);
+            Ok(Distribution { id, release })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Every component of a kind that is called `name`, or that was built from a source of that name, with the digest of the bill that
     /// lists it.
     ///

@@ -189,3 +189,42 @@ fn a_statement_about_one_of_two_vulnerabilities_clears_that_one_alone() {
     about_two[0].vulnerabilities = ["CVE-2".to_owned()].into();
     assert_eq!(asked("DSA-1", &[about_one, about_two].concat()), 0);
 }
+
+#[test]
+fn attack_a_bare_name_clears_no_package_of_a_distribution_that_nobody_knows() {
+    let mut unknown = component("", "3.0.9-1");
+    unknown.purl = String::new();
+    unknown.distribution = Distribution::default();
+    let bare = r#"[{"@id":"libssl3"}]"#;
+    let mut text = serde_json::json!({"@context": "https://openvex.dev/ns/v0.2.0", "author": "A",
+        "timestamp": "2026-11-01T00:00:00Z", "statements": [{"vulnerability": {"name": "CVE-1"}, "status": "fixed"}]});
+    text["statements"][0]["products"] = serde_json::from_str(bare).unwrap();
+    let statements = outhaul_vex::read(text.to_string().as_bytes()).unwrap();
+    let finding = examined(&unknown, &statements, &[]);
+    assert!(finding.cleared.is_empty(), "{finding:?}");
+    assert_eq!(finding.hits.len(), 1);
+}
+
+#[test]
+fn attack_a_version_that_cannot_be_read_makes_nothing_unaffected() {
+    let of = |from: &str, to: &str| {
+        let advisory = Advisory::read(ADVISORY.replace(from, to).as_bytes()).unwrap();
+        let component = component("12", "3.0.9-1");
+        let found = LocatedComponent {
+            component: &component,
+            image: None,
+        };
+        examine((&advisory, "DSA-1"), &[], &[found], &BTreeSet::new())
+    };
+    for (from, to) in [
+        (r#""introduced":"0""#, r#""introduced":"v2.0""#),
+        (r#""introduced":"0""#, r#""introduced":"all""#),
+        ("3.0.11-1", "none"),
+        ("3.0.11-1", "2.0 (not yet)"),
+    ] {
+        assert_eq!(of(from, to).hits.len(), 1, "{to}");
+    }
+    let ranges = &ADVISORY[ADVISORY.find(r#""ranges""#).unwrap()..ADVISORY.len() - 3];
+    let finding = of(ranges, r#""versions":["all"]"#);
+    assert!(!finding.unknown.is_empty(), "{finding:?}");
+}

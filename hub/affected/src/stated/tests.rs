@@ -63,3 +63,41 @@ fn subcomponents_without_a_name_or_of_the_whole_statement_do_not_widen_it() {
         assert!(!is_about(statement, openssl, &image), "{products}");
     }
 }
+
+#[test]
+fn attack_a_name_that_is_missing_or_cannot_be_read_clears_nothing() {
+    let images: [&[String]; 3] = [&[], &[String::new()], &["pkg:oci/app".to_owned()]];
+    let found = [
+        "",
+        "openssl",
+        "pkg:deb/debian/openssl@3.0?arch=amd64&distro=debian-12",
+        "pkg:deb/debian/debian@1",
+    ];
+    for product in [
+        r#""""#,
+        r#"{"@id":""}"#,
+        "{}",
+        r#"{"@id":"","subcomponents":[{"@id":""}]}"#,
+        r#"{"identifiers":{"purl":""}}"#,
+        r#"{"@id":"pkg:deb/debian/"}"#,
+        r#"{"@id":"pkg:deb/debian/openssl@"}"#,
+        r#"{"@id":"pkg:deb/debian/openssl?distro"}"#,
+        r#"{"@id":"pkg:deb/debian/openssl?distro="}"#,
+        r#"{"@id":"pkg:deb/debian/openssl@%zz"}"#,
+        r#"{"@id":"pkg:deb/debian/openssl#usr/lib"}"#,
+        r#"{"@id":"pkg:deb"}"#,
+        r#"{"@id":"*"}"#,
+        r#"{"@id":"pkg:oci/app","subcomponents":[""]}"#,
+    ] {
+        let text = document(&format!(
+            r#"{{"vulnerability":{{"name":"CVE-1"}},"products":[{product}],"status":"fixed"}}"#
+        ));
+        let statement = &read(text.as_bytes()).unwrap()[0];
+        for one in found {
+            for image in images {
+                let is = is_about(statement, one, image);
+                assert!(!is, "{product} {one} {image:?}");
+            }
+        }
+    }
+}

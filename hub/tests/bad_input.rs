@@ -26,7 +26,11 @@ fn each_mistake_has_its_message_and_code() {
         &hub,
         &["sites"],
         2,
-        &["does not exist", "help: make a hub with `outhaul-hub init"],
+        &[
+            "error: there is no hub in `",
+            "does not exist",
+            "A new hub is made with `outhaul-hub init",
+        ],
     );
     fs::write(hub.path("bad.json"), "{}").unwrap();
     let bad = hub.path("bad.json");

@@ -1,12 +1,13 @@
 //! Why the store could not do what it was asked, and which kind of trouble that is.
 //!
 //! What comes in: errors of the database, of files, and what was found in them. What goes out: one error with what was tried and
-//! where. Exit codes and the way out are the programs' business.
+//! where. Its class and the way out are in `help.rs`.
 
 use std::io;
 use std::path::PathBuf;
 
 use outhaul_kit::durable::FileError;
+use outhaul_kit::text;
 
 use super::db::{DbError, ServerError, Trouble};
 
@@ -39,10 +40,18 @@ pub enum StoreError {
     #[error(transparent)]
     File(#[from] FileError),
     /// No database there.
-    #[error("`{}` does not exist", path.display())]
+    #[error(
+        "there is no hub in `{}`: `{}` does not exist",
+        text::path(folder),
+        text::path(path)
+    )]
     Missing {
+        /// The state folder.
+        folder: PathBuf,
         /// The database.
         path: PathBuf,
+        /// Folders near it with a hub.
+        near: Vec<PathBuf>,
     },
     /// A file that is to become a hub's database is none.
     #[error("the database in the backup is not one that this program wrote: {what}")]

@@ -22,6 +22,7 @@ mod db;
 mod decisions;
 mod desired;
 mod error;
+mod help;
 mod history;
 mod kalypso;
 mod kept;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::OpenFlags;
 
 use super::db::{Access, Address, Connection, DbError, Server, ServerError, Transaction, Trouble};
-use super::place::Located;
+use super::place::{self, Located};
 use super::{Session, StoreError};
 
 /// How long a write waits for another program's write before it gives up.
@@ -56,7 +56,11 @@ impl Store {
             Located::File(path) => path,
         };
         if !path.exists() {
-            return Err(StoreError::Missing { path });
+            return Err(StoreError::Missing {
+                near: place::near(folder),
+                folder: folder.to_owned(),
+                path,
+            });
         }
         make_private(folder, &path)?;
         Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)

@@ -3,10 +3,12 @@
 //! What comes in: who decides what, why, and until when. What goes out: one entry more on record, or why not. Nothing on
 //! record is changed. Whether whoever decides may do so is asked before.
 
+use outhaul_kit::suggest::nearest;
+
 use crate::error::HubError;
 use crate::gate;
 use crate::gate::record::known_environment;
-use crate::store::{Act, ActKind, Session};
+use crate::store::{Act, ActKind, Session, StoreError};
 use crate::time::{self, DAY_MS};
 
 /// Nothing is let be for longer; whoever needs longer should revoke the site.
@@ -50,8 +52,7 @@ pub fn check(session: &Session<'_>, act: &Act) -> Result<Option<String>, HubErro
         ActKind::Waive | ActKind::Defer => {
             let site = act.site.as_deref().unwrap_or_default();
             if session.site(site)?.is_none() {
-                let problem = format!("no site `{site}` is registered");
-                return Err(usage(problem, "`outhaul-hub sites` lists them"));
+                return Err(unknown_site(session, site)?);
             }
             Ok(None)
         }
@@ -124,6 +125,19 @@ pub fn sentence(act: &Act) -> String {
         ActKind::Waive => format!("site `{site}` is waived{until}"),
         ActKind::Withdraw => format!("{} is withdrawn", act.withdraws.unwrap_or_default()),
     }
+}
+
+/// That no site has this name, with the one that was meant most likely.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn unknown_site(session: &Session<'_>, site: &str) -> Result<HubError, StoreError> {
+    let help = match nearest(site, &session.site_names()?) {
+        Some(near) => format!("did you mean `{near}`? `outhaul-hub sites` lists all of them"),
+        None => "`outhaul-hub sites` lists them".to_owned(),
+    };
+    let problem = format!("no site `{site}` is registered");
+    Ok(usage(problem, &format!("{help}; nothing was changed")))
 }
 
 pub(crate) fn usage(problem: String, help: &str) -> HubError {

@@ -8,7 +8,7 @@ use outhaul_test_kit::{Centre, Site};
 use crate::program::{Hub, code, command, stderr};
 
 #[track_caller]
-fn fails(hub: &Hub, arguments: &[&str], expected: i32, says: &[&str]) {
+pub fn fails(hub: &Hub, arguments: &[&str], expected: i32, says: &[&str]) {
     let output = hub.run(arguments);
     let text = stderr(&output);
     assert_eq!(code(&output), expected, "{text}");

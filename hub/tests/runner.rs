@@ -33,6 +33,7 @@ mod pushed;
 mod reported;
 mod retention;
 mod secrecy;
+mod sites_on_record;
 mod turned_away;
 
 /// A file that nobody declares would silently test nothing.

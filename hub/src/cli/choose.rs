@@ -7,6 +7,7 @@ use outhaul_kit::text::one_full_line;
 use serde_json::json;
 
 use super::{Common, Output, print};
+use crate::acting::{unknown_site, usage};
 use crate::error::HubError;
 use crate::gate;
 use crate::state::Hub;
@@ -80,16 +81,9 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 
 /// The one report that is meant.
 fn named(session: &Session<'_>, args: &Args) -> Result<NamedReport, HubError> {
-    let usage = |problem: String, help: &str| HubError::Usage {
-        problem,
-        help: help.to_owned(),
-    };
     let lists = "`outhaul-hub sites` prints which sites are in conflict, with the digests";
     let Some(site) = session.site(&args.site)? else {
-        return Err(usage(
-            format!("no site `{}` is registered", args.site),
-            "`outhaul-hub sites` lists them",
-        ));
+        return Err(unknown_site(session, &args.site)?);
     };
     // A choice that was wrong is replaced by another one.
     let was_chosen = session.choice_of(&site.site, site.enrolled_ms)?.is_some();

@@ -2,14 +2,13 @@
 
 use outhaul_bundle::hub_api::{FaultKind, SiteFault, SiteFaults, SiteLook};
 use outhaul_kit::format_count::format_count;
-use outhaul_kit::suggest::did_you_mean;
 
 use super::{Common, Output, print};
+use crate::acting::unknown_site;
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::SitePage;
 use crate::time;
-use crate::view::{Reading, faults};
+use crate::view::faults;
 use crate::visible;
 
 /// Show what is not well at a site, when it was well last, and what happened there meanwhile
@@ -27,24 +26,13 @@ pub(crate) struct Args {
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
-    let found = hub.store.read(|session| {
+    let told = hub.store.read(|session| {
         let found = faults::of_site(session, &args.site, faults::Depth::Whole, now_ms)?;
-        let known = match &found {
-            Some(_) => Vec::new(),
-            None => Reading::of(session, SitePage::ALL, now_ms)?.sites,
-        };
-        Ok::<_, HubError>((found, known))
-    })?;
-    let told = match found {
-        (Some(told), _) => told,
-        (None, known) => {
-            let known: Vec<&str> = known.iter().map(|site| site.site.as_str()).collect();
-            return Err(HubError::Usage {
-                problem: format!("no site `{}` is registered", args.site),
-                help: did_you_mean(&args.site, &known),
-            });
+        match found {
+            Some(told) => Ok(told),
+            None => Err(unknown_site(session, &args.site)?),
         }
-    };
+    })?;
     match common.output {
         Output::Json => print::json(&told),
         Output::Text => print_faults(&told),

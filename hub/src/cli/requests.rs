@@ -1,9 +1,12 @@
 //! `outhaul-hub site requests` and `site reject`: who waits, and who does not wait any longer.
 
 use outhaul_bundle::name::Name;
+use outhaul_kit::suggest::nearest;
 use serde_json::json;
 
+use super::token::note;
 use super::{Common, Output, print};
+use crate::acting::usage;
 use crate::enrol::{Selected, select};
 use crate::error::HubError;
 use crate::state::Hub;
@@ -83,7 +86,12 @@ pub(super) fn reject(common: &Common, args: &Reject) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
     let Some(site) = &args.site else {
-        let count = hub.store.write(|session| session.reject_network())?;
+        let count = hub.store.write(|session| {
+            let count = session.reject_network()?;
+            let detail = print::count(count, "request");
+            note(session, "site reject --network", detail, now_ms)?;
+            Ok::<_, StoreError>(count)
+        })?;
         match common.output {
             Output::Json => print::json(&json!({ "rejected": count })),
             Output::Text => print::data(&format!(
@@ -95,8 +103,11 @@ pub(super) fn reject(common: &Common, args: &Reject) -> Result<u8, HubError> {
     };
     let fingerprint = args.fingerprint.as_deref().unwrap_or_default();
     let found = find(&mut hub, site.as_str(), fingerprint, &args.kit)?;
-    hub.store
-        .write(|session| session.reject_request(&found, now_ms))?;
+    hub.store.write(|session| {
+        session.reject_request(&found, now_ms)?;
+        let detail = format!("`{site}`, key {}, kit {}", found.key_id, found.kit);
+        note(session, "site reject", detail, now_ms)
+    })?;
     match common.output {
         Output::Json => print::json(&json!({
             "site": found.site, "fingerprint": found.key_id, "kit": found.kit, "rejected": 1,
@@ -123,14 +134,19 @@ pub(super) fn find(
     kit: &str,
 ) -> Result<PendingRequest, HubError> {
     let (waiting, sites) = hub.store.read(|session| {
-        Ok::<_, StoreError>((session.requests_of(site)?, session.site_states()?))
+        let waiting = session.requests_of(site)?;
+        if waiting.is_empty() {
+            let known = session.pending_requests(MAX_LISTED)?;
+            let known: Vec<&str> = known.iter().map(|one| one.site.as_str()).collect();
+            let meant = nearest(site, &known).map(|near| format!("did you mean `{near}`? "));
+            let help = "`outhaul-hub site requests` lists who waits; nothing was changed";
+            return Err(usage(
+                format!("`{site}` is neither a file nor a site that waits for approval"),
+                &format!("{}{help}", meant.unwrap_or_default()),
+            ));
+        }
+        Ok((waiting, session.site_states()?))
     })?;
-    if waiting.is_empty() {
-        return Err(HubError::Usage {
-            problem: format!("`{site}` is neither a file nor a site that waits for approval"),
-            help: "`outhaul-hub site requests` lists who waits; nothing was changed".to_owned(),
-        });
-    }
     let shown = |list: &[PendingRequest]| {
         let lines = request_rows(list, &sites);
         let lines: Vec<_> = lines.iter().map(line).collect();

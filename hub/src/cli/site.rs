@@ -7,7 +7,9 @@ use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
 use outhaul_signer::media;
 use serde_json::json;
 
+use super::token::note;
 use super::{Common, Output, print, requests, sites};
+use crate::acting::{unknown_site, usage};
 use crate::enrol::{self, CheckedRequest, Enrolled, MIN_FINGERPRINT_DIGITS};
 use crate::error::HubError;
 use crate::state::Hub;
@@ -110,14 +112,27 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
     };
     let checked = enrol::check(&bytes, hub.fleet()).map_err(refused)?;
     named(&checked, &args.fingerprint)?;
+    let site = &checked.request.site;
+    let stream = &checked.request.stream;
+    let of = format!("{}/{}", stream.environment, stream.cluster_type);
+    let fingerprint = checked.key.id();
     let now_ms = time::now_ms();
     let enrolled = hub
         .store
-        .write(|session| enrol::approve_by_hand(session, &checked, args.replace, now_ms))
+        .write(|session| {
+            let enrolled = enrol::approve_by_hand(session, &checked, args.replace, now_ms)?;
+            if enrolled != Enrolled::Already {
+                let action = if args.replace {
+                    "site add --replace"
+                } else {
+                    "site add"
+                };
+                let detail = format!("`{site}` of {of}, key {fingerprint}");
+                note(session, action, detail, now_ms)?;
+            }
+            Ok(enrolled)
+        })
         .map_err(refused)?;
-    let site = &checked.request.site;
-    let stream = &checked.request.stream;
-    let fingerprint = checked.key.id();
     match common.output {
         Output::Json => print::json(&json!({
             "site": site, "environment": stream.environment, "cluster_type": stream.cluster_type,
@@ -129,10 +144,7 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
                 Enrolled::Rekeyed => "has a new key",
                 Enrolled::Registered | Enrolled::Waiting | Enrolled::Conflict => "is registered",
             };
-            print::data(&format!(
-                "site `{site}` of {}/{} {what}",
-                stream.environment, stream.cluster_type
-            ));
+            print::data(&format!("site `{site}` of {of} {what}"));
             print::data(&format!("fingerprint {fingerprint}"));
         }
     }
@@ -188,6 +200,8 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     let waiting = hub.store.write(|session| {
         session.expect_site(args.site.as_str(), &kit, now_ms)?;
+        let detail = format!("`{}` with kit {kit}", args.site);
+        note(session, "site expect", detail, now_ms)?;
         let waiting = session.requests_of(args.site.as_str())?;
         let rows = request_rows(&waiting, &session.site_states()?);
         Ok::<_, StoreError>(rows)
@@ -207,15 +221,17 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
 fn revoke(common: &Common, args: &Revoke) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
-    let revoked = hub
-        .store
-        .write(|session| session.revoke_site(&args.site, now_ms))?;
-    if !revoked {
-        return Err(HubError::Usage {
-            problem: format!("no site `{}` that could be revoked", args.site),
-            help: "`outhaul-hub sites` lists them; nothing was changed".to_owned(),
-        });
-    }
+    hub.store.write(|session| {
+        if session.site(&args.site)?.is_none() {
+            return Err(unknown_site(session, &args.site)?);
+        }
+        if !session.revoke_site(&args.site, now_ms)? {
+            let problem = format!("site `{}` is revoked already", args.site);
+            return Err(usage(problem, "nothing was changed"));
+        }
+        note(session, "site revoke", format!("`{}`", args.site), now_ms)?;
+        Ok(())
+    })?;
     match common.output {
         Output::Json => print::json(&json!({ "site": args.site, "revoked": true })),
         Output::Text => print::data(&format!("site `{}` is revoked", args.site)),

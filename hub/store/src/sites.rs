@@ -52,6 +52,18 @@ impl Session<'_> {
         Ok(query.query_row(params![name], registration).optional()?)
     }
 
+    /// The names of all sites that are registered, also of those that were revoked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn site_names(&self) -> Result<Vec<String>, StoreError> {
+        let mut query = self
+            .db
+            .prepare_cached("SELECT site FROM sites ORDER BY site")?;
+        let rows = query.query_map(params![], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The keys of a site, newest first.
     ///
     /// # Errors

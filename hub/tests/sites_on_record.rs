@@ -1,0 +1,82 @@
+//! What is done to sites at the hub's command line: on record, and with the nearest name where one is wrong.
+
+use std::fs;
+
+use outhaul_test_kit::Site;
+
+use crate::bad_input::fails;
+use crate::gate_rules::world;
+use crate::program::Hub;
+
+/// What is on record of sites, the oldest first: action and detail.
+fn acts(hub: &Hub) -> Vec<(String, String)> {
+    let access = hub.json(&["audit", "access"]);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let entries = access.as_array().unwrap().iter().rev();
+    let entries = entries.map(|one| (text(&one["action"]), text(&one["detail"])));
+    entries
+        .filter(|(action, _)| action.starts_with("site "))
+        .collect()
+}
+
+#[test]
+fn what_is_done_to_sites_is_on_record() {
+    let (hub, centre, sites) = world(&["drone-1"]);
+    let again = hub.path("drone-1.request");
+    hub.add(&again, &sites[0]);
+    hub.json(&["site", "revoke", "drone-1"]);
+    let stream = centre.stream("dev", "drone");
+    let new = centre.site("drone-1", &stream);
+    fs::write(&again, new.request_with("another kit")).unwrap();
+    let fingerprint = new.key.public().id();
+    let request = again.to_str().unwrap();
+    let add = ["site", "add", request, "--fingerprint", &fingerprint];
+    // Refused: nothing is put on record of it.
+    assert_ne!(hub.run(&add).status.code(), Some(0));
+    hub.json(&[&add[..], &["--replace"]].concat());
+    let kit = "9f".repeat(32);
+    hub.json(&["site", "expect", "drone-2", "--kit", &kit]);
+    hub.json(&["site", "reject", "--network"]);
+
+    let found = acts(&hub);
+    let actions: Vec<_> = found.iter().map(|(action, _)| action.as_str()).collect();
+    let expected = [
+        "site add",
+        "site revoke",
+        "site add --replace",
+        "site expect",
+        "site reject --network",
+    ];
+    assert_eq!(actions, expected, "{found:?}");
+    let of = |key: &Site| format!("`drone-1` of dev/drone, key {}", key.key.public().id());
+    assert_eq!(found[0].1, of(&sites[0]));
+    assert_eq!(found[1].1, "`drone-1`");
+    assert_eq!(found[2].1, of(&new));
+    assert_eq!(found[3].1, format!("`drone-2` with kit {kit}"));
+}
+
+#[test]
+fn a_name_that_no_site_has_is_answered_with_the_nearest() {
+    let (hub, _, _) = world(&["drone-1", "tractor-7"]);
+    let near = [
+        "no site `drone-l` is registered",
+        "did you mean `drone-1`?",
+        "nothing was changed",
+    ];
+    let reason = ["--by", "ann", "--reason", "r"];
+    let waive = ["waive", "--site", "drone-l", "--until", "2h"];
+    for asked in [
+        &["site", "revoke", "drone-l"][..],
+        &["faults", "drone-l"],
+        &[&waive[..], &reason].concat(),
+        &[&["choose", "drone-l", "--digest", "4be1c0b2"][..], &reason].concat(),
+    ] {
+        fails(&hub, asked, 2, &near);
+    }
+    hub.json(&["site", "revoke", "drone-1"]);
+    let again = ["site `drone-1` is revoked already"];
+    fails(&hub, &["site", "revoke", "drone-1"], 2, &again);
+    let far = ["no site `submarine` is registered", "`outhaul-hub sites`"];
+    fails(&hub, &["site", "revoke", "submarine"], 2, &far);
+    assert_eq!(acts(&hub).len(), 3);
+}

@@ -76,13 +76,13 @@ impl ServerClient {
     fn body(&self, path: &str, answer: Response, max_bytes: u64) -> Result<Vec<u8>, AgentError> {
         let says = format!("waiting for {}: its answer has begun", self.url(path));
         let bytes = console::waiting(&says, || answer.bytes(max_bytes));
-        bytes.map_err(|error| self.failed(path, error.problem()))
+        bytes.map_err(|error| self.failed(path, problem(&error)))
     }
 
     fn answer(&self, path: &str, request: Request<'_>) -> Result<Response, AgentError> {
         let says = format!("waiting for {}: no answer yet", self.url(path));
         let answer = console::waiting(&says, || request.send());
-        answer.map_err(|error| self.failed(path, error.problem()))
+        answer.map_err(|error| self.failed(path, problem(&error)))
     }
 
     fn unexpected(&self, path: &str, answer: &Response) -> AgentError {
@@ -149,7 +149,7 @@ impl Server for ServerClient {
         let answer = console::waiting(&says, || request.send_bytes(body));
         let answer = answer.map_err(|error| AgentError::NoAnswer {
             url: self.url(path),
-            problem: error.problem(),
+            problem: problem(&error),
         })?;
         if answer.status() == 200 {
             return self.body(path, answer, max_bytes);
@@ -158,6 +158,17 @@ impl Server for ServerClient {
         let text = answer.excerpt(max_bytes);
         let text = outhaul_reconcilers::shortened(&text);
         Err(self.failed(path, format!("the server answers {status}: {text}")))
+    }
+}
+
+/// What happened; of a certificate that is not trusted also how it comes to be.
+fn problem(error: &HttpError) -> String {
+    match error {
+        HttpError::Certificate { problem, .. } => format!(
+            "{problem}: where a private authority signed that server's certificate, name that one with `ca` beside `url` in agent.toml (a kit of \
+             `outhaul site enrol --hub-ca FILE` brings it); otherwise see this machine's clock"
+        ),
+        other => other.problem(),
     }
 }
 
@@ -174,7 +185,23 @@ fn unusable(error: HttpError) -> AgentError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Server as _, ServerClient};
+    use super::{HttpError, Server as _, ServerClient, problem};
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_told_with_the_setting_that_names_its_authority() {
+        let (url, unknown) = (
+            "https://hub.example/".to_owned(),
+            "UnknownIssuer".to_owned(),
+        );
+        let said = problem(&HttpError::Certificate {
+            url,
+            problem: unknown,
+        });
+        assert!(
+            said.starts_with("UnknownIssuer: ") && said.contains("`ca` beside `url` in agent.toml"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn a_url_is_checked_before_its_authority_is_read() {

@@ -28,6 +28,18 @@ pub enum HttpError {
         /// What is wrong.
         problem: String,
     },
+    /// The certificate that the server shows is not trusted.
+    #[error(
+        "the certificate of `{url}` is not trusted: {problem}\nhelp: {}", trusted_help(authority.as_deref())
+    )]
+    Certificate {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+        /// The file with the authority that was trusted; `None` for the system's.
+        authority: Option<PathBuf>,
+    },
     /// Plain HTTP to another machine.
     #[error(
         "`{url}` is plain HTTP to another machine, where anyone could answer\nhelp: use https://"
@@ -116,6 +128,7 @@ impl RemoteResponse {
 #[derive(Debug)]
 pub struct RemoteClient {
     http: outhaul_http::Client,
+    authority: Option<PathBuf>,
 }
 
 impl RemoteClient {
@@ -140,7 +153,8 @@ impl RemoteClient {
                     problem: error.to_string(),
                 })?,
         };
-        Ok(Self { http })
+        let authority = authority.map(Path::to_owned);
+        Ok(Self { http, authority })
     }
 
     /// Sends one request and reads the answer, whatever its status.
@@ -183,11 +197,33 @@ impl RemoteClient {
             None => request.send(),
             Some(bytes) => request.send_bytes(&bytes),
         };
-        let answer = answer.map_err(|error| unreachable(error.problem()))?;
+        let answer = answer.map_err(|error| match error {
+            outhaul_http::HttpError::Certificate { problem, .. } => HttpError::Certificate {
+                url: address.to_string(),
+                problem,
+                authority: self.authority.clone(),
+            },
+            error => unreachable(error.problem()),
+        })?;
         let status = answer.status();
         let bytes = answer.bytes(MAX_ANSWER_BYTES);
         let bytes = bytes.map_err(|error| unreachable(error.problem()))?;
         Ok(RemoteResponse { status, bytes })
+    }
+}
+
+/// How a certificate comes to be trusted.
+fn trusted_help(authority: Option<&Path>) -> String {
+    match authority {
+        Some(path) => format!(
+            "see that `{}` is the authority that signed it, that the address has the name that it is for, and that this machine's \
+             clock is right",
+            path.display()
+        ),
+        None => "where a private authority signed it, name that authority's certificate: `--hub-ca FILE` for a hub (`hub_ca` in \
+                 `outhaul.toml`), `--forge-ca FILE` for a forge; otherwise see that the address has the name that it is for, and that \
+                 this machine's clock is right"
+            .to_owned(),
     }
 }
 
@@ -264,6 +300,27 @@ mod tests {
             let error = fetch(url, None).unwrap_err();
             assert!(matches!(error, HttpError::Address(_)), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_answered_with_the_option_that_names_its_authority() {
+        let of = |authority: Option<&str>| {
+            let error = HttpError::Certificate {
+                url: "https://hub.example/".to_owned(),
+                problem: "invalid peer certificate: UnknownIssuer".to_owned(),
+                authority: authority.map(PathBuf::from),
+            };
+            error.to_string()
+        };
+        let system = of(None);
+        assert!(
+            system.contains("UnknownIssuer\nhelp: where a private authority"),
+            "{system}"
+        );
+        assert!(system.contains("`--hub-ca FILE`"), "{system}");
+        let own = of(Some("ca.pem"));
+        assert!(own.contains("`ca.pem` is the authority"), "{own}");
+        assert!(!own.contains("--hub-ca"), "{own}");
     }
 
     #[test]

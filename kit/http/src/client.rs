@@ -278,8 +278,16 @@ fn not_answered(url: &str, error: &ureq::Error) -> HttpError {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             HttpError::Refused { url, problem }
         }
+        ureq::Error::Io(error) if is_of_a_certificate(error) => {
+            HttpError::Certificate { url, problem }
+        }
         _ => HttpError::Failed { url, problem },
     }
+}
+
+fn is_of_a_certificate(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// Whether the server closed the connection before an answer began.

@@ -33,6 +33,14 @@ pub enum HttpError {
         /// What is expected instead. The URL is not here: it may hold a password.
         expected: &'static str,
     },
+    /// The certificate that the server shows is not trusted: of another authority, for another name, or not for this day.
+    #[error("`{url}`: {problem}")]
+    Certificate {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Nothing listens there.
     #[error("`{url}`: {problem}")]
     Refused {
@@ -55,7 +63,9 @@ impl HttpError {
     /// What happened, without the URL.
     pub fn problem(&self) -> String {
         match self {
-            Self::Refused { problem, .. } | Self::Failed { problem, .. } => problem.clone(),
+            Self::Certificate { problem, .. }
+            | Self::Refused { problem, .. }
+            | Self::Failed { problem, .. } => problem.clone(),
             other => other.to_string(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::*;
@@ -181,4 +182,38 @@ fn a_post_on_a_connection_that_the_server_closed_is_not_repeated() {
     // The server still waits for its second connection.
     client.request(Method::GET, &url).send().unwrap();
     assert_eq!(thread.join().unwrap(), 3);
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_is_told_from_a_server_that_is_not_there() {
+    let own = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let (served, other) = (own("localhost"), own("localhost"));
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(served.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![served.cert.der().clone()], key.into())
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "https://localhost:{}/",
+        listener.local_addr().unwrap().port()
+    );
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut tls = rustls::ServerConnection::new(config).unwrap();
+        let _ = tls.complete_io(&mut stream);
+    });
+    let pem = other.cert.pem();
+    let authority = Authority::Pem {
+        origin: "a test",
+        pem: pem.as_bytes(),
+    };
+    let client = Client::new(&ClientSettings::new("test/1", authority)).unwrap();
+    let error = client.request(Method::GET, &url).send().unwrap_err();
+    assert!(matches!(error, HttpError::Certificate { .. }), "{error}");
+    thread.join().unwrap();
 }

@@ -4,7 +4,8 @@
 //! what was refused with the reason, and how far each chain is complete. A report is taken when its
 //! site's own key signed it, it is of this fleet, and it fits the reports before and after it. A
 //! refused line is recorded and shown, and does not stop the rest. Signatures are checked before anything
-//! is written, and apart from writing. It never replaces what is on record.
+//! is written, and apart from writing. What is on record of a report is never replaced but by the
+//! same report with a signature that holds, where the one on record has none.
 
 mod chain;
 mod check;
@@ -28,7 +29,7 @@ use crate::store::{IngestRefusal, Session, Store, StoreError};
 use check::Numbered;
 use known::Known;
 use line::{LineRefusal, SIGNATURE, Taken, record_report};
-use signed::SignedReport;
+use signed::{Signed, SignedReport};
 
 /// Lines of which the signatures are verified at once: as many more than patience allows may be looked at.
 const VERIFIED_AT_ONCE: usize = 64;
@@ -266,6 +267,11 @@ impl Intake {
             }
             if let (Err(refused), Some(patience)) = (&outcome, &mut self.patience)
                 && refused.rule == SIGNATURE
+            {
+                *patience -= 1;
+            }
+            if let (Ok(report), Some(patience)) = (&outcome, &mut self.patience)
+                && matches!(report.signed, Signed::Spoiled)
             {
                 *patience -= 1;
             }

@@ -71,6 +71,15 @@ fn vouched(
         .map(|(site, keys)| (site, Arc::new(keys)))
         .collect();
     let stored = session.stored_reports(&places)?;
+    let is_of = |line: &ClaimedLine, place: &ReportPosition| {
+        let on_record = stored.get(place).and_then(Option::as_ref);
+        on_record.is_some_and(|stored| stored.digest == line.digest())
+    };
+    let again: Vec<ReportPosition> = whole()
+        .filter_map(|line| Some((line, line.report().map(|one| place(one, one.number))?)))
+        .filter_map(|(line, place)| is_of(line, &place).then_some(place))
+        .collect();
+    let envelopes = session.envelopes_at(&again)?;
     let vouched = |line: ClaimedLine| {
         let site = line.site();
         let known = sites.get(site.as_str()).cloned().flatten();
@@ -80,13 +89,16 @@ fn vouched(
                 ..refused
             });
         }
-        let on_record = line
-            .report()
-            .and_then(|report| stored.get(&place(report, report.number))?.as_ref());
-        let vouched = if on_record.is_some_and(|stored| stored.digest == line.digest()) {
-            Vouched::OnRecord
-        } else {
-            Vouched::ByKeys(keys.get(site.as_str()).cloned().unwrap_or_default())
+        let of_site = || keys.get(site.as_str()).cloned().unwrap_or_default();
+        let at = line.report().map(|report| place(report, report.number));
+        let vouched = match at.filter(|place| is_of(&line, place)) {
+            None => Vouched::ByKeys(of_site()),
+            Some(place) => match envelopes.get(&place) {
+                Some(stored) if !line.is_written(stored) => {
+                    Vouched::Otherwise(of_site(), stored.clone())
+                }
+                _ => Vouched::OnRecord,
+            },
         };
         Ok((line, vouched))
     };

@@ -41,7 +41,7 @@ impl<'s, 'a> Known<'s, 'a> {
         for signed in reports {
             let report = signed.report();
             sites.insert(report.site.as_str());
-            if matches!(signed.signed, Signed::OnRecord) {
+            if signed.signed.is_on_record() {
                 continue;
             }
             epochs.insert((report.site.to_string(), report.epoch.to_string()));
@@ -132,6 +132,25 @@ impl<'s, 'a> Known<'s, 'a> {
         let at = place(report.report(), report.number());
         self.reports.insert(at, Some(stored));
         self.waiting.push(Arc::clone(report));
+    }
+
+    /// A report that is on record without a signature that holds came with one: that one is kept.
+    pub fn replace(&mut self, better: &Arc<SignedReport>) -> Result<(), StoreError> {
+        let at = place(better.report(), better.number());
+        let same = |one: &&mut Arc<SignedReport>| one.digest() == better.digest();
+        if let Some(waiting) = self.waiting.iter_mut().find(same) {
+            if matches!(waiting.signed, Signed::ByNobody(_)) {
+                *waiting = Arc::clone(better);
+            }
+            return Ok(());
+        }
+        match better.signed {
+            Signed::Better => {
+                let digest = better.digest();
+                self.session.replace_envelope(&at, digest, better.line())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The store, to be asked about a site: with all that was recorded of it so far.

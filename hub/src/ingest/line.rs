@@ -71,6 +71,8 @@ pub(super) struct ClaimedLine {
 pub(super) enum Vouched {
     /// What is on record, byte for byte, was verified when it came first.
     OnRecord,
+    /// What is on record has another envelope, this one; the site's keys tell which of the two holds.
+    Otherwise(Arc<Vec<SiteKey>>, Vec<u8>),
     /// Its keys, the newest first: an older one may still sign what its own epochs had left to report.
     ByKeys(Arc<Vec<SiteKey>>),
 }
@@ -121,6 +123,9 @@ impl ClaimedLine {
     ) -> Result<Result<SignedReport, LineRefusal>, StoreError> {
         let signed = match vouched {
             Vouched::OnRecord => Ok(Signed::OnRecord),
+            Vouched::Otherwise(keys, stored) => {
+                Ok(self.compare(&keys_of(self.site.as_str(), keys)?, stored))
+            }
             Vouched::ByKeys(keys) => self.check(&keys_of(self.site.as_str(), keys)?, fleet),
         };
         let site = self.site.to_string();
@@ -149,6 +154,26 @@ impl ClaimedLine {
                 ..refused
             }),
         })
+    }
+
+    /// Whether it is these bytes.
+    pub fn is_written(&self, bytes: &[u8]) -> bool {
+        self.line.trim_ascii() == bytes.trim_ascii()
+    }
+
+    /// Which holds: this envelope, or the one on record of the same report.
+    fn compare(&self, keys: &[(PublicKey, i64)], stored: &[u8]) -> Signed {
+        let holds = |envelope: &Envelope| {
+            let mut keys = keys.iter().map(|(key, _)| std::slice::from_ref(key));
+            keys.any(|key| envelope.verify(PAYLOAD_TYPE, key).is_ok())
+        };
+        if !holds(&self.envelope) {
+            return Signed::Spoiled;
+        }
+        match Envelope::from_json(stored).is_ok_and(|stored| holds(&stored)) {
+            true => Signed::OnRecord,
+            false => Signed::Better,
+        }
     }
 
     fn check(&self, keys: &[(PublicKey, i64)], fleet: &str) -> Result<Signed, LineRefusal> {
@@ -248,7 +273,7 @@ pub(super) fn record_report(
         Err(refused) => return refuse(refused.rule, refused.reason),
     };
     let epoch = report.epoch.as_str();
-    let is_on_record = matches!(checked.signed, Signed::OnRecord);
+    let is_on_record = checked.signed.is_on_record();
     let no_longer_kept = !is_on_record
         && known.is_removed(&place(report, report.number))?
         && (matches!(checked.signed, Signed::By(_))
@@ -256,6 +281,9 @@ pub(super) fn record_report(
             || is_covered(known, report, &checked.digest)?);
     if no_longer_kept {
         before_gone.extend(checked.previous());
+    }
+    if matches!(checked.signed, Signed::Better) {
+        known.replace(checked)?;
     }
     if is_on_record || no_longer_kept {
         return Ok(Ok(Taken {
@@ -267,7 +295,7 @@ pub(super) fn record_report(
     }
     let generation = match checked.signed {
         Signed::By(generation) => Some(generation),
-        Signed::OnRecord | Signed::ByNobody(_) => None,
+        _ => None,
     };
     let mut begins = false;
     let present = generation == Some(registration.key_generation);
@@ -319,6 +347,9 @@ pub(super) fn record_report(
             }));
         }
     };
+    if !new && generation.is_some() {
+        known.replace(checked)?;
+    }
     if new {
         add(known, checked, (&registration, begins))?;
     }

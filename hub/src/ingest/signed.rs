@@ -18,12 +18,23 @@ pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
 /// Why a report may be accepted.
 #[derive(Debug, Clone)]
 pub(super) enum Signed {
-    /// The very payload is on record.
+    /// It is on record as it is here, or as well signed.
     OnRecord,
+    /// It is on record, and what is here no key of the site signed.
+    Spoiled,
+    /// It is on record because the report after it confirms it, and here a key of the site signed it.
+    Better,
     /// By the site's key of this generation.
     By(i64),
     /// By no key of the site; why. Only the report after it can confirm it.
     ByNobody(String),
+}
+
+impl Signed {
+    /// Whether the very payload is on record.
+    pub fn is_on_record(&self) -> bool {
+        matches!(self, Self::OnRecord | Self::Spoiled | Self::Better)
+    }
 }
 
 /// A report that its site's key signed, that is on record already, or that another may confirm.

@@ -11,6 +11,7 @@ use crate::enrol::{self, Enrolled};
 use crate::store::RequestOrigin;
 
 mod attacks;
+mod better;
 mod forks;
 
 pub(super) fn store_with(sites: &[&Site]) -> Store {

@@ -123,6 +123,36 @@ impl Session<'_> {
         Ok(found)
     }
 
+    /// The envelopes of what is on record at these places, as they came.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn envelopes_at(
+        &self,
+        places: &[ReportPosition],
+    ) -> Result<BTreeMap<ReportPosition, Vec<u8>>, StoreError> {
+        let text = "SELECT r.site, r.epoch, r.number, r.envelope
+               FROM {keys} JOIN reports r ON r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3";
+        let keys: Vec<_> = places
+            .iter()
+            .map(|place| {
+                let number = Value::Int(to_sql(place.number));
+                [Value::Text(&place.site), Value::Text(&place.epoch), number]
+            })
+            .collect();
+        let mut found = BTreeMap::new();
+        self.of_each(text, &keys, |row| {
+            let place = ReportPosition {
+                site: row.get(0)?,
+                epoch: row.get(1)?,
+                number: from_sql(row.get(2)?),
+            };
+            found.insert(place, row.get(3)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// What is known of these numberings; `None` of one that is new.
     ///
     /// # Errors

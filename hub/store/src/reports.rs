@@ -51,6 +51,24 @@ impl Session<'_> {
         Ok(found.optional()?)
     }
 
+    /// Puts another envelope in the place of the one of a report that is on record: of the same report, by its digest.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn replace_envelope(
+        &self,
+        place: &ReportPosition,
+        digest: &str,
+        envelope: &[u8],
+    ) -> Result<(), StoreError> {
+        let text = "UPDATE reports SET envelope = $1
+             WHERE site = $2 AND epoch = $3 AND number = $4 AND digest = $5";
+        let number = to_sql(place.number);
+        let row = params![envelope, place.site, place.epoch, number, digest];
+        self.db.execute(text, row)?;
+        Ok(())
+    }
+
     /// A report of the epoch is signed by this key: those after it may not be by an older one.
     ///
     /// # Errors

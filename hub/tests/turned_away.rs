@@ -113,6 +113,15 @@ fn a_list_of_decisions_says_how_many_there_are_and_shows_all_when_asked() {
     );
     assert_eq!(listed(&["--all"]), (23, String::new()));
     assert_eq!(listed(&["--limit", "40"]), (23, String::new()));
+    // A program learns it, too.
+    let left_out = |more: &[&str]| {
+        let ran = hub.run(&[&["decisions", "--output", "json"], more].concat());
+        let envelope: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        envelope.get("leftOut").cloned()
+    };
+    assert_eq!(left_out(&[]), Some(3.into()));
+    assert_eq!(left_out(&["--limit", "1"]), Some(22.into()));
+    assert_eq!(left_out(&["--all"]), None);
 }
 
 #[test]

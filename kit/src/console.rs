@@ -60,6 +60,7 @@ struct Session {
     events: bool,
     results: Vec<Value>,
     lines: Vec<String>,
+    left_out: Option<u64>,
     findings: Vec<Value>,
     errors: Vec<ErrorObject>,
     /// Why standard output could not be written, other than that nobody reads it.
@@ -169,6 +170,11 @@ pub fn ready(value: Value) {
     if is_json() {
         envelope(Exit::SUCCESS);
     }
+}
+
+/// How many entries the list in the result leaves out, for the envelope; a message says so to people.
+pub fn left_out(count: u64) {
+    with(|session| session.left_out = Some(count).filter(|count| *count > 0));
 }
 
 /// A finding about what somebody wrote, with its place, as JSON.
@@ -283,6 +289,7 @@ fn envelope(exit: Exit) {
                 0 | 1 => results.pop().unwrap_or_default(),
                 _ => Value::Array(results),
             },
+            left_out: session.left_out.take(),
             findings: std::mem::take(&mut session.findings),
             errors: std::mem::take(&mut session.errors),
             ..Envelope::new(&session.command, exit.code())

@@ -11,6 +11,7 @@ use super::{Common, Output, print};
 use crate::alerting;
 use crate::error::HubError;
 use crate::state::Hub;
+use crate::store::StoreError;
 use crate::time;
 
 /// Alerts: what this hub announced, to whom, and whether it arrived
@@ -64,7 +65,10 @@ pub(super) fn run(common: &Common, args: Args) -> Result<u8, HubError> {
 
 fn list(common: &Common, last: u32) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
-    let all = hub.store.read(|session| session.alerts(last))?;
+    let (all, count) = hub
+        .store
+        .read(|session| Ok::<_, StoreError>((session.alerts(last)?, session.count_alerts()?)))?;
+    print::rest(all.len(), count, "`--last COUNT`");
     if common.output == Output::Json {
         let rows: Vec<_> = all
             .iter()

@@ -9,7 +9,7 @@ use super::{Common, Output, print};
 use crate::audit;
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::AccessEntry;
+use crate::store::{AccessEntry, StoreError};
 use crate::time;
 
 /// The readable mode of an export: it holds no secret, and names sites and people.
@@ -55,12 +55,10 @@ struct Export {
 fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
     let below = before.unwrap_or(i64::MAX);
-    // One more shows whether there are more.
-    let mut log = hub
-        .store
-        .read(|session| session.access_log(below, LISTED + 1))?;
-    let more = log.len() > LISTED as usize;
-    log.truncate(LISTED as usize);
+    let (log, count) = hub.store.read(|session| {
+        let log = session.access_log(below, LISTED)?;
+        Ok::<_, StoreError>((log, session.count_access(below)?))
+    })?;
     match common.output {
         Output::Json => print::json(&log),
         Output::Text => {
@@ -79,12 +77,8 @@ fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
             print::table(&["NUMBER", "WHEN", "WHO", "WHAT", "DETAIL", "FROM"], &rows);
         }
     }
-    if let Some(last) = log.last().filter(|_| more) {
-        let (listed, last) = (log.len(), last.id);
-        print::talk(&format!(
-            "note: the newest {listed} of these; `--before {last}` lists those before them"
-        ));
-    }
+    let last = log.last().map_or(0, |last| last.id);
+    print::rest(log.len(), count, &format!("`--before {last}`"));
     Ok(0)
 }
 

@@ -62,9 +62,10 @@ pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// Says on stderr that not all is listed, and what lists the rest.
+/// Says on stderr, and in the envelope, that not all is listed, and what lists the rest.
 pub(super) fn rest(listed: usize, count: u64, how: &str) {
     if count > listed as u64 {
+        console::left_out(count - listed as u64);
         talk(&format!(
             "note: {listed} of {count}, the newest; {how} lists more"
         ));

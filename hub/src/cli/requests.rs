@@ -52,6 +52,11 @@ pub(super) fn list(common: &Common) -> Result<u8, HubError> {
         let rows = request_rows(&pending, &session.site_states()?);
         Ok::<_, StoreError>((rows, session.count_requests()?))
     })?;
+    print::rest(
+        rows.len(),
+        count,
+        "`outhaul-hub site requests` after some are decided",
+    );
     match common.output {
         Output::Json => print::json(&json!({ "requests": rows, "count": count })),
         Output::Text => {

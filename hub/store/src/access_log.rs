@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::db::{DbError, Row, params};
-use super::{Session, StoreError};
+use super::{Session, StoreError, from_sql};
 
 /// Refusals that are kept of strangers, and as many of named callers.
 const MAX_REFUSED: i64 = 10_000;
@@ -91,6 +91,16 @@ impl Session<'_> {
         Ok(id)
     }
 
+    /// How many entries are below the number `before`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn count_access(&self, before: i64) -> Result<u64, StoreError> {
+        let text = "SELECT COUNT(*) FROM access_log WHERE id < $1";
+        let count = self.db.query_row(text, params![before], |row| row.get(0))?;
+        Ok(from_sql(count))
+    }
+
     /// Entries below the number `before`, the newest first.
     ///
     /// # Errors
@@ -151,6 +161,8 @@ mod tests {
             .unwrap();
         let strangers = log.iter().filter(|one| one.who.is_empty()).count();
         assert_eq!(i64::try_from(strangers).unwrap(), MAX_REFUSED);
+        let count = store.read(|session| session.count_access(first + 1));
+        assert_eq!(count.unwrap(), 1);
         assert!(log.iter().any(|one| one.id == first && one.who == "ann"));
         assert_eq!(log.iter().filter(|one| one.who == "ann").count(), 2);
     }

@@ -227,6 +227,17 @@ impl Session<'_> {
         Ok(self.db.execute(text, params![now_ms, destination])? as u64)
     }
 
+    /// How many alerts are kept.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn count_alerts(&self) -> Result<u64, StoreError> {
+        let count = self
+            .db
+            .query_row("SELECT COUNT(*) FROM alerts", [], |row| row.get(0))?;
+        Ok(from_sql(count))
+    }
+
     /// The newest alerts, the newest first, each with how it stands with its destinations.
     ///
     /// # Errors

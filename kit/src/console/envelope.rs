@@ -27,6 +27,9 @@ pub struct Envelope {
     pub exit_code: u8,
     /// What the command found or did; null when it came to nothing.
     pub result: Value,
+    /// How many entries the list in `result` leaves out; not there where it is whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
     /// What is wrong or suspicious in what somebody wrote, each with its place.
     pub findings: Vec<Value>,
     /// Why the command did not do what was asked.
@@ -84,6 +87,7 @@ impl Envelope {
             ok: exit_code == 0,
             exit_code,
             result: Value::Null,
+            left_out: None,
             findings: Vec::new(),
             errors: Vec::new(),
         }

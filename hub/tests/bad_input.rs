@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use outhaul_test_kit::plain::NEW;
 use outhaul_test_kit::{Centre, Site};
 
 use crate::program::{Hub, code, command, stderr};
@@ -388,5 +389,52 @@ fn every_command_has_help_with_an_example() {
         let output = command().args(arguments).arg("--help").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("Example"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_put_back_behind_the_record_is_told() {
+    let (hub, _, _) = crate::gate_rules::world(&["a"]);
+    let asked = |hub: &Hub| {
+        let reason = ["--by", "ann", "--reason", "r"];
+        let waive = ["waive", "--site", "a", "--until", "2h"];
+        let gate = ["gate", "--environment", "dev", "--commit", NEW];
+        let all = [
+            &gate[..],
+            &[&waive[..], &reason].concat(),
+            &["approvals"],
+            &["decisions"],
+            &["audit", "access"],
+        ];
+        all.map(|asked| stderr(&hub.run(asked)))
+    };
+    for said in asked(&hub) {
+        assert!(!said.contains("this machine's clock"), "{said}");
+    }
+    // As if the clock was an hour ahead when that was recorded: it has been put back since.
+    let mut store = outhaul_hub::Store::open(&hub.state()).unwrap();
+    let latest = store.read(|session| {
+        let latest_ms = session.latest_on_record()?;
+        Ok::<_, outhaul_hub::store::StoreError>(latest_ms)
+    });
+    let at_ms = latest.unwrap().unwrap();
+    let entry = outhaul_hub::store::AccessEntry {
+        id: 0,
+        at_ms: at_ms + 3_600_000,
+        who: "ann".to_owned(),
+        how: "command line".to_owned(),
+        peer: String::new(),
+        action: "token create".to_owned(),
+        detail: String::new(),
+        allowed: true,
+    };
+    store.write(|session| session.add_access(&entry)).unwrap();
+    drop(store);
+    for said in asked(&hub) {
+        assert!(
+            said.contains("note: this machine's clock shows ")
+                && said.contains("before an entry on record of"),
+            "{said}"
+        );
     }
 }

@@ -187,6 +187,7 @@ fn ends(text: Option<&str>, what: &str, now_ms: i64) -> Result<Option<i64>, HubE
 
 fn record(common: &Common, act: &Act) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
+    print::clock(&mut hub)?;
     let (id, note) = hub.store.write(|session| acting::record(session, act))?;
     if let Some(note) = note {
         print::talk(&format!("note: {note}"));
@@ -197,6 +198,7 @@ fn record(common: &Common, act: &Act) -> Result<u8, HubError> {
 
 pub(super) fn list(common: &Common, args: &List) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
+    print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let (acts, restored) = hub.store.read(|session| {
         let acts = if args.all {

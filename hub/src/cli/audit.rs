@@ -54,6 +54,7 @@ struct Export {
 
 fn access(common: &Common, before: Option<i64>) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
+    print::clock(&mut hub)?;
     let below = before.unwrap_or(i64::MAX);
     let (log, count) = hub.store.read(|session| {
         let log = session.access_log(below, LISTED)?;
@@ -88,6 +89,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         AuditCommand::Access(Access { before }) => return access(common, *before),
     };
     let mut hub = Hub::open_signing(&common.state, common.passphrase_file.as_deref())?;
+    print::clock(&mut hub)?;
     if file.exists() {
         return Err(HubError::Refused {
             problem: format!("`{}` exists already", outhaul_kit::text::path(file)),

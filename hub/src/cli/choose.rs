@@ -45,6 +45,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
+    print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let (id, act) = hub.store.write(|session| {
         let chosen = named(session, args)?;

@@ -61,6 +61,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let mut hub = Hub::open(&common.state)?;
+    print::clock(&mut hub)?;
     let now_ms = time::now_ms();
     let asked = Asked {
         environment: args.environment.clone(),

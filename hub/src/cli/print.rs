@@ -6,6 +6,10 @@
 use outhaul_kit::console;
 use serde::Serialize;
 
+use crate::clock;
+use crate::state::Hub;
+use crate::store::StoreError;
+use crate::time;
 use crate::visible;
 
 /// A line of talk on stderr.
@@ -70,6 +74,14 @@ pub(super) fn rest(listed: usize, count: u64, how: &str) {
             "note: {listed} of {count}, the newest; {how} lists more"
         ));
     }
+}
+
+/// Says on stderr what is odd about this machine's clock, for whoever reads or makes entries by it.
+pub(super) fn clock(hub: &mut Hub) -> Result<(), StoreError> {
+    if let Some(odd) = clock::told(&mut hub.store, time::now_ms())? {
+        talk(&format!("note: {}", odd.text));
+    }
+    Ok(())
 }
 
 /// `1 report`, `2 reports`.

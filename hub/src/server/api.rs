@@ -118,7 +118,7 @@ struct Health {
 )]
 async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
     shared.alive().await?;
-    let clock = shared.clock().await?.map(|problem| problem.to_string());
+    let clock = shared.clock().await?;
     let unwritable = match shared.in_place() {
         true => shared.unwritable().await?,
         false => Some(GONE.to_owned()),
@@ -128,10 +128,11 @@ async fn health(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> 
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,
         None => StatusCode::OK,
     };
-    let is_well = clock.is_none() && unwritable.is_none();
+    let is_plausible = clock.as_ref().is_none_or(|odd| !odd.is_implausible);
+    let is_well = is_plausible && unwritable.is_none();
     let answer = Health {
         status: if is_well { "ok" } else { "degraded" },
-        clock,
+        clock: clock.map(|odd| odd.text),
         store: unwritable,
     };
     Ok((status, sorted(&answer)).into_response())

@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use outhaul_access::{Group, ToWrite, TurnedAway};
 use outhaul_kit::durable;
 use outhaul_oidc::Oidc;
-use outhaul_signer::clock::Implausible;
 use tokio::sync::Semaphore;
 
 use super::counters::Counters;
@@ -196,14 +195,14 @@ impl Shared {
     }
 
     /// What is wrong with this machine's clock. No query is waited for.
-    pub(super) async fn clock(self: &Arc<Self>) -> Result<Option<Implausible>, HubError> {
+    pub(super) async fn clock(self: &Arc<Self>) -> Result<Option<clock::Odd>, HubError> {
         let shared = Arc::clone(self);
         off_the_loop(move || {
             let mut store = shared
                 .liveness
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            Ok(clock::problem(&mut store, time::now_ms())?)
+            Ok(clock::told(&mut store, time::now_ms())?)
         })
         .await
     }

@@ -34,6 +34,22 @@ pub struct ChainedDecision {
 }
 
 impl Session<'_> {
+    /// The latest time among the newest thousand decisions of gates, acts of people and uses of rights; `None` without any.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn latest_on_record(&self) -> Result<Option<i64>, StoreError> {
+        let of = |table: &str| {
+            let text = format!(
+                "SELECT MAX(at_ms) FROM (SELECT at_ms FROM {table} ORDER BY id DESC LIMIT 1000) AS newest"
+            );
+            self.db
+                .query_row(&text, [], |row| row.get::<_, Option<i64>>(0))
+        };
+        let all = [of("gate_decisions")?, of("gate_acts")?, of("access_log")?];
+        Ok(all.into_iter().flatten().max())
+    }
+
     /// Decisions below a number, the newest first, those that are forgotten but for their place in the chain included.
     ///
     /// # Errors

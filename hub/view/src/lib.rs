@@ -12,6 +12,7 @@ mod board;
 mod bundle;
 mod bundles;
 mod carrying;
+pub mod clock;
 mod compare;
 mod contents;
 pub mod faults;

@@ -15,6 +15,25 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "a client of the Kubernetes API knows nothing of bundles, trust or the site",
     },
     Rule {
+        member: "outhaul-kalypso",
+        never: &[
+            &[
+                "axum",
+                "hyper",
+                "outhaul-http",
+                "outhaul-signer",
+                "outhaul-store",
+                "postgres",
+                "rusqlite",
+                "rustls",
+                "tokio",
+                "ureq",
+            ],
+            PROGRAMS,
+        ],
+        why: "who reads Kalypso's objects knows no network, no database and no key",
+    },
+    Rule {
         member: "outhaul-serve",
         never: &[
             &CENTRE,

@@ -223,7 +223,7 @@ pub struct GateAnswer {
     /// The decision.
     #[serde(flatten)]
     pub decision: Decision,
-    /// Whether the hub recorded it.
+    /// Whether it is on record: an answer that says the same as the one before it is no second entry, and `true` all the same.
     pub recorded: bool,
     /// Where rules of the question are looser than those on record, which then count.
     #[serde(default, skip_serializing_if = "Option::is_none")]

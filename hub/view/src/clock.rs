@@ -1,4 +1,4 @@
-//! Whether this machine's clock is plausible enough to sign acknowledgements with.
+//! Whether this machine's clock is plausible enough to sign acknowledgements with, and what is odd about it.
 //!
 //! What comes in: the clock, and the newest time that verified metadata signed. What goes out: nothing, or by
 //! how much the clock is off: before what the fleet signed last, or far after. A hub that has seen no bundle

@@ -9,12 +9,19 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{Hash as _, Hasher as _};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::interrupt;
 use crate::text;
+
+mod leftovers;
+mod reading;
+
+pub use leftovers::remove_leftovers;
+pub(crate) use reading::{found, read_bounded};
+pub use reading::{open, open_file, read, read_if_present, read_secret};
 
 /// Mode of files that hold secrets.
 pub const SECRET_MODE: u32 = 0o600;
@@ -41,24 +48,6 @@ impl fmt::Display for Unexpected {
 }
 
 impl std::error::Error for Unexpected {}
-
-/// A file with a secret that everybody on this machine may read or replace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Exposed {
-    mode: u32,
-}
-
-impl fmt::Display for Exposed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = self.mode;
-        write!(
-            f,
-            "it holds a secret, and others on this machine may open it (mode {mode:03o}): `chmod 600` it; it was not read"
-        )
-    }
-}
-
-impl std::error::Error for Exposed {}
 
 /// A file operation that failed, with its path. Its text ends with the error of the system, so that it has
 /// no further source.
@@ -117,12 +106,15 @@ impl FileError {
             if self.doing == "open" && what.found == "a folder" {
                 return "name a file in that folder".into();
             }
+            if what.expected == reading::ENTRY {
+                return "put a regular file in its place, such as one from a backup; a pipe is read as `/dev/stdin` or `/dev/fd/N` only, as shells hand it over".into();
+            }
             if what.expected == OWN_ENTRY {
                 return "put a file or folder in its place (a bind mount puts a folder on another disk), and repeat the command".into();
             }
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }
-        if (cause.and_then(|why| why.downcast_ref::<Exposed>())).is_some() {
+        if reading::is_exposed(&self.source) {
             let path = text::path(&self.path);
             return format!(
                 "run `chmod 600 {path}`; if others use this machine, replace the secret"
@@ -328,55 +320,6 @@ pub fn remove_tree(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Reads a file of at most `max_bytes`; a larger one is an error, not a part.
-///
-/// # Errors
-/// [`FileError`] when it cannot be read, or is larger (`FileTooLarge`).
-pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
-    let file = File::open(path).map_err(at("open", path))?;
-    read_bounded(file, max_bytes).map_err(at("read", path))
-}
-
-/// Reads a file that holds a secret. One that everybody may open is refused, as keys are: its owner's group may read it, which is how
-/// a service reads what root wrote, and systemd's credentials are. A pipe has no such mode.
-///
-/// # Errors
-/// As [`read`], and when others may open it.
-pub fn read_secret(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
-    let file = File::open(path).map_err(at("open", path))?;
-    let found = file.metadata().map_err(at("look at", path))?;
-    let mode = found.permissions().mode() & 0o777;
-    if found.is_file() && mode & 0o007 != 0 {
-        let exposed = io::Error::new(io::ErrorKind::PermissionDenied, Exposed { mode });
-        return Err(at("use", path)(exposed));
-    }
-    read_bounded(file, max_bytes).map_err(at("read", path))
-}
-
-/// Like [`read`], with `None` for a file that is not there.
-///
-/// # Errors
-/// As [`read`], except for a missing file.
-pub fn read_if_present(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, FileError> {
-    match read(path, max_bytes) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.is_missing() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// All bytes of an open file, when there are at most `max_bytes` of them.
-pub(crate) fn read_bounded(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max_bytes {
-        let large = format!("it is larger than the {max_bytes} bytes that it may have");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, large));
-    }
-    Ok(bytes)
-}
-
 /// Names in our own folder, sorted; a folder that is not there has none.
 ///
 /// # Errors
@@ -458,17 +401,6 @@ mod tests {
         write(&path, b"new", PUBLIC_MODE).unwrap();
         assert_eq!(fs::read(&outside).unwrap(), b"kept");
         assert_eq!(read(&path, 3).unwrap(), b"new");
-    }
-
-    #[test]
-    fn a_secret_that_others_may_open_is_not_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        for (mode, is_read) in [(0o644, false), (0o602, false), (0o640, true), (0o400, true)] {
-            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
-            let found = read_secret(file.path(), 9);
-            assert_eq!(found.is_ok(), is_read, "{mode:o}: {found:?}");
-            assert!(found.is_ok() || found.unwrap_err().help().contains("chmod 600"));
-        }
     }
 
     #[test]

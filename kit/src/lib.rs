@@ -19,6 +19,7 @@ pub mod lock;
 pub mod media;
 pub mod percent;
 pub mod program;
+pub mod secrets;
 #[cfg(feature = "service")]
 pub mod service;
 #[cfg(feature = "signals")]

@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::durable::{FileError, at, read_bounded};
+use crate::durable::{self, FileError, at, read_bounded};
 
 mod names;
 mod room;
@@ -406,15 +406,7 @@ fn unexpected(doing: &'static str, path: &Path, there: &Stat, expected: &'static
 }
 
 fn not_a(found: FileType, doing: &'static str, path: &Path, expected: &'static str) -> FileError {
-    let found = match found {
-        FileType::Symlink => "a symbolic link",
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a FIFO",
-        FileType::Socket => "a socket",
-        FileType::BlockDevice | FileType::CharacterDevice => "a device",
-        FileType::RegularFile => "a regular file",
-        FileType::Unknown => "of an unknown kind",
-    };
+    let found = durable::found(found);
     at(doing, path)(io::Error::other(Unexpected { found, expected }))
 }
 

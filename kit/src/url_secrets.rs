@@ -24,15 +24,24 @@ const TOKENS: [&str; 13] = [
 /// How keys of a cloud begin, and how long they are: capital letters and digits.
 const KEYS: ([&str; 2], usize) = (["AKIA", "ASIA"], 20);
 
+/// How tokens begin that are letters and digits behind that, and how long they are at least: programs name variables so, too.
+const LONG_TOKENS: [(&str, usize); 2] = [("npm_", 40), ("AIza", 39)];
+
 /// Whether `word` is a token or key that says what it is.
 pub fn is_token(word: &str) -> bool {
+    let is_long = LONG_TOKENS.iter().any(|(start, length)| {
+        let rest = word.strip_prefix(start).unwrap_or_default();
+        let is_of_it =
+            |c: char| c.is_ascii_alphanumeric() || (*start == "AIza" && "_-".contains(c));
+        rest.len() + start.len() >= *length && rest.chars().all(is_of_it)
+    });
     let (starts, length) = KEYS;
     let is_key = word.len() == length
         && word
             .bytes()
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
         && starts.iter().any(|start| word.starts_with(start));
-    is_key || TOKENS.iter().any(|start| word.starts_with(start))
+    is_key || is_long || TOKENS.iter().any(|start| word.starts_with(start))
 }
 
 /// Whether what stands before `@` in a URL is a secret, or holds one. A long name of letters and digits is, unless it is the name of an

@@ -294,6 +294,22 @@ impl Fleet {
         )?)
     }
 
+    /// Removes the temporary files of programs that were killed while they wrote into the fleet's folder, and into those in it.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the fleet cannot be locked, or its folder not be listed.
+    pub fn remove_leftovers(&self) -> Result<Vec<PathBuf>, FleetError> {
+        let _lock = self.lock()?;
+        let mut removed = durable::remove_leftovers(&self.folder);
+        for path in durable::list(&self.folder)? {
+            // A link leads to where others may write.
+            if path.is_dir() && !path.is_symlink() {
+                removed.extend(durable::remove_leftovers(&path));
+            }
+        }
+        Ok(removed)
+    }
+
     /// One program at a time changes a fleet; the lock ends with the returned value. While it is held, an
     /// interruption waits: a change is made whole or not at all.
     pub(crate) fn lock(&self) -> Result<Lock, FleetError> {

@@ -1,0 +1,128 @@
+//! Tests of what counts as a secret, and of texts without them.
+//!
+//! What comes in: keys, values and lines as people write them. What must come out: secrets known and concealed, and names and references as they are.
+
+use super::*;
+
+#[test]
+fn what_is_a_secret_by_its_key_or_its_value_is_known_and_what_names_one_is_not() {
+    for (key, value) in [
+        ("PASSWORD", "hunter2"),
+        ("db.password", "hunter2"),
+        ("DB_API_KEY", "abc"),
+        ("clientSecret", "abc"),
+        ("GITHUB_TOKEN", "ghp_abc"),
+        ("REPOSITORY", "https://me:hunter2@git.example/a"),
+        ("ANYTHING", "ghp_0123456789abcdefghijklmnop"),
+        ("DATABASE", "jdbc:postgresql://db/a?user=a&password=hunter2"),
+        ("DATABASE", "Server=db;Password=hunter2;"),
+        ("USERS", "[{user: a, password: hunter2}]"),
+        ("ENV", "- name: a\n  db: {api_token: hunter2}"),
+        ("SETTINGS", "{\"password\": \"hunter2\"}"),
+        ("DB_PASS", "hunter2"),
+        ("dbPass", "hunter2"),
+        ("dbpassword", "hunter2"),
+        ("AWS", "AKIAIOSFODNN7EXAMPLE"),
+        ("ENV", "PASSWORD=hunter2 USER=a"),
+        ("DB_PASSWORD2", "hunter2"),
+        ("DB_PASSWORD_2", "hunter2"),
+        ("PASSWORD_OF_DATABASE", "hunter2"),
+        ("passwordForDb", "hunter2"),
+        ("JWT_SECRET", "q8Zr2LmN4tXw"),
+        ("WEBHOOK_SECRET", "0f3a9c1d77e24b58"),
+        ("APP_SECRET", "3f9ac2d1-77e2-4b58-9c1d-0f3a9c1d77e2"),
+        ("ANYTHING", "npm_0123456789abcdefghijklmnopqrstuvwxyz"),
+        ("ANYTHING", "AIzaSyA0123456789abcdefghijklmnopqrstuv"),
+        (
+            "STORAGE",
+            "AccountName=a;AccountKey=q8Zr2LmN4tXw==;EndpointSuffix=x",
+        ),
+        ("HEADER", "Basic dXNlcjpodW50ZXIy"),
+        ("HEADER", "Bearer 0123456789abcdef"),
+        ("ADMIN_PASSWORD", "20041"),
+    ] {
+        assert!(is_in_clear(key, value), "{key}: {value}");
+    }
+    for (key, value) in [
+        ("PASSWORD_FILE", "/run/secrets/password"),
+        ("PASSWORD", "/run/secrets/password"),
+        ("PASSWORD", "${DB_PASSWORD}"),
+        ("PASSWORD", "vault:secret/data/db#password"),
+        ("PASSWORD", ""),
+        ("TOKEN_URL", "https://login.example/token"),
+        ("MAX_TOKEN", "4096"),
+        ("ENABLE_PASSWORD", "false"),
+        ("USERS", "[{user: a, passwordFile: /run/a}]"),
+        ("NOTE", "password: see the manual"),
+        ("COMPASS", "north"),
+        ("BYPASS", "all"),
+        ("ZONE", "ASIA_PACIFIC_REGION_NORTH"),
+        ("IMAGE", "registry.example/token-service:1.2"),
+        ("HOSTS", "db.example:5432, cache.example:6379"),
+        ("SECRET_NAME", "database"),
+        ("secretName", "tls-2024-06-01-eu1"),
+        ("imagePullSecret", "registry"),
+        ("imagePullSecret", "acr-pull-secret-eu1"),
+        ("APP_SECRET", "contosoplant4manufacturing"),
+        ("REGION", "east-us"),
+        ("PACKAGES", "npm_config_registry npm_lifecycle_event_name_x"),
+        ("NOTE", "Basic Settings, Basic authentication"),
+        ("NOTE", "a bearer of news"),
+        ("PASSWORDS_FORBIDDEN", "hunter2"),
+        ("FOR_TOKEN_HOLDERS", "all"),
+        ("OUT_OF_OFFICE", "all"),
+        ("MAX_PASSWORD", "64"),
+        ("PASSWORD_DAYS", "1000"),
+    ] {
+        assert!(!is_in_clear(key, value), "{key}: {value}");
+    }
+}
+
+#[test]
+fn a_text_is_shown_without_its_secrets_and_is_otherwise_the_same() {
+    for (text, shown) in [
+        ("  DB_PASSWORD: hunter2, and more", "  DB_PASSWORD: …"),
+        ("- password: 1234", "- password: …"),
+        ("+  password: \"a\" # b", "+  password: …"),
+        (
+            "{a: 1, password: hunter2, b: 2}",
+            "{a: 1, password: …, b: 2}",
+        ),
+        ("{\"password\":\"a,b\",\"c\":1}", "{\"password\":…,\"c\":1}"),
+        ("url: https://a:hunter2@b/c", "url: https://…@b/c"),
+        ("X=1 TOKEN=abc", "X=1 TOKEN=…"),
+        ("key: ghp_0123456789abcdef!", "key: …!"),
+        (
+            "a: 1\npassword: |\n  one\n  two: 2\nb: 2",
+            "a: 1\npassword: |\n  …\n  …\nb: 2",
+        ),
+        ("password:\n  hunter2\nb: 2\n", "password:\n  …\nb: 2\n"),
+        (
+            "credentials:\n  user: a\n  file: /a\n",
+            "credentials:\n  user: a\n  file: /a\n",
+        ),
+        ("passwordFile: /run/a", "passwordFile: /run/a"),
+        ("password: ${DB}", "password: ${DB}"),
+        ("secretName: registry", "secretName: registry"),
+        ("replicas: 3\r\nname: a\n", "replicas: 3\r\nname: a\n"),
+        ("", ""),
+    ] {
+        assert_eq!(without_secrets(text), shown, "{text}");
+    }
+}
+
+#[test]
+fn what_stands_in_a_line_is_found_for_what_is_said_of_it() {
+    let text = "a: 1\npassword: |\n  two words\nDB_TOKEN: \"hunter2\"\nb: https://u:p@c/d\n";
+    let at = |word: &str| text.find(word).unwrap();
+    assert_eq!(around(text, at("two")), ["two words"]);
+    assert_eq!(around(text, at("hunter2")), ["\"hunter2\""]);
+    assert_eq!(around(text, at("DB_TOKEN")), ["\"hunter2\""]);
+    assert_eq!(around(text, at("https")), ["b: https://u:p@c/d"]);
+    assert!(around(text, 0).is_empty());
+    assert!(around(text, 999).is_empty());
+    let all = of("USERS", "- name: a\n  password: hunter2\n");
+    assert_eq!(all, ["hunter2"]);
+    let said = without("`hunter2` is no hunter21", &["\"hunter2\""]);
+    assert_eq!(said, "`…` is no hunter21");
+}

@@ -2,12 +2,13 @@
 //!
 //! What comes in: findings from every stage, each with a place in a file. What goes out: all of them
 //! at once, printed with the line and a caret, or as JSON, and the exit code that they amount to.
-//! A finding never carries a path that the person did not give, and printing one never fails.
+//! A finding never carries a path that the person did not give, nor a secret that stands in its line, and printing one never fails.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use outhaul_kit::secrets;
 use serde::Serialize;
 
 mod print;
@@ -66,6 +67,11 @@ impl Location {
     /// `file:line`, the form in which provenance is reported.
     pub fn file_line(&self) -> String {
         format!("{}:{}", self.file.name, self.line())
+    }
+
+    /// The secrets in its line, which is not shown then.
+    fn secrets(&self) -> Vec<&str> {
+        secrets::around(&self.file.text, self.span.start)
     }
 
     fn before(&self) -> &str {
@@ -205,6 +211,23 @@ impl Diagnostic {
         self
     }
 
+    /// The same finding, where nothing that is said of it has a secret of the lines that it is about: they are in no output and on no
+    /// record then, whoever made it.
+    fn without_secrets(mut self) -> Self {
+        let places = self.location.iter();
+        let places = places.chain(self.related.iter().map(|(location, _)| location));
+        let secrets = places.flat_map(Location::secrets).map(str::to_owned);
+        let secrets: Vec<String> = secrets.collect();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        let texts = [&mut self.message, &mut self.label];
+        let texts = texts.into_iter().chain(&mut self.help);
+        let related = self.related.iter_mut().map(|(_, text)| text);
+        for text in texts.chain(related) {
+            *text = secrets::without(&secrets::without_tokens(text), &secrets);
+        }
+        self
+    }
+
     /// What programs read.
     pub fn to_json(&self) -> serde_json::Value {
         let place = |location: &Location| {
@@ -243,7 +266,7 @@ impl Diagnostics {
 
     /// Adds one.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.0.push(diagnostic);
+        self.0.push(diagnostic.without_secrets());
     }
 
     /// Adds all of `other`.
@@ -307,7 +330,7 @@ impl Diagnostics {
 
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self(vec![diagnostic])
+        Self(vec![diagnostic.without_secrets()])
     }
 }
 
@@ -322,13 +345,15 @@ impl IntoIterator for Diagnostics {
 
 impl FromIterator<Diagnostic> for Diagnostics {
     fn from_iter<I: IntoIterator<Item = Diagnostic>>(findings: I) -> Self {
-        Self(findings.into_iter().collect())
+        let findings = findings.into_iter();
+        Self(findings.map(Diagnostic::without_secrets).collect())
     }
 }
 
 impl Extend<Diagnostic> for Diagnostics {
     fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, iter: I) {
-        self.0.extend(iter);
+        let findings = iter.into_iter();
+        self.0.extend(findings.map(Diagnostic::without_secrets));
     }
 }
 

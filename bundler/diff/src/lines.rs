@@ -1,9 +1,10 @@
 //! Lines: a unified diff of two texts.
 //!
 //! What comes in: two texts. What goes out: hunks as `diff -U2` writes them (`patch` and `git apply` take
-//! them, unless a sealed value or a control character was written out), and how many lines come and go.
+//! them, unless a sealed value, what looks like a secret in clear or a control character was written out), and how many lines come and go.
 //! Time and memory are bounded: what is larger is counted as replaced whole and not drawn.
 
+use outhaul_kit::secrets;
 use similar::{ChangeTag, TextDiff};
 
 /// Lines around a change.
@@ -40,14 +41,22 @@ pub fn between(before: &str, after: &str) -> LineDiff {
             drawn: Vec::new(),
         };
     }
-    draw(
-        &TextDiff::configure()
-            .newline_terminated(true)
-            .diff_slices(&old, &new),
-    )
+    let diff = TextDiff::configure()
+        .newline_terminated(true)
+        .diff_slices(&old, &new);
+    // What differs is found first: a secret that became another one is a difference, too.
+    let (old, new) = (
+        secrets::without_secrets(before),
+        secrets::without_secrets(after),
+    );
+    draw(&diff, (&old, &new))
 }
 
-fn draw<'d>(diff: &'d TextDiff<'d, 'd, 'd, str>) -> LineDiff {
+fn draw<'d>(diff: &'d TextDiff<'d, 'd, 'd, str>, (old, new): (&str, &str)) -> LineDiff {
+    let (old, new): (Vec<&str>, Vec<&str>) = (
+        old.split_inclusive('\n').collect(),
+        new.split_inclusive('\n').collect(),
+    );
     let mut lines = LineDiff::default();
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         lines.drawn.push(hunk.header().to_string());
@@ -60,7 +69,13 @@ fn draw<'d>(diff: &'d TextDiff<'d, 'd, 'd, str>) -> LineDiff {
             lines.added += usize::from(mark == '+');
             lines.removed += usize::from(mark == '-');
             let line = change.value();
-            let text = super::plain::plain(line.trim_end_matches('\n'));
+            let shown = match (change.old_index(), change.new_index()) {
+                (_, Some(at)) => new.get(at),
+                (Some(at), None) => old.get(at),
+                (None, None) => None,
+            };
+            let shown = shown.copied().unwrap_or_default();
+            let text = super::plain::plain(shown.trim_end_matches('\n'));
             lines.drawn.push(format!("{mark}{text}"));
             if !line.ends_with('\n') {
                 lines.drawn.push("\\ No newline at end of file".into());
@@ -81,6 +96,26 @@ mod tests {
         assert_eq!(
             diff.drawn,
             ["@@ -2,5 +2,5 @@", " b", " c", "-d", "+X", " e", " f"]
+        );
+    }
+
+    #[test]
+    fn a_secret_that_changes_is_a_difference_and_is_not_drawn() {
+        let diff = between(
+            "data:\n  password: |\n    hunter2\n  a: 1\n",
+            "data:\n  password: |\n    hunter3\n  a: 1\n",
+        );
+        assert_eq!((diff.added, diff.removed), (1, 1));
+        assert_eq!(
+            diff.drawn,
+            [
+                "@@ -1,4 +1,4 @@",
+                " data:",
+                "   password: |",
+                "-    …",
+                "+    …",
+                "   a: 1"
+            ]
         );
     }
 

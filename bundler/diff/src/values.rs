@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use outhaul_kit::secrets;
 use outhaul_signer::seal::marker;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub struct ValueChange {
 /// A value and who decides it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ValueAt {
-    /// The value as JSON; `sealed` for one that only sites can read.
+    /// The value as JSON; `sealed` for one that only sites can read, and no secret in clear.
     pub value: String,
     /// The container that decides.
     pub container: String,
@@ -166,6 +167,7 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
     let layer = deciding(provenance, path)?;
     let value = match value {
         Value::String(text) if text.trim_start().starts_with(marker::OPENING) => "sealed".into(),
+        value if has_secret(path.last()?, value) => secrets::NOT_SHOWN.into(),
         value => phrases::value(&value.to_string()),
     };
     Some(ValueAt {
@@ -173,6 +175,17 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
         container: layer.container.clone(),
         at: layer.location.file_line(),
     })
+}
+
+/// Whether a value, or one in a list, looks like a secret in clear.
+fn has_secret(key: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) => secrets::is_in_clear(key, text),
+        Value::Number(number) => secrets::is_in_clear(key, &number.to_string()),
+        Value::Array(items) => items.iter().any(|item| has_secret(key, item)),
+        Value::Object(map) => map.iter().any(|(key, value)| has_secret(key, value)),
+        Value::Null | Value::Bool(_) => false,
+    }
 }
 
 /// The last container that says something at `path`: merged maps have several.

@@ -6,11 +6,12 @@
 //! a build    ──▶ images and sources, by its path  kustomize
 //! ```
 //!
-//! What cannot be known is stated with its place. It runs no Helm and no Kustomize, and opens no connection.
+//! Secrets in clear among them are named: `secrets`. What cannot be known is stated with its place. It runs no Helm and no Kustomize, and opens no connection.
 
 pub mod chart;
 pub mod kustomize;
 mod manifest;
+pub mod secrets;
 mod unread;
 mod values;
 

@@ -26,6 +26,7 @@ pub mod merge;
 mod overlay;
 pub mod schema;
 mod sealed;
+mod secrets;
 pub mod typing;
 
 pub use conflict::{Ambiguity, ambiguities, contradiction};
@@ -34,6 +35,7 @@ use merge::Arrays;
 use overlay::Sites;
 pub use overlay::findings::SiteFindings;
 pub use overlay::site_labels;
+pub(crate) use secrets::without_secrets;
 
 /// How to treat the places where Kalypso's bytes were a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

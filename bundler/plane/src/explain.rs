@@ -3,8 +3,9 @@
 //! What comes in: a control plane, a deployment target, a cluster type, and perhaps one of its sites or
 //! one key. What goes out: a [`Explanation`]: what each policy says, the containers behind each value, those
 //! that set a key and do not apply, the schemas with the line that is about it, and the template lines
-//! that it reaches. It decides nothing and is pure; sealed values are never shown.
+//! that it reaches. It decides nothing and is pure; sealed values are never shown, nor what looks like a secret in clear.
 
+use outhaul_kit::secrets;
 use outhaul_signer::seal::marker;
 use serde::Serialize;
 
@@ -77,7 +78,7 @@ pub struct SchemaAt {
 pub struct KeyExplanation {
     /// The key.
     pub key: String,
-    /// Its value as JSON, or `"sealed"`; absent when nothing that applies sets it.
+    /// Its value as JSON, or `"sealed"`, or that it looks like a secret; absent when nothing that applies sets it.
     pub value: Option<serde_json::Value>,
     /// Who set it: the one that counts first.
     pub layers: Vec<LayerAt>,
@@ -273,8 +274,10 @@ fn one_key(
     };
     KeyExplanation {
         key: key.to_owned(),
-        value: value.map(|value| unsealed(schema::to_json(value))),
-        layers: provenance.map(layers_at).unwrap_or_default(),
+        value: value.map(|value| shown(key, schema::to_json(value))),
+        layers: provenance
+            .map(|provenance| layers_at(key, provenance))
+            .unwrap_or_default(),
         skipped_layers: skipped_layers(plane, cluster_type, target, key, mode, &applies),
         could_be_set_in: match provenance {
             Some(_) => Vec::new(),
@@ -299,7 +302,7 @@ fn one_key(
     }
 }
 
-fn layers_at(provenance: &Provenance) -> Vec<LayerAt> {
+fn layers_at(key: &str, provenance: &Provenance) -> Vec<LayerAt> {
     let layers = &provenance.layers;
     let role = |at: usize, merged: bool| match (at + 1 == layers.len(), merged) {
         (true, false) => LayerRole::Decides,
@@ -315,27 +318,36 @@ fn layers_at(provenance: &Provenance) -> Vec<LayerAt> {
             role: role(at, layer.merged),
             container: layer.container.clone(),
             at: layer.location.file_line(),
-            text: text_of(&layer.text),
+            text: text_of(key, &layer.text),
         })
         .collect()
 }
 
-/// A value's text, which nobody but a site may read when it is sealed.
-pub(crate) fn text_of(text: &str) -> String {
+/// A value's text, which nobody but a site may read when it is sealed, and which is not shown when it looks like a secret in clear.
+pub(crate) fn text_of(key: &str, text: &str) -> String {
     if text.contains(marker::OPENING) {
         "sealed".into()
+    } else if secrets::is_in_clear(key, text) {
+        secrets::NOT_SHOWN.into()
     } else {
         text.to_owned()
     }
 }
 
-/// A value in which nothing sealed is left.
-pub(crate) fn unsealed(value: serde_json::Value) -> serde_json::Value {
+/// The value of `key` with nothing sealed and no secret left in it.
+pub(crate) fn shown(key: &str, value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
-        Value::String(text) => Value::String(text_of(&text)),
-        Value::Array(items) => items.into_iter().map(unsealed).collect(),
-        Value::Object(map) => map.into_iter().map(|(k, v)| (k, unsealed(v))).collect(),
+        Value::String(text) => Value::String(text_of(key, &text)),
+        Value::Number(number) if secrets::is_in_clear(key, &number.to_string()) => {
+            secrets::NOT_SHOWN.into()
+        }
+        Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
+        Value::Object(map) => {
+            let all = map.into_iter();
+            all.map(|(key, value)| (key.clone(), shown(&key, value)))
+                .collect()
+        }
         other => other,
     }
 }

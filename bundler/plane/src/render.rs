@@ -12,6 +12,7 @@ use std::sync::Arc;
 use outhaul_bundle::index::Snapshot;
 use outhaul_gocompat::TemplateView;
 
+use crate::compose::schema::to_json;
 use crate::compose::{self, Composed, Mode, Provenance};
 use crate::inputs::Inputs;
 use crate::manifests;
@@ -317,8 +318,10 @@ impl<'a> AssignmentInput<'a> {
                 Err(found) => findings.extend(found.into_iter().map(|finding| {
                     let title =
                         format!("assignment `{}` on `{}`: ", target.name, cluster_type.name);
+                    let said =
+                        compose::without_secrets(&finding.message, &to_json(&composed.values));
                     Diagnostic {
-                        message: format!("{title}{}", finding.message),
+                        message: format!("{title}{said}"),
                         ..finding
                     }
                 })),
@@ -461,6 +464,16 @@ pub fn assignment_of(path: &str) -> Option<&str> {
     };
     let (folder, _) = path.rsplit_once('/')?;
     folder.contains('/').then_some(folder)
+}
+
+/// Whether `path` is named as the files of an assignment are: `<cluster type>/<target>/reconciler.yaml`, and the like.
+pub fn is_of_assignment(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let [top, _, file] = parts.as_slice() else {
+        return false;
+    };
+    let stem = file.rsplit_once('.').map_or(*file, |(stem, _)| stem);
+    !top.starts_with('.') && matches!(stem, "reconciler" | "namespace" | "platform-config")
 }
 
 /// What lies in the folder of every cluster type. No newline at its end.

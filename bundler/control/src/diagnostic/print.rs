@@ -7,6 +7,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::{Diagnostic, Diagnostics, Location, Severity};
 
+/// What is said where a line is not drawn.
+const HIDDEN: &str = "a line that holds what looks like a secret is not shown";
+
 pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let renderer = if colour {
         Renderer::styled()
@@ -33,17 +36,33 @@ fn one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     };
     let message = annotate_snippets::normalize_untrusted_str(&diagnostic.message);
     let title = level.primary_title(message).id(diagnostic.code);
+    let has_secret = |location: &Location| !location.secrets().is_empty();
+    let mut is_hidden = false;
     let mut group = match &diagnostic.location {
-        Some(location) if !diagnostic.shows_text => title.element(
-            Origin::path(location.file.name.as_str())
-                .line(location.line())
-                .char_column(location.column()),
-        ),
+        Some(location) if !diagnostic.shows_text || has_secret(location) => {
+            is_hidden = diagnostic.shows_text;
+            title.element(
+                Origin::path(location.file.name.as_str())
+                    .line(location.line())
+                    .char_column(location.column()),
+            )
+        }
         Some(location) => title.element(snippet(location, &diagnostic.label, true)),
         None => Group::with_title(title),
     };
     for (location, text) in &diagnostic.related {
-        group = group.element(snippet(location, text, false));
+        group = match has_secret(location) {
+            true => {
+                is_hidden = true;
+                let file = location.file.name.as_str();
+                let text = format!("{file}:{}:{}: {text}", location.line(), location.column());
+                group.element(Level::NOTE.message(text))
+            }
+            false => group.element(snippet(location, text, false)),
+        };
+    }
+    if is_hidden {
+        group = group.element(Level::NOTE.message(HIDDEN));
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));

@@ -65,3 +65,55 @@ fn sorting_puts_them_in_file_order_and_drops_repetitions() {
     diagnostics.sort();
     assert_eq!(diagnostics.0, [early, late]);
 }
+
+#[test]
+fn no_finding_of_any_kind_prints_a_secret_of_its_lines() {
+    let text = "data:\n  DB_PASSWORD: hunter2\n  PIN_TOKEN: 4711\n  NAME: a\n  ssh: |\n    x\n  api_key: |\n    hunter3 and\n";
+    let file = Arc::new(SourceFile {
+        name: "x.yaml".into(),
+        text: text.into(),
+    });
+    let at = |word: &str| {
+        let start = text.find(word).unwrap();
+        Location::new(&file, start..start + word.len())
+    };
+    let mut findings = Diagnostics::new();
+    findings.push(
+        Diagnostic::error("wrong-type", "`hunter2` must be a number")
+            .at(&at("hunter2"))
+            .help("quote it: \"hunter2\""),
+    );
+    findings.push(
+        Diagnostic::error("wrong-type", "x")
+            .at(&at("4711"))
+            .help("quote it: \"4711\""),
+    );
+    findings.extend([
+        Diagnostic::warning("duplicate-key", "`NAME` is there twice")
+            .at(&at("NAME"))
+            .related(&at("DB_PASSWORD"), "hunter2 is here"),
+    ]);
+    findings.append(Diagnostics::from(
+        Diagnostic::error("syntax", "unexpected `hunter3 and`").at(&at("hunter3")),
+    ));
+    let token = "ghp_0123456789abcdef";
+    findings.push(Diagnostic::error(
+        "template",
+        format!("no such host: {token}"),
+    ));
+    let json: Vec<_> = findings.iter().map(Diagnostic::to_json).collect();
+    let shown = format!("{}{}", findings.render(false), serde_json::json!(json));
+    for secret in ["hunter", "4711", token] {
+        assert!(!shown.contains(secret), "{secret}: {shown}");
+    }
+    for said in [
+        "x.yaml:2:16",
+        "x.yaml:3:14",
+        "NAME: a",
+        "x.yaml:8:5",
+        "is not shown",
+        "quote it: \"…\"",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+}

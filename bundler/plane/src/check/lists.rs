@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use outhaul_gocompat::GoValue;
+use outhaul_kit::secrets;
 
 use crate::compose::merge::{self, Arrays};
 use crate::compose::{self, Composition, Layer, Mode, schema, typing};
@@ -110,7 +111,7 @@ fn value_text(value: &GoValue) -> String {
         GoValue::Str(text) if outhaul_signer::seal::marker::may_have_markers(text.as_bytes()) => {
             "sealed".to_owned()
         }
-        GoValue::Str(text) => text.to_string(),
+        GoValue::Str(text) => secrets::without_tokens(text),
         other => schema::to_json(other).to_string(),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use outhaul_gocompat::{GoValue, texts};
 use serde_json::Value;
 
-use super::{Composed, Mode, layers};
+use super::{Composed, Mode, layers, secrets::without_secrets};
 use crate::inputs::Inputs;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics, Location};
 use outhaul_control::model::{ClusterType, ConfigSchema, DeploymentTarget};
@@ -269,6 +269,7 @@ fn violations(
                 ),
                 None => error.to_string(),
             };
+            let what = without_secrets(&what, values);
             let message = format!("the platform config breaks its schema: {what}");
             match place {
                 Some(place) => Diagnostic::error("schema", message)

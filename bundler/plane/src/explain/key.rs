@@ -82,7 +82,7 @@ pub fn set_by(plane: &ControlPlane, composition: &Composition, key: &str) -> Vec
             found.push(SetBy {
                 container: container.name.clone(),
                 at: text.location.file_line(),
-                text: text_of(&text.value),
+                text: text_of(key, &text.value),
                 applies: applies.get(name).copied().unwrap_or_default(),
                 decides: decides.get(name).copied().unwrap_or_default(),
                 sites: sites.get(name).map_or(0, BTreeSet::len),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use outhaul_bundle::index::waves::WavePlace;
 use serde::Serialize;
 
-use super::{LayerAt, layers_at, unsealed};
+use super::{LayerAt, layers_at, shown};
 use crate::compose::{Composition, Mode, schema};
 use crate::delivery;
 use crate::inputs::Inputs;
@@ -193,9 +193,11 @@ fn own(composition: &Composition, id: &AssignmentId, site: &str) -> Vec<OwnValue
             let provenance = overlay.composed.provenance.get(key);
             (here != there).then(|| OwnValue {
                 key: key.clone(),
-                value: here.map(unsealed),
-                elsewhere: there.map(unsealed),
-                layers: provenance.map(layers_at).unwrap_or_default(),
+                value: here.map(|value| shown(key, value)),
+                elsewhere: there.map(|value| shown(key, value)),
+                layers: provenance
+                    .map(|provenance| layers_at(key, provenance))
+                    .unwrap_or_default(),
                 shared_by: overlay.sites.len(),
             })
         })

@@ -4,6 +4,7 @@
 //! folder that the request reads, or lies in one, or is no place for files of a program: what is written there would
 //! be read as a part of the control plane the next time, or belongs to somebody else. It changes nothing.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_git::source::local_folder;
@@ -39,8 +40,8 @@ impl Classified for NoPlace {
     }
 }
 
-/// Refuses `folder` as a place to write to: the root of the file system, a repository's `.git`, a symbolic link, or a
-/// folder in the working copy of a control plane.
+/// Refuses `folder` as a place to write to: the root of the file system, what is no folder, a repository's `.git`, a symbolic link, a
+/// folder of a site, a fleet or a hub, or one in the working copy of a control plane.
 ///
 /// # Errors
 /// [`NoPlace`]
@@ -61,6 +62,14 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
     if out.parent().is_none() {
         return refused("the whole file system".to_owned(), "a folder");
     }
+    // What is not there is made, where what is above it is a folder.
+    if let Some((there, kind)) = not_a_folder(&out) {
+        let what = match there == out {
+            true => kind.to_owned(),
+            false => format!("below `{}`, which is {kind}", there.display()),
+        };
+        return refused(what, "a folder: files get their names in it");
+    }
     if out.components().any(|part| part.as_os_str() == ".git") {
         let what = "in the `.git` folder of a repository".to_owned();
         return refused(what, "a folder outside the repository");
@@ -69,6 +78,7 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
     for (file, what) in [
         ("agent.db", "the state folder of a site"),
         ("fleet.json", "the folder of a fleet's keys"),
+        ("hub.key", "the state folder of a hub"),
     ] {
         if let Some(above) = out.ancestors().find(|above| above.join(file).is_file()) {
             let what = format!("in {what}, `{}`", above.display());
@@ -117,6 +127,21 @@ impl Classified for NoParent {
     fn class(&self) -> FailureClass {
         FailureClass::Usage
     }
+}
+
+/// What lies in the place of `folder`, or of one above it, and is no folder; and what it is.
+fn not_a_folder(folder: &Path) -> Option<(&Path, &'static str)> {
+    let mut above = folder.ancestors();
+    let (there, found) = above.find_map(|path| Some((path, path.metadata().ok()?)))?;
+    let kind = found.file_type();
+    let what = match kind {
+        kind if kind.is_dir() => return None,
+        kind if kind.is_file() => "a file",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Some((there, what))
 }
 
 /// Where `folder` leads, when it is a symbolic link, with or without a `/` at its end.
@@ -174,7 +199,8 @@ fn absolute(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let Ok(real) = above.canonicalize() {
             let rest = path.strip_prefix(above).unwrap_or(Path::new(""));
-            return real.join(rest);
+            // A `/` at the end would make a folder of it.
+            return real.join(rest).components().collect();
         }
     }
     path
@@ -183,6 +209,34 @@ fn absolute(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_folder_or_somebody_elses_is_named_and_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("fifo"))
+            .status();
+        assert!(made.unwrap().success());
+        for (name, marker) in [("hub", "hub.key"), ("fleet", "fleet.json")] {
+            std::fs::create_dir(at(name)).unwrap();
+            std::fs::write(at(name).join(marker), "").unwrap();
+        }
+        for (path, expected) in [
+            (at("file"), "is a file, where"),
+            (at("file/out"), "which is a file, where"),
+            (at("fifo"), "is a FIFO, where"),
+            (PathBuf::from("/dev/null"), "is a device, where"),
+            (at("hub"), "the state folder of a hub"),
+            (at("hub/bundles"), "the state folder of a hub"),
+            (at("fleet/bundles"), "the folder of a fleet's keys"),
+        ] {
+            let said = refuse_no_place(&path).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+        refuse_no_place(&at("new/folder")).unwrap();
+    }
 
     #[test]
     fn a_stick_that_is_not_mounted_is_not_made_up_and_other_folders_are() {

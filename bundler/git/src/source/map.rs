@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{GitReference, SourceError, git, normal_url};
 use crate::address::{Address, AllowedHosts, Scheme};
@@ -19,8 +20,33 @@ pub struct SourceMap {
     allowed: AllowedHosts,
     /// URLs that were typed: they may be on this machine.
     given: BTreeSet<String>,
+    /// What `parse` mapped, for a person to see what of it is in use.
+    typed: BTreeSet<(String, Option<String>)>,
+    used: Used,
     pub(super) working_copies: bool,
 }
+
+/// Which mappings were asked for, by this map and by all copies of it. What was asked for makes no map another one.
+#[derive(Debug, Clone, Default)]
+struct Used(Arc<Mutex<Mappings>>);
+
+/// URLs, each with its branch where one is named.
+#[derive(Debug, Default)]
+struct Mappings(BTreeSet<(String, Option<String>)>);
+
+impl Used {
+    fn lock(&self) -> MutexGuard<'_, Mappings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for Used {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Used {}
 
 impl SourceMap {
     /// A map from `URL=DIR` texts; `URL#BRANCH=DIR` maps one branch.
@@ -52,7 +78,9 @@ impl SourceMap {
                 Some((url, branch)) => (url, Some(branch.to_owned())),
                 None => (url, None),
             };
-            map.entries.insert((normal_url(url), branch), dir);
+            let key = (normal_url(url), branch);
+            map.typed.insert(key.clone());
+            map.entries.insert(key, dir);
         }
         Ok(map)
     }
@@ -122,6 +150,12 @@ impl SourceMap {
         self.entries.values().map(PathBuf::as_path)
     }
 
+    /// What was mapped by texts and asked for by nobody yet: the URL, and the branch where one was named.
+    pub fn unused(&self) -> Vec<(String, Option<String>)> {
+        let used = self.used.lock();
+        self.typed.difference(&used.0).cloned().collect()
+    }
+
     /// The folder that `url` is mapped to at `reference`.
     pub fn resolve(&self, url: &str, reference: &GitReference) -> Option<&Path> {
         let url = normal_url(url);
@@ -130,10 +164,13 @@ impl SourceMap {
             GitReference::Commit { near, .. } => near.clone(),
             GitReference::Head => None,
         };
-        let exact = self.entries.get(&(url.clone(), branch));
-        exact
-            .or_else(|| self.entries.get(&(url, None)))
-            .map(PathBuf::as_path)
+        let found = [(url.clone(), branch), (url, None)]
+            .into_iter()
+            .find_map(|key| Some((self.entries.get(&key)?, key)));
+        found.map(|(folder, key)| {
+            self.used.lock().0.insert(key);
+            folder.as_path()
+        })
     }
 }
 

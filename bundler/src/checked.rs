@@ -18,6 +18,7 @@ pub mod offline;
 mod payloads;
 mod unpromoted;
 mod unread;
+pub mod unused;
 
 /// What was found in one environment.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct CheckedEnvironment {
     pub not_asked_for: Vec<String>,
     /// Images that would travel: whether they can be had was not asked.
     pub not_pulled: Vec<String>,
+    /// Local copies of repositories that nothing of it names; `None` when it cannot be loaded whole.
+    pub unused: Option<Diagnostics>,
     /// What the base's branch has that is not promoted into it, in a sentence.
     pub not_promoted: Option<String>,
 }
@@ -84,7 +87,8 @@ pub fn environment(
                 not_looked_at,
                 not_asked_for: looked_at.trusted.into_iter().collect(),
                 not_pulled: looked_at.carried.into_iter().collect(),
-                not_promoted: unpromoted::of(&platform),
+                not_promoted: unpromoted::of(&platform, network),
+                unused: Some(unused::sources(&platform, None)),
             }
         }
         Err(mut findings) => {
@@ -105,6 +109,7 @@ pub fn environment(
                 not_asked_for: Vec::new(),
                 not_pulled: Vec::new(),
                 not_promoted: None,
+                unused: None,
             }
         }
     }

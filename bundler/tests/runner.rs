@@ -49,6 +49,7 @@ mod runner {
     pub mod scheduling;
     pub mod schemas;
     pub mod serve;
+    pub mod shelf;
     pub mod silent;
     pub mod sites;
     pub mod standing;

@@ -37,7 +37,10 @@ impl Classified for OutputError {
     fn class(&self) -> FailureClass {
         match self {
             Self::Removal(_) | Self::AllBroken => Refused,
-            Self::Foreign { .. } | Self::OtherEnvironment { .. } | Self::Record { .. } => Usage,
+            Self::Foreign { .. }
+            | Self::Lost { .. }
+            | Self::OtherEnvironment { .. }
+            | Self::Record { .. } => Usage,
             _ => Environment,
         }
     }
@@ -180,7 +183,7 @@ impl Classified for ProduceError {
             }
             Self::Fleet(error) => return error.help(),
             Self::Forbidden(refusal) => refusal.help.clone(),
-            Self::Keep(_) => "make room in the fleet's folder, and run it again".to_owned(),
+            Self::Keep(error) | Self::Last(ShippedError::File(error)) => error.help(),
             Self::Name(_) => "rename it in the control plane; nothing was written".to_owned(),
             Self::Sites(_) => {
                 "restore the fleet's `sites` folder from a backup; this bundle was not made"
@@ -232,6 +235,7 @@ impl Classified for CopyError {
             Self::Fleet(error) => error.class(),
             Self::Changed { .. }
             | Self::NotKept { .. }
+            | Self::Record { .. }
             | Self::Deliver(_)
             | Self::Parity { .. }
             | Self::Parts { .. }
@@ -248,10 +252,11 @@ impl Classified for CopyError {
                     .to_owned(),
             ),
             Self::NotKept { .. } => Some(
-                "`outhaul bundle` makes it anew, with a new number and the reason; `--environment` and `--cluster-type` copy others \
-                 alone"
+                "`outhaul bundle` makes it anew, with a new number and the reason; of a cluster type that is retired a backup of the \
+                 fleet's folder has it; `--environment` and `--cluster-type` copy others alone"
                     .to_owned(),
             ),
+            Self::Record { source, .. } => Some(source.help()),
             Self::Fleet(error) => error.help(),
             Self::Deliver(error) => error.help(),
             Self::Cut { least, .. } => Some(format!(

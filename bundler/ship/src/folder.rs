@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +32,8 @@ pub use write_rendering::{ReusedOutput, WrittenRendering, write_rendering};
 
 /// Largest record in bytes: some 500,000 files.
 const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
+/// Largest file in bytes that is compared.
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Why nothing was written. The folder is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,22 @@ pub enum OutputError {
     Foreign {
         /// The first of them.
         path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// What was written there is not known any more.
+    #[error(
+        "`{}` is gone, and `{}` has {count} files of assignments that are not rendered now, the first of them `{first}`: whether they were \
+         written by Outhaul and are to be removed is not known; nothing was changed\nhelp: restore the record from a backup; if there is \
+         none, compare the folder, remove what is not wanted, or choose a new folder", record.display(), folder.display()
+    )]
+    Lost {
+        /// The record.
+        record: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+        /// The first of the files.
+        first: String,
         /// How many.
         count: usize,
     },
@@ -123,7 +140,7 @@ pub fn read_tree(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, OutputError
     let mut tree = BTreeMap::new();
     for path in walk::walk(folder, "")?.into_keys() {
         let file = folder.join(&path);
-        let bytes = fs::read(&file).map_err(io_error("read", &file))?;
+        let bytes = read_file(&file)?;
         tree.insert(path, bytes);
     }
     Ok(tree)
@@ -166,6 +183,11 @@ fn write_record(path: &Path, record: &Record) -> Result<Digest, OutputError> {
     })?;
     durable::write(path, &bytes, durable::PUBLIC_MODE)?;
     Ok(Digest::of(&bytes))
+}
+
+/// A file of a folder that is written to; what is not a file is not waited for.
+fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
+    durable::read(path, MAX_FILE_BYTES)
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OutputError + use<> {

@@ -19,6 +19,7 @@ use outhaul_plane::playbooks;
 use outhaul_plane::render::RenderedAssignment;
 
 use outhaul_needs::kustomize::{self, Gap, Means};
+use outhaul_needs::secrets;
 
 /// Repository, branch and path of a workload's manifests.
 type ManifestsAddress = (String, String, String);
@@ -179,6 +180,13 @@ impl<'a> Manifests<'a> {
         Some(there)
     }
 
+    /// What a bundle for `cluster_types`, or for all, is warned of besides.
+    pub fn noted(&mut self, cluster_types: &[String]) -> Diagnostics {
+        let mut findings = self.same_packages();
+        findings.append(self.secrets(cluster_types));
+        findings
+    }
+
     /// Packages of one name that several assignments of one site have.
     pub fn same_packages(&self) -> Diagnostics {
         let mut findings = Diagnostics::new();
@@ -217,6 +225,38 @@ impl<'a> Manifests<'a> {
         findings
     }
 
+    /// What looks like a secret in the manifests of the workloads on `cluster_types`, or on all: it travels as it is.
+    fn secrets(&mut self, cluster_types: &[String]) -> Diagnostics {
+        let platform = self.platform;
+        let mut findings = Diagnostics::new();
+        let mut seen = BTreeSet::new();
+        for (name, group) in &platform.rendering.cluster_types {
+            if !cluster_types.is_empty() && !cluster_types.contains(name) {
+                continue;
+            }
+            for rendered in group.assignments.values() {
+                let of = |key: &str| rendered.manifests.get(key);
+                if seen.insert([of("repo"), of("branch"), of("path"), of("storage")]) {
+                    findings.append(secrets::in_clear(self.payload(rendered)));
+                }
+            }
+        }
+        findings.sort();
+        findings
+    }
+
+    /// Whether a rendered file or a workload's manifests name the repository `url`.
+    pub fn name(&mut self, url: &str) -> bool {
+        let platform = self.platform;
+        let groups = platform.rendering.cluster_types.values();
+        let mut all = groups.flat_map(|group| group.assignments.values());
+        all.any(|rendered| {
+            let mut files = rendered.files.values();
+            files.any(|bytes| is_named(&String::from_utf8_lossy(bytes), url))
+                || (self.payload(rendered).iter()).any(|file| is_named(&file.text, url))
+        })
+    }
+
     fn payload(&mut self, rendered: &RenderedAssignment) -> &[Arc<SourceFile>] {
         let key = |key: &str| rendered.manifests.get(key).cloned().unwrap_or_default();
         let place = (key("repo"), key("branch"), key("path"));
@@ -244,6 +284,17 @@ fn texts(cluster_type: &str, target: &str, rendered: &RenderedAssignment) -> Vec
     };
     let files = rendered.files.iter().filter(|(name, _)| is_yaml(name));
     files.map(text).collect()
+}
+
+/// Whether `url` stands in `text`, and not only as the beginning of another one.
+fn is_named(text: &str, url: &str) -> bool {
+    let mut found = text.match_indices(url);
+    found.any(|(at, _)| {
+        let rest = text.get(at + url.len()..).unwrap_or_default();
+        let rest = rest.strip_prefix(".git").unwrap_or(rest);
+        let rest = rest.trim_start_matches('/');
+        !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    })
 }
 
 fn is_yaml(path: &str) -> bool {

@@ -131,6 +131,8 @@ pub fn produce(
     // Two at once would sign different bundles with one number.
     let _exclusive = exclusive(fleet)?;
     shelf::sweep(fleet.folder());
+    let left = fleet.remove_leftovers()?;
+    tracing::debug!(?left, "a killed run left these, they were removed");
     let rendering = &platform.rendering;
     known(platform, request)?;
     if let Some(given) = request.readers {
@@ -290,7 +292,8 @@ fn stream(
     let signer = Arc::new(fleet.statement_signer(secret)?);
     collector.sign_with(Arc::clone(&signer));
     let orders = Sites::of(fleet).orders_for(role)?;
-    if let (Some(kept), Some(latest)) = (StoredBundle::read(fleet.folder(), role), &latest) {
+    let kept = StoredBundle::read(fleet.folder(), role).map_err(ProduceError::Keep)?;
+    if let (Some(kept), Some(latest)) = (kept, &latest) {
         remember_encoded(fleet, role, kept.number(), latest, encoded);
     }
     let mut spool = Spool::new(&std::env::temp_dir())?.with_encoded(Rc::clone(encoded));
@@ -343,11 +346,12 @@ fn stream(
         })
     };
     let mut lost = None;
+    let mut is_signed = false;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         let same = build(latest.number, spool)?;
         match current::again(fleet, request, plan, environment, latest, &same)? {
             Current::Changed => {}
-            Current::Lost(why) => lost = Some(why),
+            Current::Lost { why, signed } => (lost, is_signed) = (Some(why), signed),
             Current::Same(produced) => return Ok(produced),
         }
         spool = same.bundle.into_spool();
@@ -360,7 +364,8 @@ fn stream(
         }
         spool = same.bundle.into_spool();
     }
-    if let Some(record) = &plan.last {
+    if let Some(record) = plan.last.as_ref().filter(|_| !is_signed) {
+        // What is removed is known by it; nothing is where the content is the one that was signed.
         let stream = format!("{environment}/{name}");
         if let Some(said) = vouched::compare_removals(fleet, (role, &stream), record)? {
             collector.note_unverified(said);

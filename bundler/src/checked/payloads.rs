@@ -64,6 +64,6 @@ pub(super) fn uncollected(
             }
         }
     }
-    findings.append(manifests.same_packages());
+    findings.append(manifests.noted(&[]));
     unseen.into_iter().collect()
 }

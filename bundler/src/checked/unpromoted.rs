@@ -11,8 +11,8 @@ const MAIN: &str = "main";
 /// Digits of a commit that are printed.
 const SHORT: usize = 12;
 
-/// What is to be said of `platform`.
-pub(super) fn of(platform: &Platform) -> Option<String> {
+/// What is to be said of `platform`. A server is asked with `network` alone.
+pub(super) fn of(platform: &Platform, network: bool) -> Option<String> {
     let plane = &platform.control_plane;
     let base = plane.base_repos.get(MAIN)?;
     base.commit.as_ref()?;
@@ -21,6 +21,12 @@ pub(super) fn of(platform: &Platform) -> Option<String> {
     let (url, branch) = (&base.at.repo.value, &base.at.branch);
     let reference = GitReference::Branch(branch.clone());
     let environment = &plane.environment;
+    let is_here = platform.sources.resolve(url, &reference).is_some();
+    if !network && !is_here && source::local_folder(url).is_none() {
+        return Some(format!(
+            "whether branch `{branch}` of the base has more than is promoted: it is on a server, which is asked with `--network`"
+        ));
+    }
     match source::open(url, &reference, &platform.sources, &platform.cache) {
         Ok(newest) if newest.commit == *pinned => None,
         Ok(newest) => Some(format!(

@@ -135,7 +135,7 @@ impl Args {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let given = self.past_gate.parse()?;
         let platform = self.input.platform(None)?;
-        super::render::whole_or_refused(&platform, self.strict)?;
+        super::render::whole_or_refused(&platform, self.strict, None)?;
         pass_gate(&self.input, &platform, Some(fleet.folder()), given.as_ref())?;
         let readers = super::secret::ReaderArgs::of_files(self.seal_for.clone()).readers()?;
         #[expect(
@@ -180,7 +180,7 @@ impl Args {
         let mut noted = offline::unreachable(&platform, Some(&self.cluster_type));
         noted.append(delivery::without_effect(&platform.control_plane));
         noted.append(reaching_nothing(&platform.control_plane));
-        noted.append(Manifests::new(&platform).same_packages());
+        noted.append(Manifests::new(&platform).noted(&self.cluster_type));
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
@@ -235,7 +235,7 @@ impl Args {
     fn estimate(&self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let platform = self.input.platform(None)?;
-        super::render::whole_or_refused(&platform, self.strict)?;
+        super::render::whole_or_refused(&platform, self.strict, None)?;
         let images = Registries::of_user(&platform.cache).only_looks();
         #[expect(
             clippy::disallowed_methods,
@@ -446,7 +446,8 @@ pub(super) fn produce_failure(error: ProduceError) -> Failure {
         ProduceError::After { error: of, .. } => match &**of {
             ProduceError::Damaged { copies } => said_of_each(of, copies),
             ProduceError::Forbidden(refusal) => forbidden(of, refusal),
-            _ => Failure::of(&error),
+            of => (error.help().into_iter())
+                .fold(Failure::new(error.class().code(), of), Failure::help),
         },
         ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
             said_of_each(&error, all)

@@ -97,6 +97,7 @@ impl Args {
             all.append(one.findings.clone());
             checked.push(one);
         }
+        all.append(of_no_environment(&checked));
         // What environments share is printed once.
         all.sort();
         in_envelope(&all);
@@ -184,6 +185,19 @@ impl Args {
         let names = listed.into_iter().map(|environment| environment.name);
         Ok((names.collect(), findings))
     }
+}
+
+/// The local copies that no environment uses; nothing where one of them is not known.
+fn of_no_environment(checked: &[CheckedEnvironment]) -> Diagnostics {
+    let each: Option<Vec<_>> = checked.iter().map(|one| one.unused.as_ref()).collect();
+    let Some((first, others)) = each.as_deref().and_then(<[_]>::split_first) else {
+        return Diagnostics::new();
+    };
+    let everywhere = first.iter().filter(|finding| {
+        let is_it = |other: &Diagnostic| other.message == finding.message;
+        others.iter().all(|other| other.iter().any(is_it))
+    });
+    everywhere.cloned().collect()
 }
 
 /// Where a finding is, and what it is.

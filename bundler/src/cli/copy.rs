@@ -10,7 +10,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::volume::MAX_PARITY_PARTS;
 use outhaul_promote::HubConnection;
-use outhaul_ship::stream::copies::{self, Copied, KeptBundle};
+use outhaul_ship::stream::copies::{self, Copied, CopyError, Kept, KeptBundle};
 use outhaul_ship::stream::since::{self, Earlier, Has, LeftOut};
 use outhaul_ship::stream::volumes;
 
@@ -101,8 +101,9 @@ impl Args {
     pub fn run(self) -> Result<Exit, Failure> {
         outhaul_load::refuse_no_place(&self.to).map_err(|error| Failure::of(&error))?;
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let bundles = copies::kept(&fleet, self.environment.as_deref(), &self.cluster_type)
-            .map_err(|error| Failure::of(&error))?;
+        let Kept { bundles, mut lost } =
+            copies::kept_or_lost(&fleet, self.environment.as_deref(), &self.cluster_type)
+                .map_err(|error| Failure::of(&error))?;
         // A stick that is not mounted is not made up.
         let media = Media::open(&self.to).map_err(|error| Failure::file(&error))?;
         // Of all of them, before anything is written.
@@ -126,7 +127,18 @@ impl Args {
                 ));
                 continue;
             }
-            for (copied, left_out) in self.copy(&bundle, bases.as_deref())? {
+            let copied = match self.copy(&bundle, bases.as_deref()) {
+                // The others are none the worse for it.
+                Err(error) if error.is_of_the_fleets_copy() => {
+                    lost.push(*error);
+                    continue;
+                }
+                copied => copied.map_err(|error| Failure::of(&*error))?,
+            };
+            // Only what stays when the stick is pulled is named when the work is interrupted.
+            let _whole = interrupt::finishing();
+            media.sync().map_err(|error| Failure::file(&error))?;
+            for (copied, left_out) in copied {
                 if self.output == Output::Text {
                     data(&words::line(&bundle, &copied, left_out.as_ref()));
                     let others = left_out.as_ref().map(|left_out| left_out.others.as_slice());
@@ -146,11 +158,10 @@ impl Args {
                 done.push((bundle.clone(), copied, left_out));
             }
         }
-        if done.is_empty() {
-            say("nothing was written: these sites have what there is");
-        } else {
-            media.sync().map_err(|error| Failure::file(&error))?;
-            say(&removable(&self.to));
+        match done.is_empty() {
+            true if lost.is_empty() => say("nothing was written: these sites have what there is"),
+            true => {}
+            false => say(&removable(&self.to)),
         }
         if self.output == Output::Json {
             let copied = done.iter().map(|(bundle, copied, left_out)| {
@@ -170,11 +181,11 @@ impl Args {
             let sites: Vec<_> = sites
                 .map(|one| json!({ "site": one.site, "runs": one.runs, "note": one.note }))
                 .collect();
-            return print_json(&json!({
+            print_json(&json!({
                 "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>(), "sites": sites,
-            }));
+            }))?;
         }
-        Ok(Exit::SUCCESS)
+        not_copied(&lost, done.len())
     }
 
     /// Whether something is to be left out.
@@ -273,18 +284,37 @@ impl Args {
         &self,
         bundle: &KeptBundle,
         bases: Option<&[Has]>,
-    ) -> Result<Vec<(Copied, Option<LeftOut>)>, Failure> {
+    ) -> Result<Vec<(Copied, Option<LeftOut>)>, Box<CopyError>> {
         if let Some(bases) = bases {
-            let copied = since::copy(bundle, &self.to, bases, !self.no_patches);
-            return Ok(vec![copied.map_err(|error| Failure::of(&error))?]);
+            return Ok(vec![since::copy(
+                bundle,
+                &self.to,
+                bases,
+                !self.no_patches,
+            )?]);
         }
         let copied = match self.cut() {
             None => bundle.copy(&self.to).map(|copied| vec![copied]),
             Some(cut) => volumes::copy(bundle, &self.to, cut),
         };
-        let copied = copied.map_err(|error| Failure::of(&error))?;
-        Ok(copied.into_iter().map(|copied| (copied, None)).collect())
+        Ok(copied?.into_iter().map(|copied| (copied, None)).collect())
     }
+}
+
+/// The end of a run that copied `files`: each stream that was to be copied, too, and has no bundle, is an error.
+fn not_copied(lost: &[CopyError], files: usize) -> Result<Exit, Failure> {
+    let Some((first, others)) = lost.split_first() else {
+        return Ok(Exit::SUCCESS);
+    };
+    let failure = others
+        .iter()
+        .fold(Failure::of(first), |failure, error| failure.and(error));
+    Err(match files {
+        0 => failure,
+        _ => failure.help(
+            "the files that are named above were copied and read back; only these streams were not",
+        ),
+    })
 }
 
 /// Whether what is to be left out is the bundle itself, and nothing but that.

@@ -115,7 +115,7 @@ impl GitArgs {
         let token =
             forge::token(self.forge.token_file.as_deref()).map_err(|error| Failure::of(&error))?;
         let platform = self.input.platform(None)?;
-        whole_or_refused(&platform, self.strict)?;
+        whole_or_refused(&platform, self.strict, self.to.as_deref())?;
         let given = self.past_gate.parse()?;
         let overridden = pass_gate(&self.input, &platform, None, given.as_ref())?;
         let publication = Publication {

@@ -211,11 +211,22 @@ fn warn(plane: &ControlPlane) {
     }
 }
 
-/// With `--strict` one broken assignment stops everything.
-pub(super) fn whole_or_refused(platform: &Platform, strict: bool) -> Result<(), Failure> {
+/// With `--strict` one broken assignment stops everything, and so does a local copy of a repository that has no effect; else that is
+/// said. The command line names `also` besides.
+pub(super) fn whole_or_refused(
+    platform: &Platform,
+    strict: bool,
+    also: Option<&str>,
+) -> Result<(), Failure> {
     let broken = platform.broken();
-    if strict && !broken.is_empty() {
-        return Err(Failure::broken(&broken).help("`--strict`: nothing was written"));
+    let unused = crate::checked::unused::sources(platform, also);
+    for findings in [&broken, &unused] {
+        if strict && !findings.is_empty() {
+            return Err(Failure::broken(findings).help("`--strict`: nothing was written"));
+        }
+    }
+    if !unused.is_empty() {
+        super::say_findings(&unused);
     }
     Ok(())
 }
@@ -355,7 +366,7 @@ impl Args {
         let platform = pipeline::run(&request, mode, None, RenderCache::Disk(&mut cache))
             .map_err(|findings| Failure::findings(&findings).help("nothing was written"))?;
         warn(&platform.control_plane);
-        whole_or_refused(&platform, self.strict)?;
+        whole_or_refused(&platform, self.strict, None)?;
         let (control_plane, rendering) = (&platform.control_plane, &platform.rendering);
         let rest = folder::ReusedOutput {
             before: &before,

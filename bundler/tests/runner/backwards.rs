@@ -5,7 +5,7 @@
 //! out: a refusal that says what is older than what, and the move when that is meant; `check` names what it did not look at.
 
 use super::gate::GateFixture;
-use super::repositories::git;
+use super::repositories::{commit, git};
 
 #[test]
 fn a_commit_that_is_older_than_the_one_there_moves_only_when_that_is_meant() {
@@ -143,4 +143,30 @@ fn what_is_not_promoted_is_said_not_to_be_checked() {
     made.ok("promote --control-plane cp --to dev");
     let (_, _, err) = made.ok(check);
     assert!(!err.contains("not promoted"), "{err}");
+}
+
+#[test]
+fn check_asks_no_server_for_the_branch_of_the_base_unless_it_may_use_the_network() {
+    let made = GateFixture::new();
+    let url = "http://127.0.0.1:9/base";
+    // The promoted commit was fetched before.
+    let cache = outhaul_git::source::Cache::at(made.path("cache"));
+    let there = cache.repository(url);
+    let (cp, there) = (made.path("cp"), there.to_str().unwrap().to_owned());
+    git(&cp, &["clone", "--quiet", "--bare", ".", &there]);
+    git(&cp, &["checkout", "--quiet", "dev"]);
+    let file = made.path("cp/base-repo.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let old = text.lines().find(|line| line.contains("repo:")).unwrap();
+    std::fs::write(&file, text.replace(old, &format!("  repo: {url}"))).unwrap();
+    commit(&cp, "a base on a server");
+    git(&cp, &["checkout", "--quiet", "main"]);
+    let check = "check --control-plane cp --environment dev --cache cache --allow-host 127.0.0.1:9";
+    let (_, out, err) = made.ok(check);
+    assert!(
+        err.contains("dev: not looked at: whether branch `main` of the base has more than is promoted: it is on a server"),
+        "{out}{err}"
+    );
+    let (_, out, err) = made.ok(&format!("{check} --network"));
+    assert!(err.contains("cannot reach"), "{out}{err}");
 }

@@ -86,7 +86,7 @@ fn a_stream_whose_bundle_the_fleet_lost_is_named_and_not_passed_over() {
     assert!(seen.starts_with("exit code 3"), "{seen}");
     assert!(
         seen.contains(
-            "number 1 of dev/drone was signed, and the fleet keeps no copy of its bundle"
+            "number 1 of dev/drone was signed last, and the fleet keeps no copy of its bundle"
         ),
         "{seen}"
     );

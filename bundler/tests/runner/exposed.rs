@@ -72,3 +72,78 @@ fn a_secret_in_clear_is_named_and_never_printed() {
     assert!(said.contains("configs/access.yaml:9:16"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
 }
+
+/// A control plane with this config and templates, and what the commands print of it.
+fn printed(config: &str, template: Option<(&str, &str)>, commands: &[&[&str]]) -> String {
+    let fixture = super::cli::PlaneFixture::new();
+    fixture.edit("dev/config.yaml", "  REGION: East US\n", config);
+    if let Some((from, to)) = template {
+        fixture.edit("main/templates.yaml", from, to);
+    }
+    let all = commands.iter().map(|command| fixture.run(command));
+    all.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn no_finding_and_no_command_that_shows_values_prints_a_secret() {
+    let check: &[&[&str]] = &[&["check"], &["check", "--output", "json"]];
+    for (name, config, template) in [
+        ("wrong-type", "  DB_PASSWORD: 20041\n  REGION: a\n", None),
+        (
+            "duplicate-key",
+            "  REGION: a\n  DB_PASSWORD: hunter2\n  DB_PASSWORD: hunter20041\n",
+            None,
+        ),
+        (
+            "syntax",
+            "  REGION: a\n  DB_PASSWORD: \"hunter2\" 20041\n",
+            None,
+        ),
+        (
+            "template",
+            "  REGION: a\n  DB_PASSWORD: hunter2\n",
+            Some((
+                "repository: {{ .Manifests.repo }}",
+                "x: {{ .ConfigData.DB_PASSWORD | fail }}",
+            )),
+        ),
+    ] {
+        let said = printed(config, template, check);
+        assert!(said.contains(name), "{name}: {said}");
+        assert!(
+            !said.contains("hunter2") && !said.contains("20041"),
+            "{name}: {said}"
+        );
+    }
+    let config = "  REGION: a\n  DB_PASSWORD: hunter2\n";
+    let explain = ["explain", "hello-test", "drone"];
+    let json = ["explain", "hello-test", "drone", "--output", "json"];
+    let key = ["explain", "--key", "DB_PASSWORD"];
+    let said = printed(config, None, &[&explain, &json, &key]);
+    assert!(said.contains("DB_PASSWORD = "), "{said}");
+    assert!(said.contains("looks like a secret: not shown"), "{said}");
+    assert!(
+        said.contains("REGION = ") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_secret_in_a_workloads_manifests_is_named_by_check_and_bundle_and_never_printed() {
+    let fleet = super::kept::Fleet::new();
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData:\n  password: hunter2\n";
+    fleet.fixture.write("manifests/here/secret.yaml", secret);
+    super::repositories::commit(&fleet.path("manifests"), "a secret");
+    let source = "https://git.example.org/manifests=manifests";
+    let check = fleet.fixture.run(&["check", "--source", source]);
+    for said in [check, fleet.bundle(&[])] {
+        assert!(said.starts_with("exit code 0"), "{said}");
+        assert!(
+            said.contains("warning[secret-in-manifest]: Secret `db` has `password` in clear"),
+            "{said}"
+        );
+        assert!(said.contains("here/secret.yaml:5:13"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}

@@ -71,11 +71,16 @@ fn a_lost_copy_of_the_last_bundle_is_made_anew_under_a_new_number_and_said() {
         seen.contains("was changed") && seen.contains("number 3"),
         "{seen}"
     );
+    assert!(fleet.path("out/dev-drone-3.outhaul").is_file());
+    // Where something else changed, too, what is removed is not compared, and that is said.
+    fs::write(copies(&fleet).pop().unwrap(), "not it").unwrap();
+    fleet.second_version();
+    let seen = fleet.bundle(&[]);
     assert!(
         seen.contains("warning[removals-unverified]: what is removed from `dev/drone` is known by the fleet's record"),
         "{seen}"
     );
-    assert!(fleet.path("out/dev-drone-3.outhaul").is_file());
+    assert!(fleet.path("out/dev-drone-4.outhaul").is_file());
 }
 
 #[test]

@@ -219,3 +219,47 @@ metadata: {name: dev}
 spec:
   controlPlane: {repo: https://git.example.org/cp, branch: dev, path: .}
 ";
+
+#[test]
+fn a_local_copy_of_a_repository_that_nothing_names() {
+    let fleet = Fleet::new();
+    let misspelt = "https://git.example.org/manifest=manifests";
+    let run = |command: &[&str]| fleet.fixture.run(command);
+    let used = "https://git.example.org/manifests=manifests";
+    for command in [
+        vec!["check"],
+        vec!["render", "--out", "rendered"],
+        vec!["schedule"],
+    ] {
+        let seen = run(&[&command[..], &["--source", used]].concat());
+        assert!(!seen.contains("source-without-effect"), "{seen}");
+    }
+    for (command, strict) in [
+        (vec!["check", "--source", used], 1),
+        (vec!["render", "--out", "other"], 1),
+    ] {
+        let with = [&command[..], &["--source", misspelt]].concat();
+        let seen = run(&with);
+        assert!(seen.starts_with("exit code 0"), "{seen}");
+        for said in [
+            "warning[source-without-effect]: `--source https://git.example.org/manifest` has no effect",
+            "did you mean `https://git.example.org/manifests`?",
+        ] {
+            assert!(seen.contains(said), "{said}: {seen}");
+        }
+        fs::remove_dir_all(fleet.path("other")).ok();
+        let seen = run(&[&with[..], &["--strict"]].concat());
+        assert!(seen.starts_with(&format!("exit code {strict}")), "{seen}");
+        assert!(!fleet.path("other").exists());
+    }
+    // In a text of a workload it is named, too.
+    let other = "manifests/here/source.yaml";
+    fleet
+        .fixture
+        .write(other, "url: https://git.example.org/third.git\n");
+    commit(&fleet.path("manifests"), "a third");
+    let seen = fleet.bundle(&["--source", "https://git.example.org/third=manifests"]);
+    assert!(!seen.contains("source-without-effect"), "{seen}");
+    let seen = fleet.bundle(&["--source", misspelt]);
+    assert!(seen.contains("warning[source-without-effect]"), "{seen}");
+}

@@ -445,3 +445,28 @@ fn attack_a_bundle_that_somebody_put_in_the_place_of_the_last_one_vouches_for_no
         "{seen}"
     );
 }
+
+#[test]
+fn attack_a_lost_record_of_a_folder_or_branch_leaves_no_assignment_behind_in_silence() {
+    let world = World::new();
+    fs::remove_file(world.file("folder")).unwrap();
+    fs::remove_file(world.file("branch")).unwrap();
+    let copy = world.fleet.path("copy");
+    git(&copy, &["commit", "--quiet", "--all", "-m", "lost"]);
+    git(&copy, &["push", "--quiet", "origin", "dev"]);
+    world.lose_most();
+    let before = world.shipped();
+    for place in ["folder", "branch"] {
+        let seen = world.ship(place);
+        assert!(seen.starts_with("exit code 2"), "{place}: {seen}");
+        for said in [
+            "files of assignments that are not rendered now",
+            "drone/wave-0/",
+            "is not known",
+            "help: restore the record",
+        ] {
+            assert!(seen.contains(said), "{place}: {said}: {seen}");
+        }
+    }
+    assert_eq!(world.shipped(), before);
+}

@@ -12,6 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 
 use super::{Desired, RECORD_PATH};
+use outhaul_plane::render::is_of_assignment;
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_record::guard::{self, Removal};
 use outhaul_record::isolation::Isolation;
@@ -46,6 +47,20 @@ pub enum PlanError {
     Foreign {
         /// The first of them.
         path: String,
+        /// How many.
+        count: usize,
+    },
+    /// What was published there is not known any more.
+    #[error(
+        "`{path}` is gone, and {count} files of assignments that are not rendered now are there, the first of them `{first}`: whether they \
+         were written by Outhaul and are to be removed is not known; nothing was published\nhelp: restore the record from the branch's \
+         history, or remove there what is not wanted; if Kalypso wrote it, `--adopt` takes over what Kalypso wrote"
+    )]
+    Lost {
+        /// The record.
+        path: String,
+        /// The first of the files.
+        first: String,
         /// How many.
         count: usize,
     },
@@ -124,11 +139,7 @@ pub(super) fn is_kalypsos(path: &str) -> bool {
     match parts.as_slice() {
         [top, ..] if top.starts_with('.') => false,
         [_, "README.md"] => true,
-        [_, _, file] => {
-            let stem = file.rsplit_once('.').map_or(*file, |(stem, _)| stem);
-            matches!(stem, "reconciler" | "namespace" | "platform-config")
-        }
-        _ => false,
+        _ => is_of_assignment(path),
     }
 }
 
@@ -182,6 +193,16 @@ impl OnRecord {
             }
         }
         refuse_foreign(root, &there, desired, &owned)?;
+        let mut left = there.others.iter();
+        if record.is_none()
+            && let Some(first) = left.find(|path| is_of_assignment(path))
+        {
+            return Err(PlanError::Lost {
+                path: at(root, RECORD_PATH),
+                first: first.clone(),
+                count: 1 + left.filter(|path| is_of_assignment(path)).count(),
+            });
+        }
         let sound = desired.failures.is_empty()
             && desired.undecided.is_empty()
             && desired.control_plane.lost.is_empty();

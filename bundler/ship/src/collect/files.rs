@@ -18,6 +18,7 @@ use outhaul_files::deb;
 use outhaul_files::list::{self, Fetched, FileList};
 use outhaul_git::source::{Opened, TreeLimits};
 use outhaul_plane::render::RenderedAssignment;
+use outhaul_signer::durable;
 use outhaul_signer::openpgp::PackageSigner;
 
 use super::{CollectError, Collector, ImageError, failed, folder, relative};
@@ -161,7 +162,7 @@ impl Collector<'_> {
             let content = self.fetched(name, listed, one, true)?;
             let Some(source) = self.files else { continue };
             let what = || (one.url.as_str(), listed.at(one));
-            let file = fs::File::open(source.folder().join(content.digest.hex()));
+            let file = durable::open_file(&source.folder().join(content.digest.hex()));
             let file = file.map_err(|error| wrong(name, what(), error.to_string()))?;
             let found = package(name, what(), file, content, None)?;
             if all.iter().any(|other| other.path == found.path) {

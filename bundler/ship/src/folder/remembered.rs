@@ -15,7 +15,7 @@ use outhaul_signer::durable;
 use serde::{Deserialize, Serialize};
 
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{OutputError, absolute, beside, exchange, read_record, record_path};
+use super::{OutputError, absolute, beside, exchange, read_file, read_record, record_path};
 use outhaul_plane::render::{DiskCache, assignment_of};
 use outhaul_record::record::Record;
 
@@ -121,7 +121,8 @@ fn unverified(
             (Some(before), Some(Some(now))) => {
                 before.changed == 0
                     && before.has_content_of(now)
-                    && fs::read(folder.join(path)).is_ok_and(|bytes| Digest::of(&bytes) == *digest)
+                    && read_file(&folder.join(path))
+                        .is_ok_and(|bytes| Digest::of(&bytes) == *digest)
             }
             _ => false,
         };

@@ -40,8 +40,8 @@ fn is_rendered(dir: &Path) -> bool {
         return false;
     };
     let readme = |path: PathBuf| {
-        std::fs::read_to_string(path.join("README.md"))
-            .is_ok_and(|text| text.starts_with("This folder contains deployment targets"))
+        super::read_file(&path.join("README.md"))
+            .is_ok_and(|text| text.starts_with(b"This folder contains deployment targets"))
     };
     entries.flatten().any(|entry| readme(entry.path()))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fs;
 
 use outhaul_bundle::index::{Snapshot, Source};
 
@@ -106,6 +107,31 @@ fn a_file_of_somebody_else_is_not_overwritten() {
     );
     assert_eq!(read_tree(&out).unwrap(), tree(&[("a/one.yaml", "theirs")]));
     assert!(record(&out).unwrap().is_none());
+}
+
+#[test]
+fn attack_a_lost_record_leaves_no_assignment_behind_in_silence() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("out");
+    let all = tree(&[("a/one/namespace.yaml", "1"), ("a/two/namespace.yaml", "2")]);
+    let put = |tree| write(&out, tree, &snapshot(), BTreeMap::new());
+    put(&all).unwrap();
+    let lost = || fs::remove_file(parent.path().join("out.outhaul.json")).unwrap();
+    lost();
+    let less = tree(&[("a/one/namespace.yaml", "1")]);
+    let refused = put(&less);
+    assert!(
+        matches!(&refused, Err(OutputError::Lost { first, count: 1, .. }) if first == "a/two/namespace.yaml"),
+        "{refused:?}"
+    );
+    assert_eq!(read_tree(&out).unwrap(), all);
+    assert!(record(&out).unwrap().is_none());
+    // Where nothing was removed meanwhile, nothing can be left behind.
+    put(&all).unwrap();
+    fs::write(out.join("a/notes.txt"), "mine").unwrap();
+    lost();
+    put(&all).unwrap();
+    assert_eq!(put(&less).unwrap().removed, 1);
 }
 
 #[test]

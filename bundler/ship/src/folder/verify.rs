@@ -6,14 +6,13 @@
 //! are nobody's of ours are not looked at. It writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 use serde::Serialize;
 
-use super::{OutputError, io_error};
+use super::{OutputError, read_file};
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::render::assignment_of;
 use outhaul_record::isolation::Kept;
@@ -99,13 +98,13 @@ pub fn verify(
         .collect();
     for (path, digest) in &expected {
         let file = folder.join(path);
-        match fs::read(&file) {
+        match read_file(&file) {
             Ok(bytes) if Digest::of(&bytes) == *digest => found.equal += 1,
             Ok(_) => drop(found.differs.insert(path.clone())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.is_missing() => {
                 found.missing.insert(path.clone());
             }
-            Err(error) => return Err(io_error("read", &file)(error)),
+            Err(error) => return Err(error.into()),
         }
     }
     for path in record.files.keys() {

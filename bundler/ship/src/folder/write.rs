@@ -18,7 +18,8 @@ use outhaul_kit::interrupt;
 use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
 use super::walk::{FileStamp, FilesFound, walk};
-use super::{FolderChanges, OutputError, absolute, io_error, record_path, write_record};
+use super::{FolderChanges, OutputError, absolute, io_error, read_file, record_path, write_record};
+use outhaul_plane::render::is_of_assignment;
 use outhaul_record::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
@@ -87,6 +88,9 @@ pub fn write(
             count: foreign.len(),
         });
     }
+    if old.is_none() {
+        refuse_lost(folder, tree, &before.there)?;
+    }
     for path in before.there.keys().filter(|path| !tree.contains_key(*path)) {
         match is_ours(path) {
             true => {
@@ -126,6 +130,21 @@ pub fn write(
     })
 }
 
+/// Refuses a folder without a record that has files of other assignments: what Outhaul wrote there is not left behind for good.
+fn refuse_lost(folder: &Path, tree: &Tree<'_>, there: &FilesFound) -> Result<(), OutputError> {
+    let is_written = |path: &&String| is_of_assignment(path) && !tree.contains_key(*path);
+    let mut left = there.keys().filter(is_written);
+    let Some(first) = left.next() else {
+        return Ok(());
+    };
+    Err(OutputError::Lost {
+        record: record_path(folder),
+        folder: folder.to_owned(),
+        first: first.clone(),
+        count: 1 + left.count(),
+    })
+}
+
 impl TreeContent<'_> {
     fn digest(&self) -> Digest {
         match self {
@@ -147,7 +166,7 @@ impl Remembered {
 }
 
 fn holds(path: &Path, seen: &FileStamp, bytes: &[u8]) -> bool {
-    seen.size == bytes.len() as u64 && fs::read(path).is_ok_and(|there| there == bytes)
+    seen.size == bytes.len() as u64 && read_file(path).is_ok_and(|there| there == bytes)
 }
 
 /// The folders that are made anew: the smallest one that holds every change, or several, one for each

@@ -7,14 +7,13 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
 
 use super::remembered::Remembered;
 use super::write::{Tree, TreeContent, write};
-use super::{FolderChanges, OutputError, absolute};
+use super::{FolderChanges, OutputError, absolute, read_file};
 use crate::destination::{self, Committed, Destination};
 use outhaul_control::ControlPlane;
 use outhaul_plane::render::{DiskCache, Rendering, SITES, assignment_of};
@@ -180,7 +179,7 @@ impl Shipped for Recorded<'_> {
         let of_sites = record.files_of(SITES.trim_end_matches('/'));
         let of_sites = of_sites.filter(|(path, _)| assignment_of(path) == Some(name));
         for (path, digest) in record.files_of(name).chain(of_sites) {
-            match fs::read(self.folder.join(path)) {
+            match read_file(&self.folder.join(path)) {
                 Ok(bytes) if Digest::of(&bytes) == *digest => {
                     content.insert(path.clone(), bytes);
                 }

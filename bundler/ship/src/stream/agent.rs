@@ -4,7 +4,6 @@
 //! what is wrong with them, before anything is signed. For which machine a program is, it says itself.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::index::release::{
     AgentRelease, HEADER_BYTES, MAX_PROGRAM_BYTES, architecture_of, is_version,
 };
+use outhaul_signer::durable;
 
 use crate::assemble::{Spool, SpoolError};
 
@@ -78,7 +78,7 @@ impl AgentPrograms {
         let mut programs = BTreeMap::new();
         for (architecture, path) in &self.programs {
             let (digest, size) = spool.add_with(|out| {
-                let mut file = File::open(path)?.take(MAX_PROGRAM_BYTES);
+                let mut file = durable::open_file(path)?.take(MAX_PROGRAM_BYTES);
                 io::copy(&mut file, out).map(|_| ())
             })?;
             programs.insert((*architecture).to_owned(), Content { digest, size });
@@ -92,11 +92,8 @@ impl AgentPrograms {
 
 /// The first bytes of a regular file that is not too large.
 fn header(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = durable::open_file(path)?;
     let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
     if about.len() > MAX_PROGRAM_BYTES {
         let most = MAX_PROGRAM_BYTES;
         return Err(io::Error::other(format!(

@@ -20,6 +20,7 @@ use outhaul_bundle::{Digest, index};
 use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::normal_url;
 use outhaul_plane::schedule::AssignmentId;
+use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, StoredBundle};
@@ -42,13 +43,14 @@ pub(super) struct LastPayloads {
 impl LastPayloads {
     /// The kept bundle of `role`, when it is there, is what it was, and can be read here.
     pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
-        let kept = StoredBundle::read(fleet.folder(), role)?;
+        let kept = StoredBundle::read(fleet.folder(), role).ok()??;
         let path = shelf::bundle(fleet.folder(), role, kept.number());
         if !deliver::digest_of(&path).is_ok_and(|digest| kept.is_file(digest)) {
             return None;
         }
         // Dates are no matter: it is the fleet's own copy.
-        let found = inspect::inspect(File::open(&path).ok()?, None, Timestamp::UNIX_EPOCH).ok()?;
+        let found =
+            inspect::inspect(durable::open_file(&path).ok()?, None, Timestamp::UNIX_EPOCH).ok()?;
         Some(Self {
             path,
             number: kept.number(),
@@ -186,7 +188,7 @@ impl LastPayloads {
             blob: None,
             found: Rc::default(),
         };
-        let mut reader = BundleReader::new(File::open(&self.path)?, Limits::default());
+        let mut reader = BundleReader::new(durable::open_file(&self.path)?, Limits::default());
         reader.read_metadata().map_err(io::Error::other)?;
         let bytes = self.index.to_bytes();
         let expected = Content {

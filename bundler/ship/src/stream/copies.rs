@@ -7,13 +7,16 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::limits::Limits;
+use outhaul_bundle::read::BundleReader;
 use outhaul_bundle::volume::VolumeError;
 use outhaul_parity::ParityError;
-use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::durable::{self, FileError};
+use outhaul_signer::fleet::{Fleet, FleetError, StreamSettings};
 
 use super::shelf::{self, StoredBundle};
 use crate::deliver::{self, DeliverError, medium};
-use outhaul_attest::inspect::InspectError;
+use outhaul_attest::inspect::{self, InspectError};
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]
@@ -185,13 +188,21 @@ pub enum CopyError {
     },
     /// The fleet keeps no bundle of what it has signed.
     #[error(
-        "number {number} of {stream} was signed, and the fleet keeps no copy of its bundle; nothing was written"
+        "number {number} of {stream} was signed last, and the fleet keeps no copy of its bundle; no copy of an older one was begun"
     )]
     NotKept {
         /// Environment and cluster type.
         stream: String,
         /// Its number.
         number: u64,
+    },
+    /// What the fleet keeps of a stream is not known.
+    #[error("what the fleet keeps of {stream} is not known; no copy of it was begun")]
+    Record {
+        /// Environment and cluster type.
+        stream: String,
+        /// Why.
+        source: FileError,
     },
     /// What the fleet has signed cannot be known.
     #[error(transparent)]
@@ -206,6 +217,13 @@ pub enum CopyError {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl CopyError {
+    /// Whether it is about what the fleet keeps of one stream, and not about the medium or what was asked for.
+    pub fn is_of_the_fleets_copy(&self) -> bool {
+        matches!(self, Self::Changed { .. } | Self::Read { .. })
+    }
 }
 
 impl KeptBundle {
@@ -277,41 +295,106 @@ pub(super) fn file_name(environment: &str, cluster_type: &str, number: u64) -> S
     format!("{environment}-{cluster_type}-{number}.outhaul")
 }
 
-/// What the fleet keeps of `environment` and of `cluster_types`; of all where nothing is said.
+/// What the fleet keeps, and what it has signed and lost.
+#[derive(Debug)]
+pub struct Kept {
+    /// The last bundle of each stream, in order.
+    pub bundles: Vec<KeptBundle>,
+    /// Why there is none of a stream.
+    pub lost: Vec<CopyError>,
+}
+
+/// As [`kept_or_lost`], where each stream is needed.
 ///
 /// # Errors
-/// [`CopyError::Nothing`] when there is none, or none of a cluster type that was named.
+/// As there, and that of the first stream whose bundle is lost.
 pub fn kept(
     fleet: &Fleet,
     environment: Option<&str>,
     cluster_types: &[String],
 ) -> Result<Vec<KeptBundle>, CopyError> {
-    let all = fleet.streams().iter().filter_map(|(role, stream)| {
-        let kept = StoredBundle::read(fleet.folder(), role)?;
-        Some(KeptBundle {
-            environment: stream.environment.clone(),
-            cluster_type: stream.cluster_type.clone(),
-            number: kept.number(),
-            role: role.clone(),
-            path: shelf::bundle(fleet.folder(), role, kept.number()),
-            file: kept.file(),
-        })
-    });
-    let mut all: Vec<KeptBundle> = all.collect();
-    all.sort_by_key(KeptBundle::file_name);
+    let kept = kept_or_lost(fleet, environment, cluster_types)?;
+    match kept.lost.into_iter().next() {
+        Some(lost) => Err(lost),
+        None => Ok(kept.bundles),
+    }
+}
+
+/// The bundle of a stream that was signed last; `None` when none ever was.
+fn last_of(
+    fleet: &Fleet,
+    role: &str,
+    stream: &StreamSettings,
+) -> Result<Option<KeptBundle>, CopyError> {
+    let name = format!("{}/{}", stream.environment, stream.cluster_type);
+    let kept = StoredBundle::read(fleet.folder(), role);
+    let kept = kept.map_err(|source| CopyError::Record {
+        stream: name.clone(),
+        source,
+    })?;
+    let Some(latest) = fleet.latest(role)? else {
+        return Ok(None);
+    };
+    // What is written beside the bundle is not signed, and may be of one before after a power cut.
+    let Some(kept) = kept.filter(|kept| kept.number() == latest.number) else {
+        return Err(CopyError::NotKept {
+            stream: name,
+            number: latest.number,
+        });
+    };
+    let path = shelf::bundle(fleet.folder(), role, latest.number);
+    if index_of(&path).is_none_or(|index| *index.as_bytes() != latest.index) {
+        return Err(CopyError::Changed {
+            stream: name,
+            number: latest.number,
+            path,
+        });
+    }
+    Ok(Some(KeptBundle {
+        environment: stream.environment.clone(),
+        cluster_type: stream.cluster_type.clone(),
+        number: latest.number,
+        role: role.to_owned(),
+        path,
+        file: kept.file(),
+    }))
+}
+
+/// The digest of a bundle's index; `None` when there is none.
+fn index_of(path: &Path) -> Option<Digest> {
+    let file = durable::open_file(path).ok()?;
+    let mut reader = BundleReader::new(file, Limits::default());
+    let metadata = reader.read_metadata().ok()?;
+    let named = inspect::index_named(&metadata).ok()?;
+    let (_, bytes) = reader.read_index(&named).ok()?;
+    Some(Digest::of(&bytes))
+}
+
+/// What the fleet keeps of `environment` and of `cluster_types`; of all where nothing is said. Of a stream that has lost its last
+/// bundle no earlier one takes its place.
+///
+/// # Errors
+/// [`CopyError::Nothing`] when there is none, or none of a cluster type that was named.
+pub fn kept_or_lost(
+    fleet: &Fleet,
+    environment: Option<&str>,
+    cluster_types: &[String],
+) -> Result<Kept, CopyError> {
     let is_wanted = |name: &String| cluster_types.is_empty() || cluster_types.contains(name);
+    let mut all: Vec<KeptBundle> = Vec::new();
+    let mut lost = Vec::new();
     for (role, stream) in fleet.streams() {
         let is_here = environment.is_none_or(|wanted| wanted == stream.environment);
-        if !is_here || !is_wanted(&stream.cluster_type) || all.iter().any(|one| one.role == *role) {
-            continue;
-        }
-        if let Some(latest) = fleet.latest(role)? {
-            return Err(CopyError::NotKept {
-                stream: format!("{}/{}", stream.environment, stream.cluster_type),
-                number: latest.number,
-            });
+        match last_of(fleet, role, stream) {
+            Ok(kept) => all.extend(kept),
+            Err(CopyError::Fleet(error)) => return Err(error.into()),
+            Err(error) if is_here && is_wanted(&stream.cluster_type) => {
+                lost.push((&stream.cluster_type, error));
+            }
+            Err(_) => {}
         }
     }
+    all.sort_by_key(KeptBundle::file_name);
     let known: Vec<String> = all.iter().map(KeptBundle::stream).collect();
     let names =
         |name: fn(&KeptBundle) -> &String| all.iter().map(name).cloned().collect::<Vec<_>>();
@@ -325,7 +408,10 @@ pub fn kept(
     };
     all.retain(|one| environment.is_none_or(|wanted| wanted == one.environment));
     let of = environment.map_or_else(String::new, |name| format!(" of environment `{name}`"));
-    let is_there = |name: &&String| !all.iter().any(|one| one.cluster_type == **name);
+    let is_there = |name: &&String| {
+        !all.iter().any(|one| one.cluster_type == **name)
+            && !lost.iter().any(|(lost, _)| *lost == *name)
+    };
     if let Some(missing) = cluster_types.iter().find(is_there) {
         let wanted = match environment.filter(|_| all.is_empty()) {
             Some(name) => (name.to_owned(), environments),
@@ -336,10 +422,13 @@ pub fn kept(
             Some(wanted),
         ));
     }
-    if all.is_empty() {
+    if all.is_empty() && lost.is_empty() {
         let wanted = environment.map(|name| (name.to_owned(), environments));
         return Err(nothing(of, wanted));
     }
     all.retain(|one| is_wanted(&one.cluster_type));
-    Ok(all)
+    Ok(Kept {
+        bundles: all,
+        lost: lost.into_iter().map(|(_, error)| error).collect(),
+    })
 }

@@ -4,13 +4,13 @@
 //! wanted. What goes out: the same bytes once more, or that they are not available any more: a bundle cannot
 //! be signed twice alike, so that it then takes a new number, with the reason. Nothing is left unsaid.
 
-use std::fs::File;
 use std::path::Path;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::BundleReader;
+use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::publish::Latest;
 
@@ -24,8 +24,13 @@ use outhaul_attest::inspect::CheckOnly;
 pub(super) enum Current {
     /// The content is another one.
     Changed,
-    /// The content is the same, and its bundle is gone: why.
-    Lost(String),
+    /// The content is the same, and its bundle is gone.
+    Lost {
+        /// Why.
+        why: String,
+        /// Whether the content is that of the index that was signed: by a record beside it alone nothing of it is known.
+        signed: bool,
+    },
     /// The bundle is where it is wanted.
     Same(Produced),
 }
@@ -43,7 +48,7 @@ pub(super) fn again(
     same: &Built,
 ) -> Result<Current, ProduceError> {
     let role = &plan.role;
-    let kept = StoredBundle::read(fleet.folder(), role);
+    let kept = StoredBundle::read(fleet.folder(), role).map_err(ProduceError::Keep)?;
     let kept = kept.filter(|kept| kept.is_of(latest.number, same.plain));
     // One that is wanted sealed is not the one that was signed open.
     let signed = request.readers.is_none()
@@ -85,12 +90,13 @@ pub(super) fn again(
             true => "was changed",
             false => "is gone",
         };
-        return Ok(Current::Lost(format!(
+        let why = format!(
             "nothing changed, but the fleet's copy of number {} (`{}`) {what}, and a bundle cannot be signed \
              twice alike",
             latest.number,
             own.display()
-        )));
+        );
+        return Ok(Current::Lost { why, signed });
     };
     if let Some(folder) = request.publish
         && signed
@@ -118,7 +124,7 @@ pub(super) fn again(
 
 /// Whether the file is a whole bundle with the index `expected`.
 fn is_whole(path: &Path, expected: &Content) -> bool {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = durable::open_file(path) else {
         return false;
     };
     let mut reader = BundleReader::new(file, Limits::default());

@@ -43,10 +43,13 @@ impl StoredBundle {
     }
 
     /// What is kept of the stream `role`; `None` when nothing is, or nothing that can be used.
-    pub(super) fn read(fleet: &Path, role: &str) -> Option<Self> {
-        let bytes = durable::read_if_present(&record(fleet, role), MAX_BYTES).ok()??;
-        let kept: Self = serde_json::from_slice(&bytes).ok()?;
-        (kept.format == FORMAT).then_some(kept)
+    ///
+    /// # Errors
+    /// [`FileError`] when what is there is not a file, or cannot be read.
+    pub(super) fn read(fleet: &Path, role: &str) -> Result<Option<Self>, FileError> {
+        let bytes = durable::read_if_present(&record(fleet, role), MAX_BYTES)?;
+        let kept = bytes.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
+        Ok(kept.filter(|kept| kept.format == FORMAT))
     }
 
     /// Remembers it, durably, and lets go of the bundles before it but for the last one, which copies are compared with.

@@ -132,7 +132,7 @@ impl EarlierBundle {
 /// Writes down which blobs the kept bundle of `role` has, before the fleet lets go of it. Without it, copies since that
 /// bundle need its file: that this cannot be done keeps no bundle from being made.
 pub(super) fn remember(fleet: &Path, role: &str) {
-    let Some(kept) = StoredBundle::read(fleet, role) else {
+    let Ok(Some(kept)) = StoredBundle::read(fleet, role) else {
         return;
     };
     let path = shelf::bundle(fleet, role, kept.number());

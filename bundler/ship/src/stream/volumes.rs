@@ -17,7 +17,7 @@ use outhaul_bundle::read::{BlobSink, BundleReader};
 use outhaul_bundle::write::BlobSource;
 use outhaul_bundle::{Digest, Parity, Volume, write_part};
 use outhaul_delta::Plain;
-use outhaul_kit::media::Media;
+use outhaul_kit::{durable, media::Media};
 use outhaul_parity::ParityError;
 
 use super::copies::{Copied, CopyError, KeptBundle};
@@ -281,7 +281,7 @@ impl Opened {
                 error,
             })
         };
-        let file = File::open(path).map_err(failed)?;
+        let file = durable::open_file(path).map_err(failed)?;
         let mut reader = BundleReader::new(file.try_clone().map_err(failed)?, Limits::default());
         let metadata = reader.read_metadata()?;
         let (index, index_bytes) = reader.read_index(&inspect::index_named(&metadata)?)?;

@@ -20,6 +20,7 @@ use outhaul_kit::text;
 use outhaul_plane::render::{RenderedAssignment, RenderedOverlay};
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::TimePolicy;
+use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::trust::{self, TrustedMetadata};
 
@@ -55,7 +56,7 @@ pub(super) fn compare(
         path: path.clone(),
         problem,
     };
-    let file = match std::fs::File::open(&path) {
+    let file = match durable::open_file(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Compared::Unknown),
         Err(error) => return Err(unusable(error.to_string()).into()),

@@ -127,7 +127,9 @@ impl FolderFixture {
             Between::Deleted(at) => in_both(file(at), &|path| fs::remove_file(path).unwrap()),
             Between::LinkInPlace(at) => in_both(file(at), &|path| {
                 fs::remove_file(path).unwrap();
-                std::os::unix::fs::symlink("/dev/null", path).unwrap();
+                let elsewhere = self.parent.path().join("elsewhere");
+                fs::write(&elsewhere, "").unwrap();
+                std::os::unix::fs::symlink(elsewhere, path).unwrap();
             }),
             Between::Foreign(number) => {
                 for out in both.iter().filter(|out| out.join("line-1").exists()) {

@@ -1,0 +1,71 @@
+//! Local copies of repositories that nothing names: a URL that was misspelt is fetched from its server then, in silence.
+//!
+//! What comes in: a platform that was made, and URLs that the command line names besides. What goes out: each `--source` that had no
+//! effect, and that neither the control plane, nor what is rendered, nor a workload's manifests name. It opens nothing that was not open.
+
+use outhaul_control::ControlPlane;
+use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_git::source::normal_url;
+use outhaul_kit::suggest::nearest;
+use outhaul_kit::url_secrets::without_secrets;
+use outhaul_load::pipeline::Platform;
+use outhaul_ship::manifests::Manifests;
+
+/// The code of the finding.
+pub const CODE: &str = "source-without-effect";
+
+/// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more.
+pub fn sources(platform: &Platform, also: Option<&str>) -> Diagnostics {
+    let plane = &platform.control_plane;
+    let mut findings = Diagnostics::new();
+    let unused = platform.sources.unused();
+    if unused.is_empty() || !plane.lost.is_empty() {
+        return findings;
+    }
+    let mut named = named(plane);
+    named.extend(also.into_iter().map(|url| (normal_url(url), None)));
+    let mut manifests = Manifests::new(platform);
+    for (url, branch) in unused {
+        let is_named = |(other, of): &(String, Option<String>)| {
+            *other == url && (branch.is_none() || of.is_none() || *of == branch)
+        };
+        if named.iter().any(is_named) || manifests.name(&url) {
+            continue;
+        }
+        let typed = match &branch {
+            Some(branch) => format!("{url}#{branch}"),
+            None => url.clone(),
+        };
+        let urls: Vec<&str> = named.iter().map(|(url, _)| url.as_str()).collect();
+        let help = match nearest(&url, &urls) {
+            Some(near) => format!("did you mean `{}`?", without_secrets(near)),
+            None => "correct its URL, or remove it".to_owned(),
+        };
+        let message = format!(
+            "`--source {}` has no effect: nothing here names that repository",
+            without_secrets(&typed)
+        );
+        findings.push(Diagnostic::warning(CODE, message).help(help));
+    }
+    findings
+}
+
+/// The repositories that a control plane names, with their branches where one is named.
+fn named(plane: &ControlPlane) -> Vec<(String, Option<String>)> {
+    let registrations = plane.registrations.values().map(|one| &one.workload);
+    let bases = plane.base_repos.values().map(|one| &one.at);
+    let platforms = plane.gitops_repos.values().map(|one| &one.at);
+    let environments = plane.environments.values().map(|one| &one.control_plane);
+    let places = registrations.chain(bases).chain(platforms);
+    let places = places.chain(environments);
+    let mut all: Vec<_> = places
+        .map(|at| (normal_url(&at.repo.value), Some(at.branch.clone())))
+        .collect();
+    let targets = plane.targets.values().chain(plane.other_targets.values());
+    for manifests in targets.filter_map(|target| target.manifests.as_ref()) {
+        if let Some(repo) = manifests.get("repo") {
+            all.push((normal_url(repo), manifests.get("branch").cloned()));
+        }
+    }
+    all
+}

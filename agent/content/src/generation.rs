@@ -357,7 +357,7 @@ fn link_or_copy(blob: &Path, path: &Path) -> Result<(), FileError> {
         std::fs::create_dir_all(parent).map_err(at("create", parent))?;
     }
     if std::fs::hard_link(blob, path).is_err() {
-        let mut from = File::open(blob).map_err(at("open", blob))?;
+        let mut from = durable::open(blob)?;
         let mut to = create(path, false)?;
         io::copy(&mut from, &mut to).map_err(at("write", path))?;
     }
@@ -373,7 +373,7 @@ fn copy_others(paths: &[(PathBuf, bool)]) -> Result<(), GenerationError> {
     };
     for (path, executable) in others {
         let mut to = create(path, *executable)?;
-        let mut from = File::open(first).map_err(at("open", first))?;
+        let mut from = durable::open(first)?;
         io::copy(&mut from, &mut to).map_err(at("write", path))?;
     }
     Ok(())

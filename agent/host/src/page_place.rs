@@ -3,12 +3,11 @@
 //! What comes in: the place, the site's folder, and what an earlier page begins with. What goes out: a refusal, or nothing. It writes
 //! nothing, and reads the beginning of a file.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use crate::error::AgentError;
-use outhaul_kit::durable::at;
+use outhaul_kit::durable::{self, at};
 
 /// Most bytes of a file that are looked at.
 const LOOKED_AT: u64 = 16 << 10;
@@ -42,7 +41,7 @@ pub fn refuse(path: &Path, state: &Path, is_own: impl Fn(&str) -> bool) -> Resul
         Err(_) => return Ok(()),
     }
     let mut start = Vec::new();
-    let file = File::open(path).map_err(at("open", path))?;
+    let file = durable::open(path)?;
     file.take(LOOKED_AT)
         .read_to_end(&mut start)
         .map_err(at("read", path))?;

@@ -3,7 +3,6 @@
 //! What comes in: the folder of keys, and what the kept generations have sealed. What goes out: only the keys that are
 //! needed. A key stays until a bundle sealed for the new one is active and nothing kept needs the old one.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Index;
@@ -52,7 +51,7 @@ fn opened(
     for blob in index.blobs.iter().filter(|blob| blob.sealed.is_some()) {
         let path = state_folder.blobs().join(blob.digest.hex());
         // A head is enough to know for whom it is.
-        let file = File::open(&path).map_err(durable::at("open", &path))?;
+        let file = durable::open(&path)?;
         found.push(seal::reader(file, keys).is_ok());
     }
     for desired in generation::desired(state_folder, index, site) {

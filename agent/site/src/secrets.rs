@@ -4,7 +4,6 @@
 //! goes out: opened blobs for unpacking, and texts with their values for the reconcilers, in memory that is
 //! wiped. Where opened values may be is the reconcilers' rule; none is written here.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use outhaul_reconcilers::sealed::{Binding, Keys, OpenedText, SealedError};
 use outhaul_signer::seal::marker::{self, MarkerContext, Syntax};
 use outhaul_signer::seal::{self, Identities, SealError};
 
-use crate::durable::{FileError, at};
+use crate::durable::{self, FileError, at};
 
 pub mod own;
 
@@ -103,7 +102,7 @@ impl Keys for Secrets {
 /// [`FileError`] when it cannot be read.
 pub fn text_with_markers(path: &Path) -> Result<Option<String>, FileError> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(at("open", path))?;
+    let file = durable::open(path)?;
     let max = marker::MAX_TEXT_BYTES as u64;
     file.take(max + 1)
         .read_to_end(&mut bytes)

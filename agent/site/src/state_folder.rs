@@ -5,7 +5,7 @@
 //! Whoever opens it closes it to other users.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -252,7 +252,7 @@ impl StateFolder {
 
     /// Whether some process is the one agent now. Changes nothing; where it cannot be known, yes.
     pub fn is_locked(&self) -> bool {
-        match File::open(self.root.join("lock")) {
+        match durable::open_file(&self.root.join("lock")) {
             Ok(file) => file.try_lock_shared().is_err(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
@@ -401,6 +401,17 @@ pub enum LockError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fifo_in_the_place_of_the_lock_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+        let state = StateFolder::new(folder.path());
+        // Where it cannot be known, some process is the agent.
+        assert!(state.is_locked());
+    }
 
     #[test]
     fn a_service_is_seen_only_while_it_holds_the_lock_and_says_that_it_is_one() {

@@ -14,7 +14,7 @@ use outhaul_bundle::seal::Unseal;
 use outhaul_bundle::{Digest, Limits};
 
 use super::Blobs;
-use crate::durable::{self, FileError, at};
+use crate::durable::{self, FileError};
 
 const PLAIN: &str = ".plain";
 
@@ -60,14 +60,10 @@ impl Blobs {
     pub fn open(&self, blob: &Blob) -> Result<Stored, FileError> {
         if !self.is_carried(blob) && self.is_plain(blob) {
             let path = self.plain_path(&blob.digest);
-            return File::open(&path)
-                .map(Stored::Plain)
-                .map_err(at("open", &path));
+            return durable::open(&path).map(Stored::Plain);
         }
         let path = self.path(&blob.digest);
-        File::open(&path)
-            .map(Stored::Carried)
-            .map_err(at("open", &path))
+        durable::open(&path).map(Stored::Carried)
     }
 
     /// Where the contents of a blob lie, end to end, when a patch made them.

@@ -5,7 +5,6 @@
 //! wrong with a header. It reads no file but to say what is in it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -16,7 +15,7 @@ use outhaul_bundle::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::BackupError;
-use crate::durable::at;
+use crate::durable::{self, at};
 
 /// The first line.
 pub const MAGIC: &[u8] = b"outhaul site backup\n";
@@ -77,7 +76,7 @@ impl BackupEntry {
     /// # Errors
     /// [`BackupError`] when it cannot be read.
     pub fn of(path: &Path, name: &str) -> Result<Self, BackupError> {
-        let file = File::open(path).map_err(at("open", path))?;
+        let file = durable::open(path)?;
         let about = file.metadata().map_err(at("look at", path))?;
         let mut hasher = Hasher::new();
         io::copy(&mut BufReader::new(file), &mut hasher).map_err(at("read", path))?;

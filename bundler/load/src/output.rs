@@ -62,13 +62,8 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
     if out.parent().is_none() {
         return refused("the whole file system".to_owned(), "a folder");
     }
-    // What is not there is made, where what is above it is a folder.
-    if let Some((there, kind)) = not_a_folder(&out) {
-        let what = match there == out {
-            true => kind.to_owned(),
-            false => format!("below `{}`, which is {kind}", there.display()),
-        };
-        return refused(what, "a folder: files get their names in it");
+    if let Some(what) = not_a_folder(&out) {
+        return refused(what.to_owned(), "a folder: files get their names in it");
     }
     if out.components().any(|part| part.as_os_str() == ".git") {
         let what = "in the `.git` folder of a repository".to_owned();
@@ -129,19 +124,16 @@ impl Classified for NoParent {
     }
 }
 
-/// What lies in the place of `folder`, or of one above it, and is no folder; and what it is.
-fn not_a_folder(folder: &Path) -> Option<(&Path, &'static str)> {
-    let mut above = folder.ancestors();
-    let (there, found) = above.find_map(|path| Some((path, path.metadata().ok()?)))?;
-    let kind = found.file_type();
-    let what = match kind {
-        kind if kind.is_dir() => return None,
-        kind if kind.is_file() => "a file",
-        kind if kind.is_fifo() => "a FIFO",
-        kind if kind.is_socket() => "a socket",
-        _ => "a device",
-    };
-    Some((there, what))
+/// What lies in the place of `folder` and is no folder.
+fn not_a_folder(folder: &Path) -> Option<&'static str> {
+    let kind = folder.metadata().ok()?.file_type();
+    match kind {
+        kind if kind.is_dir() => None,
+        kind if kind.is_file() => Some("a file"),
+        kind if kind.is_fifo() => Some("a FIFO"),
+        kind if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
 }
 
 /// Where `folder` leads, when it is a symbolic link, with or without a `/` at its end.
@@ -225,7 +217,6 @@ mod tests {
         }
         for (path, expected) in [
             (at("file"), "is a file, where"),
-            (at("file/out"), "which is a file, where"),
             (at("fifo"), "is a FIFO, where"),
             (PathBuf::from("/dev/null"), "is a device, where"),
             (at("hub"), "the state folder of a hub"),

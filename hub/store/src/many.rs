@@ -97,20 +97,10 @@ impl Session<'_> {
                     (SELECT r.digest || ' ' || COALESCE(r.previous, '') FROM reports r
                       WHERE r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3)
                FROM {keys}";
-        let keys: Vec<_> = places
-            .iter()
-            .map(|place| {
-                let number = Value::Int(to_sql(place.number));
-                [Value::Text(&place.site), Value::Text(&place.epoch), number]
-            })
-            .collect();
+        let keys = keys_of(places);
         let mut found = BTreeMap::new();
         self.of_each(text, &keys, |row| {
-            let place = ReportPosition {
-                site: row.get(0)?,
-                epoch: row.get(1)?,
-                number: from_sql(row.get(2)?),
-            };
+            let place = place_of(row)?;
             let both: Option<String> = row.get(3)?;
             let stored = both.as_deref().and_then(|both| both.split_once(' '));
             let stored = stored.map(|(digest, previous)| StoredReport {
@@ -133,20 +123,10 @@ impl Session<'_> {
     ) -> Result<BTreeMap<ReportPosition, Vec<u8>>, StoreError> {
         let text = "SELECT r.site, r.epoch, r.number, r.envelope
                FROM {keys} JOIN reports r ON r.site = v.column1 AND r.epoch = v.column2 AND r.number = v.column3";
-        let keys: Vec<_> = places
-            .iter()
-            .map(|place| {
-                let number = Value::Int(to_sql(place.number));
-                [Value::Text(&place.site), Value::Text(&place.epoch), number]
-            })
-            .collect();
+        let keys = keys_of(places);
         let mut found = BTreeMap::new();
         self.of_each(text, &keys, |row| {
-            let place = ReportPosition {
-                site: row.get(0)?,
-                epoch: row.get(1)?,
-                number: from_sql(row.get(2)?),
-            };
+            let place = place_of(row)?;
             found.insert(place, row.get(3)?);
             Ok(())
         })?;
@@ -255,6 +235,24 @@ pub(super) fn texts(epochs: &[SiteEpoch]) -> Vec<[Value<'_>; 2]> {
     let texts = |(site, epoch)| [Value::Text(site), Value::Text(epoch)];
     let pairs = epochs.iter().map(|(site, epoch)| (&**site, &**epoch));
     pairs.map(texts).collect()
+}
+
+/// Places as rows of keys.
+fn keys_of(places: &[ReportPosition]) -> Vec<[Value<'_>; 3]> {
+    let keys = places.iter().map(|place| {
+        let number = Value::Int(to_sql(place.number));
+        [Value::Text(&place.site), Value::Text(&place.epoch), number]
+    });
+    keys.collect()
+}
+
+/// The place in the first three columns.
+fn place_of(row: &Row<'_>) -> Result<ReportPosition, DbError> {
+    Ok(ReportPosition {
+        site: row.get(0)?,
+        epoch: row.get(1)?,
+        number: from_sql(row.get(2)?),
+    })
 }
 
 /// `VALUES` of so many rows of the kinds of `like`; a server is to know them without a look at a table.

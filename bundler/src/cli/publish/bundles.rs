@@ -255,9 +255,10 @@ fn counts(sent: &Sent) -> (Value, Value) {
 
 /// What the fleet keeps, with what it has signed of each.
 fn bundles(fleet: &Fleet) -> Result<Vec<BundleFile>, Failure> {
-    let kept = copies::kept(fleet, None, &[]).map_err(|error| Failure::of(&error))?;
+    // What is lost is refused by the publication, which knows what is there already.
+    let kept = copies::kept_or_lost(fleet, None, &[]).map_err(|error| Failure::of(&error))?;
     let mut bundles = Vec::new();
-    for one in kept {
+    for one in kept.bundles {
         let latest = fleet.latest(one.role()).map_err(fleet_failure)?;
         let Some(latest) = latest.filter(|latest| latest.number == one.number) else {
             // Of what was never signed, or not under this number, nothing is published.

@@ -50,6 +50,7 @@ mod runner {
     pub mod schemas;
     pub mod serve;
     pub mod shelf;
+    pub mod signed_records;
     pub mod silent;
     pub mod sites;
     pub mod standing;

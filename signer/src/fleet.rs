@@ -36,6 +36,8 @@ pub(crate) use state::{Marks, PublishedRoles, StreamMark};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/fleet/v1";
+/// Most versions or numbers that were used and never published: `outhaul-signer restored` leaves out up to a million.
+const MAX_UNPUBLISHED: u64 = 10_000_000;
 /// Largest settings or marks file in bytes.
 const MAX_STATE_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -271,11 +273,47 @@ impl Fleet {
     /// What was ever signed. A fleet that has signed a bundle has marks.
     pub(crate) fn marks(&self) -> Result<Marks, FleetError> {
         match Marks::read(&self.folder)? {
-            Some(marks) => Ok(marks),
+            Some(marks) => self.plausible(marks),
             None if self.settings.streams.is_empty() => Ok(Marks::default()),
             None => Err(FleetError::Forgotten {
                 folder: self.folder.clone(),
                 problem: "`marks.json` is gone".to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses marks far above what is signed: somebody wrote them, and no site could ever be sent something newer than what would
+    /// be signed above them.
+    fn plausible(&self, marks: Marks) -> Result<Marks, FleetError> {
+        let published = self.published()?;
+        let roles = [
+            ("timestamp", published.timestamp.version),
+            ("snapshot", published.snapshot.version),
+            ("targets", published.targets.version),
+        ];
+        let mut compared = Vec::new();
+        for (role, signed) in roles {
+            let marked = marks.versions.get(role).copied().unwrap_or_default();
+            compared.push((format!("version {marked} of `{role}.json`"), marked, signed));
+        }
+        for (role, mark) in &marks.streams {
+            let signed = self.latest(role)?.map_or(0, |latest| latest.number);
+            compared.push((
+                format!("number {} of stream `{role}`", mark.number),
+                mark.number,
+                signed,
+            ));
+        }
+        let far = compared
+            .into_iter()
+            .find(|(_, marked, signed)| marked.saturating_sub(*signed) > MAX_UNPUBLISHED);
+        match far {
+            None => Ok(marks),
+            Some((what, _, signed)) => Err(FleetError::Forgotten {
+                folder: self.folder.clone(),
+                problem: format!(
+                    "`marks.json` says that {what} was used, and {signed} is the newest that is signed: it was changed"
+                ),
             }),
         }
     }

@@ -113,3 +113,33 @@ fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_nu
         run(at, 0, "rotate fleet online");
     }
 }
+
+#[test]
+fn attack_marks_far_above_what_is_signed_end_no_stream() {
+    let dir = folder_with_passphrase();
+    let at = dir.path();
+    run(at, 0, "init fleet");
+    let marks = at.join("fleet/marks.json");
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    let signed = sign(&fleet, "dev", 1).unwrap();
+    fleet.commit(&signed).unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&fs::read(&marks).unwrap()).unwrap();
+    let role = Fleet::open(&at.join("fleet")).unwrap().role("dev", "drone");
+    let high = serde_json::json!(9_007_199_254_740_990_u64);
+    let mut changed = [whole.clone(), whole.clone()];
+    changed[0]["versions"]["snapshot"] = high.clone();
+    changed[1]["streams"][&role]["number"] = high;
+    for text in changed {
+        fs::write(&marks, text.to_string()).unwrap();
+        let words = ["9007199254740990", "it was changed", "nothing was signed"];
+        refused_with(at, 3, "rotate fleet online", &words);
+        // Nor are numbers left out above them.
+        refused_with(at, 3, "restored fleet", &words);
+    }
+    // The way out, as it is named.
+    fs::remove_file(&marks).unwrap();
+    run(at, 0, "restored fleet");
+    run(at, 0, "rotate fleet online");
+    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    assert_eq!(fleet.next_number(&role).unwrap(), 1002);
+}

@@ -111,7 +111,8 @@ impl Classified for ProduceError {
                 ShippedError::Bundle { .. }
                 | ShippedError::Damaged { .. }
                 | ShippedError::Lost { .. }
-                | ShippedError::TooLarge { .. },
+                | ShippedError::TooLarge { .. }
+                | ShippedError::Unverified { .. },
             )
             | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use outhaul_bundle::index::{DriftPolicy, ReconcilerSettings, Stream};
 use outhaul_bundle::name::Name;
 use outhaul_kit::interrupt;
-use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
@@ -349,7 +349,7 @@ fn stream(
     let mut is_signed = false;
     if let Some(latest) = latest.as_ref().filter(|_| !request.renew) {
         let same = build(latest.number, spool)?;
-        match current::again(fleet, request, plan, environment, latest, &same)? {
+        match current::again(fleet, request, plan, environment, latest, (&same, &signer))? {
             Current::Changed => {}
             Current::Lost { why, signed } => (lost, is_signed) = (Some(why), signed),
             Current::Same(produced) => return Ok(produced),
@@ -367,7 +367,8 @@ fn stream(
     if let Some(record) = plan.last.as_ref().filter(|_| !is_signed) {
         // What is removed is known by it; nothing is where the content is the one that was signed.
         let stream = format!("{environment}/{name}");
-        if let Some(said) = vouched::compare_removals(fleet, (role, &stream), record)? {
+        let said = vouched::compare_removals(fleet, (role, &stream), record, request.strict)?;
+        if let Some(said) = said {
             collector.note_unverified(said);
         }
     }
@@ -390,7 +391,8 @@ fn stream(
         expires,
     };
     let last = last_of(environment, plan, &built);
-    let mut produced = ship_or_ask(fleet, secret, request, plan, sign, built, &last)?;
+    let last = (&last, &*signer);
+    let mut produced = ship_or_ask(fleet, secret, request, plan, sign, built, last)?;
     produced.because = lost;
     if let Some(latest) = fleet.latest(role)? {
         // Other streams of this run may carry the same.
@@ -416,7 +418,9 @@ fn ship_ready(
     };
     let signed = signing::sign(fleet, sign, secret)?;
     let made = (ready.bundle, ready.plain);
-    ship(fleet, request, plan, sign, signed, made, &ready.last)
+    let signer = fleet.statement_signer(secret)?;
+    let last = (&ready.last, &signer);
+    ship(fleet, request, plan, sign, signed, made, last)
 }
 
 /// Signs and ships what was built, or keeps it until somebody else has signed it as well.
@@ -427,7 +431,7 @@ fn ship_or_ask(
     plan: &StreamContents<'_>,
     sign: SignRequest<'_>,
     built: Built,
-    last: &Record,
+    last: (&Record, &StatementSigner),
 ) -> Result<Produced, ProduceError> {
     match signing::sign(fleet, sign, secret) {
         Ok(signed) => {
@@ -441,7 +445,7 @@ fn ship_or_ask(
             ..
         }) => {
             let SignRequest { role, number, .. } = sign;
-            countersigned::keep(fleet, role, number, &built, last)?;
+            countersigned::keep(fleet, role, number, &built, last.0)?;
             let waiting = AwaitedSignature {
                 role: role.to_owned(),
                 request,

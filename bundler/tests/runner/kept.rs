@@ -365,8 +365,20 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     let names = snapshots.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let numbers = names.filter_map(|name| name.strip_suffix(".snapshot.json")?.parse::<u64>().ok());
     let next = numbers.max().unwrap() + 1;
-    let in_the_way = fleet.path(&format!("fleet/metadata/{next}.snapshot.json"));
-    fs::create_dir_all(in_the_way.join("in")).unwrap();
+    // A version that was signed is used up.
+    let in_the_way =
+        [next, next + 1].map(|next| fleet.path(&format!("fleet/metadata/{next}.snapshot.json")));
+    let blocked = || {
+        for path in &in_the_way {
+            fs::create_dir_all(path.join("in")).unwrap();
+        }
+    };
+    let free = || {
+        for path in &in_the_way {
+            fs::remove_dir_all(path).unwrap();
+        }
+    };
+    blocked();
     let refused = fleet.bundle(&[]);
     assert!(!refused.starts_with("exit code 0"), "{refused}");
     let bundles = |folder: &str| {
@@ -378,10 +390,20 @@ fn a_bundle_that_does_not_get_on_record_is_on_no_stick() {
     };
     assert_eq!(bundles("out"), ["dev-drone-1.outhaul"], "{refused}");
     assert_eq!(bundles("fleet/bundles").len(), 1, "{refused}");
-    fs::remove_dir_all(in_the_way).unwrap();
+    free();
     // The record of the bundle that is not on record counts for nothing: what stays is what the first one has.
     let unsigned = fleet.last();
     assert_ne!(of(&unsigned, "hello-test"), of(&first, "hello-test"));
+    // Also when it is cut off once more, with another content.
+    blocked();
+    fleet
+        .fixture
+        .write("manifests/here/app.yaml", "version: 3\n");
+    commit(&fleet.path("manifests"), "third");
+    let refused = fleet.bundle(&[]);
+    assert!(!refused.starts_with("exit code 0"), "{refused}");
+    free();
+    assert_ne!(of(&fleet.last(), "hello-test"), of(&unsigned, "hello-test"));
     fleet.break_hello();
     let seen = fleet.bundle(&[]);
     assert!(seen.contains("kept: drone/hello-test stays as"), "{seen}");

@@ -163,7 +163,8 @@ impl super::Fleet {
         let _lock = self.lock()?;
         let published = self.published()?;
         // Marks that are gone are what this makes up for.
-        let mut marks = Marks::read(&self.folder)?.unwrap_or_default();
+        let marks = Marks::read(&self.folder)?.map(|marks| self.plausible(marks));
+        let mut marks = marks.transpose()?.unwrap_or_default();
         for (role, version) in [
             ("timestamp", published.timestamp.version),
             ("snapshot", published.snapshot.version),

@@ -22,6 +22,9 @@ pub(super) struct StreamContents {
     /// Digest of the index of the bundle that it is of; absent until that is signed, and in records of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     index: Option<Digest>,
+    /// The fleet's envelope around the digest of the record without it: what nobody else can write. Absent in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
     /// By `<cluster type>/<target>`.
     pub(super) assignments: BTreeMap<String, ShippedAssignment>,
 }
@@ -49,6 +52,7 @@ impl Record {
         let stream = StreamContents {
             cluster_type: cluster_type.to_owned(),
             index: None,
+            signature: None,
             assignments: assignments.map(named).collect(),
         };
         Self {
@@ -66,6 +70,32 @@ impl Record {
             stream.index = Some(index);
         }
         record
+    }
+
+    /// The digest of it without its signature.
+    ///
+    /// # Errors
+    /// A text, should it ever not be possible.
+    pub fn unsigned_digest(&self) -> Result<Digest, String> {
+        let mut record = self.clone();
+        if let Some(stream) = &mut record.stream {
+            stream.signature = None;
+        }
+        Ok(Digest::of(&record.bytes()?))
+    }
+
+    /// The same with the fleet's signature.
+    #[must_use]
+    pub fn with_signature(mut self, envelope: String) -> Self {
+        if let Some(stream) = &mut self.stream {
+            stream.signature = Some(envelope);
+        }
+        self
+    }
+
+    /// The envelope that states its digest; `None` in records of before.
+    pub fn signature(&self) -> Option<&str> {
+        self.stream.as_ref()?.signature.as_deref()
     }
 
     /// The index of the bundle that it is of, where it says so.

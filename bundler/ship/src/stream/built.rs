@@ -9,7 +9,7 @@ use outhaul_attest::images::CarriedImage;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::console::progress::{Meter, Unit};
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::Latest;
 
 use super::plan::StreamContents;
@@ -50,11 +50,15 @@ pub(super) fn remember(
     environment: &str,
     plan: &StreamContents<'_>,
     built: &Built,
+    signer: &StatementSigner,
 ) -> Result<(), ProduceError> {
     let latest = fleet.latest(&plan.role)?;
     let now = last_of(environment, plan, built);
     let now = match latest {
-        Some(latest) => now.with_index(Digest::from_bytes(latest.index)),
+        Some(latest) => {
+            let now = now.with_index(Digest::from_bytes(latest.index));
+            shipped::signed(now, signer)?
+        }
         None => now,
     };
     if plan.last.as_ref() != Some(&now) {

@@ -11,7 +11,7 @@ use outhaul_bundle::index::Content;
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::BundleReader;
 use outhaul_signer::durable;
-use outhaul_signer::fleet::Fleet;
+use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::Latest;
 
 use super::recording::{file_of, publish};
@@ -45,7 +45,7 @@ pub(super) fn again(
     plan: &StreamContents<'_>,
     environment: &str,
     latest: &Latest,
-    same: &Built,
+    (same, signer): (&Built, &StatementSigner),
 ) -> Result<Current, ProduceError> {
     let role = &plan.role;
     let kept = StoredBundle::read(fleet.folder(), role).map_err(ProduceError::Keep)?;
@@ -57,7 +57,7 @@ pub(super) fn again(
         return Ok(Current::Changed);
     }
     // It may be missing after a power cut.
-    remember(fleet, environment, plan, same)?;
+    remember(fleet, environment, plan, same, signer)?;
     let to = file_of(request, plan.cluster_type, environment, latest.number);
     let own = shelf::bundle(fleet.folder(), role, latest.number);
     let index = Content {

@@ -42,16 +42,17 @@ impl<'a> Destination for ToStream<'a> {
 
     fn read(&mut self) -> Result<LastBundle<'a>, ProduceError> {
         let delivery = &self.sound.delivery;
-        let last = self.sound.last()?;
+        let mut last = self.sound.last()?;
         if last.record().is_none()
             && !self.request.strict
             && let Some(lost) = shipped::lost(self.sound.fleet, &self.sound.role)?
         {
             return Err(lost.into());
         }
+        let environment = &self.sound.platform.rendering.environment;
+        let stream = format!("{environment}/{}", self.sound.cluster_type);
+        last.know_names(&stream)?;
         if delivery_rules::suppressed(delivery).is_none() {
-            let environment = &self.sound.platform.rendering.environment;
-            let stream = format!("{environment}/{}", self.sound.cluster_type);
             let readers = self.request.readers.map_or(0, <[_]>::len);
             delivery_rules::readers(delivery, &stream, readers)?;
         }

@@ -6,7 +6,7 @@
 //! writes nothing.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outhaul_bundle::Digest;
@@ -252,6 +252,7 @@ impl<'a> Sound<'a> {
             collector: self.collector,
             signed_by: self.delivery.image_signatures.as_ref().map(Sourced::by),
             last,
+            names: BTreeSet::new(),
             carried: OnceCell::new(),
             compared: None,
             stalled: false,
@@ -283,6 +284,8 @@ pub(super) struct LastBundle<'a> {
     /// Which policy says that images must be signed.
     signed_by: Option<String>,
     last: Option<Record>,
+    /// The assignments of the bundle that was signed last, where the record is lost.
+    names: BTreeSet<String>,
     taken: BTreeMap<String, usize>,
     /// The bundle that was shipped last, opened when a payload cannot be had otherwise.
     carried: OnceCell<Option<LastPayloads>>,
@@ -294,15 +297,28 @@ pub(super) struct LastBundle<'a> {
 
 impl LastBundle<'_> {
     /// Sees that what is on record is what was signed, before something of it stays.
-    fn compare(&mut self, id: &AssignmentId) -> Result<(), ProduceError> {
+    fn compare(&mut self) -> Result<(), ProduceError> {
         let (Some(record), None) = (&self.last, self.compared) else {
             return Ok(());
         };
         let compared = vouched::compare(self.fleet, &self.role, record)?;
         self.compared = Some(compared);
-        if compared == Compared::Unknown {
-            let unknown = vouched::unknown(self.environment, id);
-            self.collector.borrow_mut().note_unverified(unknown);
+        match compared {
+            Compared::Same => Ok(()),
+            Compared::Unknown => Err(shipped::unverified(self.fleet, &self.role)?.into()),
+        }
+    }
+
+    /// Where the record is lost, what is removed is known by the bundle that was signed last; where that is, too, it is said.
+    pub(super) fn know_names(&mut self, stream: &str) -> Result<(), ProduceError> {
+        if self.last.is_none() && self.fleet.latest(&self.role)?.is_some() {
+            match vouched::assignments_signed(self.fleet, &self.role)? {
+                Some(names) => self.names = names,
+                None => {
+                    let unknown = vouched::removals_unknown(stream);
+                    self.collector.borrow_mut().note_unverified(unknown);
+                }
+            }
         }
         Ok(())
     }
@@ -321,9 +337,14 @@ impl Shipped for LastBundle<'_> {
         self.last.as_ref()
     }
 
+    fn names(&self) -> BTreeSet<String> {
+        let record = self.record().map(Record::assignments);
+        record.unwrap_or_else(|| self.names.clone())
+    }
+
     fn last(&mut self, id: &AssignmentId) -> Result<(Digest, ()), String> {
         let name = id.to_string();
-        if let Err(error) = self.compare(id) {
+        if let Err(error) = self.compare() {
             self.trouble = Some(error);
             return Err(String::new());
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::interrupt;
-use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
 use outhaul_signer::publish::SignRequest;
 
 use super::plan::StreamContents;
@@ -39,7 +39,7 @@ pub(super) fn ship(
     sign: SignRequest<'_>,
     (signed, keys): Signed,
     (bundle, plain): (UnsignedBundle, Digest),
-    last: &Record,
+    (last, signer): (&Record, &StatementSigner),
 ) -> Result<Produced, ProduceError> {
     let SignRequest { role, number, .. } = sign;
     let stream = &bundle.index.stream;
@@ -65,7 +65,7 @@ pub(super) fn ship(
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));
     let record = last.with_index(Digest::of(sign.index_bytes));
-    shipped::begin(&record, fleet.folder(), role)?;
+    shipped::begin(&shipped::signed(record, signer)?, fleet, role)?;
     if let Err(error) = fleet.commit(&signed) {
         return Err(not_recorded(fleet, role, number, [&own, &file], error));
     }

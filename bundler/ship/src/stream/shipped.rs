@@ -8,12 +8,16 @@
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_signer::Envelope;
 use outhaul_signer::durable::{self, FileError};
-use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner, statement_keys};
+use outhaul_signer::trust::TrustedMetadata;
 
 use outhaul_record::record::Record;
 
 const FOLDER: &str = "rendered";
+/// What the envelope of a record holds: the digest of the record without it.
+const PAYLOAD_TYPE: &str = "application/vnd.outhaul.record+sha256";
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -45,6 +49,20 @@ pub enum ShippedError {
         /// The number that was signed last.
         number: u64,
     },
+    /// It is not signed by the fleet, and there is nothing to compare it with.
+    #[error(
+        "`{}` is not signed by the fleet, and the bundle that it is of is not here whole: whether it says what the stream shipped is not known; \
+         nothing was signed\nhelp: put the bundle of number {number} back into the fleet's folder `bundles`, from a backup or a stick that has \
+         it; if there is none, give `--strict` once, with `--cluster-type` for this stream alone: {without}",
+        path.display(),
+        without = WITHOUT
+    )]
+    Unverified {
+        /// The file.
+        path: PathBuf,
+        /// The number that was signed last.
+        number: u64,
+    },
     /// It would be larger than what is read.
     #[error(
         "`{}` would have {bytes} bytes, and {MAX_BYTES} are the most that is read of a record; nothing was signed\nhelp: let what is large \
@@ -60,8 +78,8 @@ pub enum ShippedError {
     /// The bundle that the record is compared with is not the one that was signed last.
     #[error(
         "`{}` cannot be compared with what the stream shipped: {problem}; nothing was signed\nhelp: restore it from a backup of the \
-         fleet's folder or a stick that has it; if there is none, see that nobody else writes there, and move the file away: the record in \
-         `{FOLDER}` is believed then, and a warning says so",
+         fleet's folder or a stick that has it; if there is none, see that nobody else writes there, and move the file away: \
+         `--strict` is the way on then",
         path.display()
     )]
     Bundle {
@@ -91,14 +109,13 @@ pub(super) fn last(fleet: &Fleet, role: &str) -> Result<Option<Record>, ShippedE
     let now = read(fleet, folder, role)?;
     let latest = fleet.latest(role)?;
     let latest = latest.map(|latest| Digest::from_bytes(latest.index));
-    let is_of = |record: &Record| record.index().is_none_or(|index| Some(index) == latest);
     let Some(now) = now else { return Ok(None) };
-    if is_of(&now) {
+    if is_of(&now, latest) {
         return Ok(Some(now));
     }
     // The power was cut, or the disk was full, before its bundle was on record.
     match read_file(fleet, &before(folder, role), role)? {
-        Some(before) if is_of(&before) => Ok(Some(before)),
+        Some(before) if is_of(&before, latest) => Ok(Some(before)),
         _ if latest.is_none() => Ok(None),
         _ => {
             let problem = "it is of another bundle than the one that was signed last".to_owned();
@@ -153,11 +170,61 @@ pub(super) fn write(record: &Record, fleet: &Path, role: &str) -> Result<(), Shi
 
 /// Writes the record of a bundle that is about to be on record, and keeps the one of before beside it: what is signed is never without
 /// one, wherever the power is cut.
-pub(super) fn begin(record: &Record, fleet: &Path, role: &str) -> Result<(), ShippedError> {
-    if let Some(bytes) = durable::read_if_present(&path(fleet, role), MAX_BYTES)? {
-        durable::write(&before(fleet, role), &bytes, durable::SECRET_MODE)?;
+pub(super) fn begin(record: &Record, fleet: &Fleet, role: &str) -> Result<(), ShippedError> {
+    let folder = fleet.folder();
+    let latest = fleet.latest(role)?;
+    let latest = latest.map(|latest| Digest::from_bytes(latest.index));
+    // One of a bundle that never came on record does not take the place of the one before it: it may be the second cut in a row.
+    if read(fleet, folder, role).is_ok_and(|now| now.is_some_and(|now| is_of(&now, latest)))
+        && let Some(bytes) = durable::read_if_present(&path(folder, role), MAX_BYTES)?
+    {
+        durable::write(&before(folder, role), &bytes, durable::SECRET_MODE)?;
     }
-    write(record, fleet, role)
+    write(record, folder, role)
+}
+
+/// Whether a record is of the bundle with this index; one of before says nothing of it.
+fn is_of(record: &Record, latest: Option<Digest>) -> bool {
+    record.index().is_none_or(|index| Some(index) == latest)
+}
+
+/// The record with the fleet's signature.
+pub(super) fn signed(record: Record, signer: &StatementSigner) -> Result<Record, ShippedError> {
+    let digest = record
+        .unsigned_digest()
+        .map_err(|problem| ShippedError::Damaged {
+            path: PathBuf::from(FOLDER),
+            problem,
+        })?;
+    let envelope = signer.sign(PAYLOAD_TYPE, digest.to_string().into_bytes());
+    let envelope = String::from_utf8_lossy(&envelope.to_json()).into_owned();
+    Ok(record.with_signature(envelope))
+}
+
+/// Whether the fleet signed the record, as that of the bundle with this index.
+pub(super) fn is_signed(
+    fleet: &Fleet,
+    record: &Record,
+    latest: Digest,
+) -> Result<bool, ShippedError> {
+    let (Some(envelope), true) = (record.signature(), record.index() == Some(latest)) else {
+        return Ok(false);
+    };
+    let root = fleet.root_bytes()?;
+    let keys = TrustedMetadata::enrol(&root).map(|root| statement_keys(&root));
+    let stated = Envelope::from_json(envelope.as_bytes())
+        .ok()
+        .zip(keys.ok())
+        .and_then(|(envelope, keys)| Some(envelope.verify(PAYLOAD_TYPE, &keys).ok()?.to_vec()));
+    let digest = record.unsigned_digest().ok();
+    Ok(digest.is_some_and(|digest| stated.as_deref() == Some(digest.to_string().as_bytes())))
+}
+
+/// The error of a record that cannot be compared with anything.
+pub(super) fn unverified(fleet: &Fleet, role: &str) -> Result<ShippedError, FleetError> {
+    let number = fleet.latest(role)?.map_or(0, |latest| latest.number);
+    let path = path(fleet.folder(), role);
+    Ok(ShippedError::Unverified { path, number })
 }
 
 /// The error of a record that says otherwise of an assignment than what was signed.

@@ -1,9 +1,9 @@
 //! Whether what is on record of a stream is what was signed: the record is a plain file, what stays of it is signed anew, and what it
 //! leaves out is not missed.
 //!
-//! What comes in: a fleet, a stream's role, and its record. What goes out: whether the index of the bundle that the
-//! fleet signed last says otherwise. Only its beginning is read, its signatures are verified, and nothing is written. Where the fleet
-//! keeps no such bundle any more nothing is known, and that is said. Of a payload its repository and commit are compared.
+//! What comes in: a fleet, a stream's role, and its record. What goes out: whether the fleet signed the record; of one of before, whether
+//! the index of the bundle that the fleet signed last says otherwise: only its beginning is read, its signatures are verified, and nothing
+//! is written. Where the fleet keeps no such bundle any more nothing is known. Of a payload its repository and commit are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,7 +18,6 @@ use outhaul_control::diagnostic::Diagnostic;
 use outhaul_git::source::normal_url;
 use outhaul_kit::text;
 use outhaul_plane::render::{RenderedAssignment, RenderedOverlay};
-use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::TimePolicy;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
@@ -51,6 +50,9 @@ pub(super) fn compare(
     let Some(latest) = fleet.latest(role)? else {
         return Ok(Compared::Unknown);
     };
+    if shipped::is_signed(fleet, record, Digest::from_bytes(latest.index))? {
+        return Ok(Compared::Same);
+    }
     let path = shelf::bundle(fleet.folder(), role, latest.number);
     let unusable = |problem: String| ShippedError::Bundle {
         path: path.clone(),
@@ -126,43 +128,57 @@ fn verified(fleet: &Fleet, role: &str, file: std::fs::File) -> Result<(Index, Di
     }
 }
 
-/// Compares the record before a new number is signed, by which removals are known. Where there is nothing to compare it with, what is said
-/// of that: a copy that the fleet lost does not keep what is sound from sites.
+/// Compares the record before a new number is signed, by which removals are known. With `--strict`, where nothing can be compared, what is
+/// said of that.
 ///
 /// # Errors
-/// [`ProduceError`] when it says otherwise.
+/// [`ProduceError`] when it says otherwise, or nothing is known of it.
 pub(super) fn compare_removals(
     fleet: &Fleet,
     (role, stream): (&str, &str),
     record: &Record,
+    is_strict: bool,
 ) -> Result<Option<Diagnostic>, ProduceError> {
-    let why = match compare(fleet, role, record) {
-        Ok(Compared::Same) => return Ok(None),
-        Ok(Compared::Unknown) => "the fleet does not keep the bundle any more".to_owned(),
-        Err(ProduceError::Last(ShippedError::Bundle { path, problem })) => {
-            format!("`{}` is not that bundle: {problem}", path.display())
+    match compare(fleet, role, record) {
+        Ok(Compared::Same) => Ok(None),
+        Ok(Compared::Unknown) | Err(ProduceError::Last(ShippedError::Bundle { .. }))
+            if is_strict =>
+        {
+            Ok(Some(removals_unknown(stream)))
         }
-        Err(error) => return Err(error),
-    };
-    let message = format!(
-        "what is removed from `{stream}` is known by the fleet's record, which is not compared with what was signed: {why}"
-    );
-    let help = "look at what this bundle has (`outhaul inspect`) before it travels, and see that nobody else writes to the fleet's folder";
-    Ok(Some(
-        Diagnostic::warning("removals-unverified", message).help(help),
-    ))
+        Ok(Compared::Unknown) => Err(shipped::unverified(fleet, role)?.into()),
+        Err(error) => Err(error),
+    }
 }
 
-/// What is said where nothing is known of what was signed.
-pub(super) fn unknown(environment: &str, id: &AssignmentId) -> Diagnostic {
+/// What is said where it is not known what a stream had.
+pub(super) fn removals_unknown(stream: &str) -> Diagnostic {
     let message = format!(
-        "`{environment}/{}/{}` stays as the fleet's record says, which is not compared with what was signed: the fleet does not keep the \
-         bundle any more",
-        id.cluster_type, id.target
+        "what is removed from `{stream}` is not known: neither its record nor the bundle that was signed last is here and whole"
     );
-    Diagnostic::warning("kept-unverified", message).help(
-        "see that nobody else writes to the fleet's folder; put the bundle's file back into its folder `bundles`, from a backup or a stick",
-    )
+    let help = "look at what this bundle has (`outhaul inspect`) before it travels, and see that nobody else writes to the fleet's folder";
+    Diagnostic::warning("removals-unverified", message).help(help)
+}
+
+/// The assignments of the bundle that was signed last, as `<cluster type>/<target>`; `None` where it is not here whole.
+pub(super) fn assignments_signed(
+    fleet: &Fleet,
+    role: &str,
+) -> Result<Option<BTreeSet<String>>, ProduceError> {
+    let Some(latest) = fleet.latest(role)? else {
+        return Ok(None);
+    };
+    let Ok(file) = std::fs::File::open(shelf::bundle(fleet.folder(), role, latest.number)) else {
+        return Ok(None);
+    };
+    let found = verified(fleet, role, file).ok();
+    let found = found.filter(|(_, digest)| *digest.as_bytes() == latest.index);
+    Ok(found.map(|(index, _)| {
+        let all = index.assignments.iter();
+        let cluster_type = &index.stream.cluster_type;
+        all.map(|one| format!("{cluster_type}/{}", one.name))
+            .collect()
+    }))
 }
 
 fn is_same(signed: &Assignment, before: &RenderedAssignment) -> bool {

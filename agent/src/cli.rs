@@ -19,7 +19,7 @@ use crate::error::AgentError;
 use crate::intake::visit;
 use crate::interrupted;
 use crate::state::StateError;
-use crate::state_folder::LockError;
+use crate::state_folder::{LockError, StateFolder};
 
 mod apply;
 mod apply_helper;
@@ -212,22 +212,27 @@ pub fn main() -> ExitCode {
 /// Refuses a command that writes to the state folder when root gives it and the folder is another user's:
 /// what root writes there, the service of that user can neither read nor replace.
 fn refuse_root_in_anothers(state: &Path, command: &Command) -> Result<(), AgentError> {
-    let reads = matches!(
-        command,
-        Command::Status(_) | Command::Plan(_) | Command::Values(_) | Command::ApplyHelper(_)
-    );
-    if reads || !rustix::process::geteuid().is_root() {
+    if matches!(command, Command::ApplyHelper(_)) || !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let owner = std::fs::metadata(state).map_or(0, |found| found.uid());
-    if owner == 0 {
+    let owner_of = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.uid());
+    let owner = owner_of(state);
+    let reads = matches!(
+        command,
+        Command::Status(_) | Command::Plan(_) | Command::Values(_)
+    );
+    // Settings of another user are not followed by root.
+    if owner == 0 || (reads && owner_of(&StateFolder::new(state).config()) != owner) {
         return Ok(());
     }
     Err(AgentError::Usage {
         message: format!(
-            "`{}` belongs to user {owner}, and this command runs as root: the service of that user could not read \
-             what root writes there; nothing was changed",
-            outhaul_kit::text::path(state)
+            "`{}` belongs to user {owner}, and this command runs as root: {}; nothing was changed",
+            outhaul_kit::text::path(state),
+            match reads {
+                true => "root does not follow the settings of that user",
+                false => "the service of that user could not read what root writes there",
+            }
         ),
         help: format!("repeat the command as that user: put `sudo -u '#{owner}'` in front of it"),
     })

@@ -5,7 +5,6 @@
 //! nothing unverified gets a digest for a name, and the stick is read once.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -132,7 +131,7 @@ impl Blobs {
     }
 
     fn keep_as(&mut self, digest: Digest, from: &Path, to: &Path) -> Result<(), FileError> {
-        File::open(from)
+        durable::open_file(from)
             .and_then(|file| file.sync_all())
             .map_err(at("sync", from))?;
         std::fs::rename(from, to).map_err(at("rename to", to))?;
@@ -232,6 +231,6 @@ impl BlobSink for Blobs {
 /// When it cannot be read or written.
 pub fn digest_of(path: &Path) -> io::Result<Digest> {
     let mut hasher = Hasher::new();
-    io::copy(&mut File::open(path)?, &mut hasher)?;
+    io::copy(&mut durable::open_file(path)?, &mut hasher)?;
     Ok(hasher.finish().0)
 }

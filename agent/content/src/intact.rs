@@ -6,7 +6,7 @@
 //! outside: a content that is damaged in both places is for an import of the same bundle.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -90,8 +90,10 @@ pub fn damages(state_folder: &StateFolder, index: &Index, look: Look) -> Vec<Dam
         .collect();
     // What is made on site has no digest: it is there, and can be read, or is made again.
     for (path, _) in generation::descriptions(&folder, index).unwrap_or_default() {
-        let is_good = std::fs::read(folder.join(&path))
-            .is_ok_and(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
+        let file = durable::open_file(&folder.join(&path));
+        let is_good = file.is_ok_and(|file| {
+            serde_json::from_reader::<_, serde_json::Value>(BufReader::new(file)).is_ok()
+        });
         if !is_good {
             all.push(Damage {
                 path,

@@ -4,7 +4,6 @@
 //! store, once each content has the digest that the signed index states, or a refusal. How the agent made them is
 //! no matter here: no patch is read.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -37,7 +36,7 @@ impl Helper {
         let mut from = file.take(blob.plain_bytes().saturating_add(1));
         io::copy(&mut from, &mut copy).map_err(at("copy", &path))?;
         drop(copy);
-        let made = File::open(&to).map_err(at("open", &to))?;
+        let made = durable::open_file(&to).map_err(at("open", &to))?;
         match decode::decode_plain(blob, made, &mut |_| Ok(None)) {
             Ok(()) => {}
             Err(error) if error.is_environment() => {

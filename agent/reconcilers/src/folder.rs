@@ -6,14 +6,13 @@
 //! the way is a failed result that names it. It follows no link below the target.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus, StepResult};
-use outhaul_kit::durable::at;
+use outhaul_kit::durable::{self, at};
 use rustix::fs::Access;
 use zeroize::Zeroizing;
 
@@ -272,7 +271,9 @@ impl Reconciler for Folder {
             if status == "changed" {
                 let content: Box<dyn Read> = match &file.opened {
                     Some(text) => Box::new(text.as_bytes()),
-                    None => Box::new(File::open(&file.from).map_err(at("open", &file.from))?),
+                    None => {
+                        Box::new(durable::open_file(&file.from).map_err(at("open", &file.from))?)
+                    }
                 };
                 if let Err(error) = target.write(path, content, file.mode()) {
                     // No other bundle would do better: the work goes on when there is room again.

@@ -7,11 +7,11 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use outhaul_kit::durable::{FileError, at};
+use outhaul_kit::durable::{self, FileError, at};
 use outhaul_kit::working_folder;
 use zeroize::Zeroizing;
 
@@ -141,7 +141,10 @@ pub fn copy_opened(
         values.extend(unsealed.values);
     }
     for (relative, path) in others {
-        let bytes = std::fs::read(&path).map_err(io_error("read", &path))?;
+        let mut bytes = Vec::new();
+        durable::open_file(&path)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(io_error("read", &path))?;
         scratch.put(&relative, &bytes)?;
     }
     Ok(Some(OpenedFolder { scratch, values }))

@@ -5,7 +5,6 @@
 //! and a restored site numbers its reports anew, so that it never uses a number twice. The file holds secret keys: whoever
 //! has it is the site. It applies nothing.
 
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -148,7 +147,7 @@ fn write_all(out: &mut impl Write, header: &Header, files: &[(PathBuf, String)])
     out.write_all(state::to_json(header).as_bytes())?;
     out.write_all(b"\n")?;
     for ((path, _), entry) in files.iter().zip(&header.entries) {
-        let mut file = BufReader::new(File::open(path)?).take(entry.bytes + 1);
+        let mut file = BufReader::new(durable::open_file(path)?).take(entry.bytes + 1);
         let copied = io::copy(&mut file, out)?;
         if copied != entry.bytes {
             let text = format!("`{}` changed while it was read", path.display());

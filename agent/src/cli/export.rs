@@ -53,6 +53,20 @@ fn refuse_without_stick(folder: &Path) -> Result<(), AgentError> {
     })
 }
 
+/// Refuses the site's own folder: whoever removes it as a stick removes the site.
+fn refuse_own(folder: &Path, state: &Path) -> Result<(), AgentError> {
+    match (folder.canonicalize(), state.canonicalize()) {
+        (Ok(whole), Ok(state)) if whole.starts_with(&state) => Err(AgentError::Usage {
+            message: format!(
+                "`{}` is in this site's own folder and on no stick; nothing was written, and the reports wait",
+                outhaul_kit::text::path(folder)
+            ),
+            help: "name the folder where the stick is mounted, or a new one elsewhere".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Whether `folder` is where sticks are mounted, and nothing of `mounts` is mounted there or between.
 fn lacks_stick(folder: &Path, mounts: &str) -> bool {
     let Some(place) = MOUNTED.into_iter().find(|place| folder.starts_with(place)) else {
@@ -69,6 +83,7 @@ fn lacks_stick(folder: &Path, mounts: &str) -> bool {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     refuse_without_stick(&args.folder)?;
+    refuse_own(&args.folder, &context.state)?;
     let exported = report::export(&mut Agent::open(&context.state)?, &args.folder)?;
     let count = exported.reports;
     let reports = if count == 1 { "report" } else { "reports" };

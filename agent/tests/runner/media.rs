@@ -229,3 +229,65 @@ fn an_empty_stick_is_reported_as_such() {
     let gone = stick.path().join("gone");
     assert_reports(&site.import(&gone), 3, &["gone", "mounted"]);
 }
+
+#[test]
+fn attack_reports_are_not_written_into_the_sites_own_folder() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let before = tree(&site.state());
+    for folder in [site.state(), site.state().join("generations")] {
+        let done = site.run(&["export", folder.to_str().unwrap()]);
+        assert_reports(
+            &done,
+            2,
+            &[
+                "is in this site's own folder and on no stick",
+                "name the folder where the stick is mounted",
+            ],
+        );
+    }
+    assert_eq!(tree(&site.state()), before);
+}
+
+#[test]
+fn attack_a_fifo_in_the_place_of_a_stored_or_applied_file_is_not_waited_for() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let bounded = |arguments: &[&str]| {
+        let command = site.command(arguments);
+        let mut bounded = Command::new("timeout");
+        bounded.args(["--signal=KILL", "60"]);
+        bounded.arg(command.get_program()).args(command.get_args());
+        bounded.checked().unwrap()
+    };
+    let inside = |folder: &str, found: &dyn Fn(&Path) -> bool| {
+        let all = outhaul_test_kit::folder::paths(&site.state().join(folder));
+        all.into_iter()
+            .find(|path| path.is_file() && found(path))
+            .unwrap()
+    };
+    let blob = inside("blobs", &|_| true);
+    let generation = inside("generations/1", &|path| path.ends_with("manifest.yaml"));
+    let applied = inside("applied", &|_| true);
+    for path in [blob, generation, applied] {
+        fs::remove_file(&path).unwrap();
+        let made = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        for arguments in [
+            &["status"][..],
+            &["plan", "nothing"],
+            &["apply"],
+            &["rollback"],
+        ] {
+            let done = bounded(arguments);
+            assert!(
+                done.status.code().is_some(),
+                "{}: {arguments:?}",
+                path.display()
+            );
+        }
+        fs::remove_file(&path).ok();
+    }
+}

@@ -298,6 +298,12 @@ fn root_does_not_lock_the_owner_of_the_state_folder_out() {
     }
     assert_eq!(tree(&site.state()), before);
     assert_eq!(code(&site.run(&["status"])), 0);
+    // Settings of that user are none of root's: it does not advise to take them away from the service.
+    site.configure("");
+    std::os::unix::fs::chown(site.state().join("agent.toml"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let words = ["root does not follow the settings of that user", words[2]];
+    assert_reports(&site.run(&["status"]), 2, &words);
+    fs::remove_file(site.state().join("agent.toml")).unwrap();
     let done = as_user(&site, NOBODY, &import);
     assert_eq!(code(&done), 0, "{}", stderr(&done));
     assert_eq!(site.active(), Some(2));

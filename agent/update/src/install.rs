@@ -4,7 +4,7 @@
 //! whole and durable, and a trial that is wanted; or why not. A program for another architecture is refused before
 //! anything is written. The program in use is not touched.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -77,7 +77,7 @@ pub fn install(
         digest: new.content.digest,
         bundle: new.bundle,
     };
-    let mut from = File::open(new.file).map_err(at("open", new.file))?;
+    let mut from = durable::open_file(new.file).map_err(at("open", new.file))?;
     let mut header = vec![0; HEADER_BYTES];
     let fits = match from.read_exact(&mut header) {
         Ok(()) => architecture_of(&header),
@@ -155,7 +155,7 @@ pub fn install(
 pub fn check(state: &Path, program: &Program) -> Result<(), String> {
     let path = slots::program(state, program.slot);
     let wrong = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-    let mut file = File::open(&path).map_err(wrong)?;
+    let mut file = durable::open_file(&path).map_err(wrong)?;
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {

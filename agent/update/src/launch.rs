@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use outhaul_kit::durable::FileError;
+use outhaul_kit::durable::{self, FileError};
 
 use crate::choice::{self, Start};
 use crate::install::check;
@@ -286,7 +286,7 @@ fn ended(status: ExitStatus, said: &str) -> Ended {
 /// The last line that a tried program said.
 fn excerpt(path: &Path) -> String {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_SAID).read_to_end(&mut text));
+    let read = durable::open_file(path).and_then(|file| file.take(MAX_SAID).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     let errors = text.lines().find(|line| line.starts_with("error: "));
     let line = errors

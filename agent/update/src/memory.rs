@@ -59,7 +59,7 @@ pub(crate) fn keep(state: &Path, database: &Path) -> Result<(), MemoryError> {
     open(database)?
         .execute("VACUUM INTO ?1", [target])
         .map_err(doing("copied"))?;
-    let file = std::fs::File::open(&new).map_err(at("open", &new))?;
+    let file = durable::open_file(&new).map_err(at("open", &new))?;
     file.sync_all().map_err(at("write", &new))?;
     Ok(durable::rename(&new, &to)?)
 }

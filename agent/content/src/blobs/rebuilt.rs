@@ -171,7 +171,7 @@ fn opened<'f>(
     use std::collections::btree_map::Entry;
     Ok(match open.entry(at) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(place) => place.insert(File::open(path)?),
+        Entry::Vacant(place) => place.insert(durable::open_file(path)?),
     })
 }
 

@@ -88,7 +88,7 @@ impl Blobs {
     }
 
     pub(super) fn is_plain_and_whole(&self, blob: &Blob) -> bool {
-        let file = || File::open(self.plain_path(&blob.digest)).ok();
+        let file = || durable::open_file(&self.plain_path(&blob.digest)).ok();
         let file = self.is_plain(blob).then(file).flatten();
         file.is_some_and(|file| decode::decode_plain(blob, file, &mut |_| Ok(None)).is_ok())
     }

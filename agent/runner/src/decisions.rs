@@ -250,7 +250,19 @@ pub fn order_repair(agent: &mut Agent, who: &str) -> Result<Again, AgentError> {
         Work::Reverting { to, .. } => to,
         _ => number,
     };
-    let note = format!("applied again by {who}");
+    // A rollback that was cut off stays the decision of whoever ordered it.
+    let ordered = match site.work {
+        Work::Reverting {
+            from,
+            decided: true,
+            ..
+        } => crate::note_of(agent.store.read(), from)?,
+        _ => String::new(),
+    };
+    let note = match ordered.is_empty() {
+        true => format!("applied again by {who}"),
+        false => ordered,
+    };
     let due = Transition::decided(Event::RepairDue, note, Decision::ApplyAgain(to_run));
     crate::transition_with(agent, &due, |db, author| {
         outbox::queue(db, author, decision("apply", who, Some(to_run))).map(|_| ())

@@ -30,6 +30,13 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
+    if floors::restore_sidecar(agent.store.read(), &agent.state_folder.floors())? {
+        let path = agent.state_folder.floors();
+        tracing::warn!(
+            "`{}` was missing or damaged, and is written anew from the database",
+            path.display()
+        );
+    }
     let mut site = crate::site_now(agent.store.read())?;
     let earlier = agent.config.keep_generations.saturating_sub(1);
     if site.work == Work::Idle && site.earlier.len() > earlier {

@@ -171,3 +171,20 @@ fn after_a_lost_database_one_command_makes_changed_files_ours_again() {
         "what 3 leaves out is removed"
     );
 }
+
+#[test]
+fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
+    let (_centre, site) = site_with_two();
+    let floors = site.state().join("floors.json");
+    let whole: serde_json::Value = serde_json::from_slice(&fs::read(&floors).unwrap()).unwrap();
+    for damage in [None, Some(""), Some("{")] {
+        match damage {
+            None => fs::remove_file(&floors).unwrap(),
+            Some(text) => fs::write(&floors, text).unwrap(),
+        }
+        let output = site.run(&["apply"]);
+        assert_reports(&output, 0, &["is written anew from the database"]);
+        let now: serde_json::Value = serde_json::from_slice(&fs::read(&floors).unwrap()).unwrap();
+        assert_eq!(now["floors"], whole["floors"]);
+    }
+}

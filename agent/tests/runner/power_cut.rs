@@ -314,6 +314,13 @@ fn a_rollback_that_was_cut_off_is_gone_on_with_by_the_same_order() {
     let site = before_a_rollback(|_| ());
     let cut = roll_back(&site, Some("reverting-committed"));
     assert_eq!(cut.status.signal(), Some(SIGKILL));
+    // Ended by the command that `status` names, it stays the decision of whoever ordered it.
+    let other = site.copy();
+    other.ok(&["apply", "--as", "zoe"]);
+    assert_eq!(other.active(), Some(1));
+    let status = other.status().to_string();
+    assert!(status.contains("rolled back by "), "{status}");
+    assert!(!status.contains("applied again by"), "{status}");
     let again = roll_back(&site, None);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(site.active(), Some(1));

@@ -153,6 +153,19 @@ pub fn floors(db: &Connection, path: &Path) -> Result<Floors, StateError> {
     Err(StateError::Floors { problem })
 }
 
+/// Writes the sidecar anew from the database, where it is missing or damaged; whether it was.
+///
+/// # Errors
+/// [`StateError`]
+pub fn restore_sidecar(db: &Connection, path: &Path) -> Result<bool, StateError> {
+    let floors = stored(db)?;
+    if floors.is_empty() || matches!(read_sidecar(path)?, StoredFloors::Whole(_)) {
+        return Ok(false);
+    }
+    write_sidecar(db, path, &floors)?;
+    Ok(true)
+}
+
 /// The highest floors that either place still has, when [`floors()`] cannot say which hold: what only
 /// newer signed metadata gets past.
 ///

@@ -23,7 +23,7 @@ use crate::assemble::UnsignedBundle;
 
 pub mod medium;
 
-pub use medium::copy_file;
+pub use medium::{copy_file, copy_verified};
 
 /// Why a bundle was not delivered. Nothing half-written is left.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,14 @@ pub enum DeliverError {
         bytes: u64,
         /// What is free.
         free: u64,
+    },
+    /// What was verified is another file by now.
+    #[error(
+        "`{}` was changed while it was copied: what was written is not what was verified, and took nobody's place", path.display()
+    )]
+    Changed {
+        /// The file that was copied.
+        path: PathBuf,
     },
     /// What was written is not what is read back.
     #[error(

@@ -347,6 +347,12 @@ impl Classified for DeliverError {
             Self::ReadBack { .. } => {
                 return Some("the medium is damaged: use another one".to_owned());
             }
+            Self::Changed { .. } => {
+                return Some(
+                    "find out who writes there, then repeat the command: it verifies the file anew"
+                        .to_owned(),
+                );
+            }
             Self::File(error) => &error.source,
             Self::Io { source, .. } => source,
             Self::Read { .. } | Self::Write { .. } => return None,

@@ -97,6 +97,60 @@ fn an_older_bundle_does_not_take_the_place_of_the_last_one_when_a_record_was_cha
     assert!(seen.starts_with("exit code 0"), "{seen}");
 }
 
+/// One byte of the last blob in a bundle's file is another one, and the record beside it, which nobody signed, states the file as it is now.
+fn bend(record: &std::path::Path, bundle: &std::path::Path) {
+    let before = digest(bundle);
+    let mut bytes = fs::read(bundle).unwrap();
+    let is_blob = |at: &usize| bytes[*at..].starts_with(b"blobs/sha256/");
+    let header = (0..bytes.len()).step_by(512).filter(is_blob).next_back();
+    bytes[header.unwrap() + 512] ^= 1;
+    fs::write(bundle, bytes).unwrap();
+    let recorded = fs::read_to_string(record).unwrap();
+    assert!(recorded.contains(&before), "{recorded}");
+    fs::write(record, recorded.replace(&before, &digest(bundle))).unwrap();
+}
+
+#[test]
+fn a_copy_is_what_was_signed_whatever_the_record_beside_it_states() {
+    let fleet = two_streams();
+    let (record, bundle) = of_truck(&fleet);
+    let sound = fs::read(bundle(2)).unwrap();
+    bend(&record, &bundle(2));
+    let one = ["--cluster-type", "truck"];
+    for more in [
+        vec![],
+        vec!["--volume-size", "1M"],
+        vec!["--volume-size", "1M", "--parity", "1"],
+        vec!["--since", "1"],
+        vec!["--since", "1", "--no-patches"],
+    ] {
+        let seen = copied(&fleet, &[&one[..], &more].concat());
+        assert!(
+            seen.starts_with("exit code 3") && seen.contains("is gone or was changed"),
+            "{more:?}: {seen}"
+        );
+        assert!(!seen.contains("safe to remove"), "{more:?}: {seen}");
+        assert_eq!(names(&fleet), Vec::<String>::new(), "{more:?}");
+    }
+    // Nor is it enough that the stick has the very same.
+    let stick = fleet.path("stick/dev-truck-2.outhaul");
+    fs::copy(bundle(2), &stick).unwrap();
+    let seen = copied(&fleet, &one);
+    assert!(seen.starts_with("exit code 3"), "{seen}");
+    // Of a changed copy no stick is filled by `bundle`, either: the content takes a new number.
+    let seen = fleet.bundle(&["--cluster-type", "truck"]);
+    assert!(
+        seen.contains("was changed, and a bundle cannot be signed twice alike"),
+        "{seen}"
+    );
+    let seen = copied(&fleet, &one);
+    assert!(seen.starts_with("exit code 0"), "{seen}");
+    assert_ne!(
+        fs::read(fleet.path("stick/dev-truck-3.outhaul")).unwrap(),
+        sound
+    );
+}
+
 #[test]
 fn the_bundles_that_are_there_are_copied_and_the_lost_one_is_an_error_in_the_envelope() {
     let fleet = two_streams();

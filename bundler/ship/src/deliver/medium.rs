@@ -5,7 +5,7 @@
 //! was there before. It does not decide what is written, and makes no folder.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use outhaul_bundle::Digest;
@@ -25,6 +25,22 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// # Errors
 /// [`DeliverError`]; `to` is then as it was before, or gone when the medium gave back other bytes.
 pub fn copy_file(from: &Path, to: &Path) -> Result<(Digest, u64), DeliverError> {
+    copy(from, to, None)
+}
+
+/// As [`copy_file`], of a bundle file that was verified and had the digest `verified` then.
+///
+/// # Errors
+/// As there, and [`DeliverError::Changed`] when it has another one by now; `to` is then as it was before.
+pub fn copy_verified(
+    from: &Path,
+    to: &Path,
+    verified: Digest,
+) -> Result<(Digest, u64), DeliverError> {
+    copy(from, to, Some(verified))
+}
+
+fn copy(from: &Path, to: &Path, verified: Option<Digest>) -> Result<(Digest, u64), DeliverError> {
     let input = open(from)?;
     let size = input.metadata().map_err(io_error("look at", from))?.len();
     let meter = Meter::new(
@@ -32,7 +48,12 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<(Digest, u64), DeliverError> 
         Unit::Bytes,
         Some(size),
     );
-    put(to, size, |out| {
+    let changed = |found: Digest| verified.is_some_and(|verified| verified != found);
+    let changed = |found: Digest| {
+        let path = from.to_owned();
+        changed(found).then_some(DeliverError::Changed { path })
+    };
+    put_unless(to, size, changed, |out| {
         io::copy(&mut meter.counts(&input), out)
             .map(drop)
             .map_err(io_error("write", to))
@@ -46,6 +67,16 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<(Digest, u64), DeliverError> 
 pub fn put(
     to: &Path,
     size: u64,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), DeliverError>,
+) -> Result<(Digest, u64), DeliverError> {
+    put_unless(to, size, |_| None, fill)
+}
+
+/// As [`put`], unless `wrong` has an error for the digest of what was written, before it takes its place.
+fn put_unless(
+    to: &Path,
+    size: u64,
+    wrong: impl FnOnce(Digest) -> Option<DeliverError>,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), DeliverError>,
 ) -> Result<(Digest, u64), DeliverError> {
     let folder = super::folder_of(to);
@@ -67,7 +98,12 @@ pub fn put(
             }
         }
         interrupt::here();
-        written = Some(out.hasher.finish());
+        let digest = out.hasher.finish();
+        if let Some(error) = wrong(digest.0) {
+            failed = Some(error);
+            return Err(io::Error::other("it is not what was to be written"));
+        }
+        written = Some(digest);
         Ok(())
     });
     match (failed, stored) {
@@ -89,20 +125,23 @@ pub fn put(
     })
 }
 
-/// The digest and size of what lies at `path`, read from the medium; `None` when nothing usable is there.
-pub fn found(path: &Path) -> Option<(Digest, u64)> {
+/// What `read` finds in what lies at `path`, as the medium gives it back; `None` when no file does.
+pub fn found<T>(path: &Path, read: impl FnOnce(&mut dyn Read) -> Option<T>) -> Option<T> {
     let media = Media::open(super::folder_of(path)).ok()?;
     let file = media.open_uncached(Path::new(path.file_name()?)).ok()??;
-    digest(file, path).ok()
+    let meter = reading_back(&file, path);
+    read(&mut meter.counts(&file))
+}
+
+/// Shows how far what lies at `path` was read.
+fn reading_back(file: &File, path: &Path) -> Meter {
+    let bytes = file.metadata().map(|found| found.len()).ok();
+    let what = format!("reading back {}", path.display());
+    Meter::new(&what, Unit::Bytes, bytes)
 }
 
 fn digest(mut file: File, path: &Path) -> Result<(Digest, u64), DeliverError> {
-    let bytes = file.metadata().map(|found| found.len()).ok();
-    let meter = Meter::new(
-        &format!("reading back {}", path.display()),
-        Unit::Bytes,
-        bytes,
-    );
+    let meter = reading_back(&file, path);
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
@@ -210,7 +249,14 @@ mod tests {
         })
         .unwrap();
         assert_eq!(done, (Digest::of(b"new"), 3));
-        assert_eq!(found(&to), Some(done));
+        assert_eq!(
+            found(&to, |file| {
+                let mut bytes = Vec::new();
+                let count = file.read_to_end(&mut bytes).ok()?;
+                Some((Digest::of(&bytes), count as u64))
+            }),
+            Some(done)
+        );
     }
 
     #[test]

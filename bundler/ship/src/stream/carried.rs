@@ -27,7 +27,6 @@ use super::shelf::{self, StoredBundle};
 use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
-use crate::deliver;
 use outhaul_attest::inspect;
 use outhaul_record::record::ShippedAssignment;
 
@@ -45,12 +44,13 @@ impl LastPayloads {
     pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
         let kept = StoredBundle::read(fleet.folder(), role).ok()??;
         let path = shelf::bundle(fleet.folder(), role, kept.number());
-        if !deliver::digest_of(&path).is_ok_and(|digest| kept.is_file(digest)) {
+        // What is taken from it is signed anew: the record beside it is not enough. Dates are no matter: it is the fleet's own copy.
+        let root = fleet.root_bytes().ok()?;
+        let file = durable::open_file(&path).ok()?;
+        let found = inspect::inspect(file, Some(&root), Timestamp::UNIX_EPOCH).ok()?;
+        if found.index.stream.role.as_str() != role || found.index.number != kept.number() {
             return None;
         }
-        // Dates are no matter: it is the fleet's own copy.
-        let found =
-            inspect::inspect(durable::open_file(&path).ok()?, None, Timestamp::UNIX_EPOCH).ok()?;
         Some(Self {
             path,
             number: kept.number(),

@@ -1,7 +1,8 @@
 //! The same bundle once more, for another stick: from the fleet's own copies, without a control plane or a key.
 //!
 //! What comes in: a fleet, which of its streams, and a folder that is there. What goes out: each stream's last bundle
-//! in it, byte for byte as it was signed, read back from the medium. What is there already and whole is left as it is.
+//! in it, byte for byte as it was signed, read back from the medium. What is there already and whole is left as it is. Each blob of both is
+//! compared with the signed index, in the one reading that either needs.
 //! It makes no bundle, uses no number, and hands out no copy that was changed.
 
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use outhaul_parity::ParityError;
 use outhaul_signer::durable::{self, FileError};
 use outhaul_signer::fleet::{Fleet, FleetError, StreamSettings};
 
-use super::shelf::{self, StoredBundle};
-use crate::deliver::{self, DeliverError, medium};
+use super::shelf::{self, Signed, StoredBundle};
+use crate::deliver::{self, DeliverError};
 use outhaul_attest::inspect::{self, InspectError};
 
 /// A bundle that the fleet keeps.
@@ -30,6 +31,7 @@ pub struct KeptBundle {
     role: String,
     path: PathBuf,
     file: Digest,
+    signed: Signed,
 }
 
 /// What became of one.
@@ -243,7 +245,8 @@ impl KeptBundle {
     /// [`CopyError`]; what lay there under its name is then as it was, or gone when the medium gave back other bytes.
     pub fn copy(&self, folder: &Path) -> Result<Copied, CopyError> {
         let file = folder.join(self.file_name());
-        if let Some((_, bytes)) = medium::found(&file).filter(|(digest, _)| *digest == self.file) {
+        let there = self.signed.there(&file);
+        if let Some((_, bytes)) = there.filter(|(digest, _)| *digest == self.file) {
             return Ok(Copied {
                 file,
                 bytes,
@@ -251,7 +254,7 @@ impl KeptBundle {
             });
         }
         self.check()?;
-        let (_, bytes) = deliver::copy_file(&self.path, &file)?;
+        let (_, bytes) = deliver::copy_verified(&self.path, &file, self.file)?;
         Ok(Copied {
             file,
             bytes,
@@ -274,12 +277,12 @@ impl KeptBundle {
         &self.path
     }
 
-    /// Sees that the fleet's copy is what was signed.
+    /// Sees that the fleet's copy is what was signed, each blob of it, and the file that is on record.
     ///
     /// # Errors
     /// [`CopyError::Changed`]
     pub(super) fn check(&self) -> Result<(), CopyError> {
-        if deliver::digest_of(&self.path).is_ok_and(|digest| digest == self.file) {
+        if self.signed.file(&self.path) == Some(self.file) {
             return Ok(());
         }
         Err(CopyError::Changed {
@@ -357,6 +360,7 @@ fn last_of(
         role: role.to_owned(),
         path,
         file: kept.file(),
+        signed: Signed::of(fleet, &latest)?,
     }))
 }
 

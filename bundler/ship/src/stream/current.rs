@@ -15,7 +15,7 @@ use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::Latest;
 
 use super::recording::{file_of, publish};
-use super::shelf::{self, StoredBundle};
+use super::shelf::{self, Signed, StoredBundle};
 use super::{Built, BundleRequest, ProduceError, Produced, StreamContents, remember};
 use crate::deliver;
 use outhaul_attest::inspect::CheckOnly;
@@ -65,15 +65,17 @@ pub(super) fn again(
         size: same.bundle.index_bytes.len() as u64,
     };
     let written = match &kept {
-        Some(kept) => match kept.hand_out(fleet.folder(), role, &to)? {
-            Some(false) if !own.is_file() => {
-                // What is here is the very bundle that is to be kept.
-                shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
-                deliver::copy_file(&to, &own)?;
-                Some(false)
+        Some(kept) => {
+            match kept.hand_out(fleet.folder(), role, &Signed::of(fleet, latest)?, &to)? {
+                Some(false) if !own.is_file() => {
+                    // What is here is the very bundle that is to be kept.
+                    shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;
+                    deliver::copy_file(&to, &own)?;
+                    Some(false)
+                }
+                written => written,
             }
-            written => written,
-        },
+        }
         // Nothing is known of its bytes, but the index that was signed names every one of them.
         None if signed && is_whole(&to, &index) => {
             shelf::prepare(fleet.folder()).map_err(ProduceError::Keep)?;

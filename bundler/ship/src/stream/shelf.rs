@@ -3,12 +3,18 @@
 //! What comes in: a bundle file that was just signed, and from what it was made. What goes out: the same
 //! bytes again for another stick, when nothing changed since. Kept because neither signatures nor seals
 //! can be made twice alike. One bundle a stream, and the one before it, with which copies are compared; a copy that is
-//! missing or was changed is not handed out.
+//! missing or was changed is not handed out: the record beside it is not signed, so that each byte is compared with what is.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use outhaul_attest::inspect;
 use outhaul_bundle::Digest;
+use outhaul_bundle::digest::Hasher;
 use outhaul_signer::durable::{self, FileError, SECRET_MODE};
+use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::publish::Latest;
 use serde::{Deserialize, Serialize};
 
 use crate::deliver::{self, DeliverError, medium};
@@ -89,11 +95,6 @@ impl StoredBundle {
         self.file
     }
 
-    /// Whether the kept bundle's file has this digest.
-    pub(super) fn is_file(&self, digest: Digest) -> bool {
-        self.file == digest
-    }
-
     /// Whether a bundle of this content is the one that is kept.
     pub(super) fn is_of(&self, number: u64, content: Digest) -> bool {
         self.number == number && self.content == content
@@ -108,19 +109,79 @@ impl StoredBundle {
         &self,
         fleet: &Path,
         role: &str,
+        signed: &Signed,
         to: &Path,
     ) -> Result<Option<bool>, DeliverError> {
         // Read from the medium: whoever is informed that it is there pulls the stick out.
-        if medium::found(to).is_some_and(|(digest, _)| digest == self.file) {
+        if signed.there(to).is_some_and(|(file, _)| file == self.file) {
             return Ok(Some(false));
         }
         let from = bundle(fleet, role, self.number);
-        if !deliver::digest_of(&from).is_ok_and(|digest| digest == self.file) {
+        if signed.file(&from) != Some(self.file) {
             return Ok(None);
         }
         deliver::create(to.parent().unwrap_or(Path::new(".")))?;
-        deliver::copy_file(&from, to)?;
+        deliver::copy_verified(&from, to, self.file)?;
         Ok(Some(true))
+    }
+}
+
+/// What the last bundle of a stream was signed as: no record beside it counts where the two differ.
+#[derive(Debug, Clone)]
+pub(super) struct Signed {
+    root: Vec<u8>,
+    index: Digest,
+}
+
+impl Signed {
+    /// As `latest`, by the keys of `fleet`.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the fleet's root metadata cannot be read.
+    pub(super) fn of(fleet: &Fleet, latest: &Latest) -> Result<Self, FleetError> {
+        Ok(Self {
+            root: fleet.root_bytes()?,
+            index: Digest::from_bytes(latest.index),
+        })
+    }
+
+    /// The digest of the file at `path`, when it is what was signed.
+    pub(super) fn file(&self, path: &Path) -> Option<Digest> {
+        let file = durable::open_file(path).ok()?;
+        self.digest(file).map(|(digest, _)| digest)
+    }
+
+    /// The digest and size of what lies at `path`, as the medium gives it back, when it is what was signed.
+    pub(super) fn there(&self, path: &Path) -> Option<(Digest, u64)> {
+        medium::found(path, |file| self.digest(file))
+    }
+
+    /// The digest and size of the whole bundle in `input`, which is read once: its signatures hold, its index is the one that was
+    /// signed, and each blob has the digest that the index states.
+    fn digest(&self, input: impl Read) -> Option<(Digest, u64)> {
+        let mut hasher = Hasher::new();
+        let input = Hashing {
+            input,
+            hasher: &mut hasher,
+        };
+        // Dates are no matter: a site decides by them.
+        let found = inspect::inspect(input, Some(&self.root), Timestamp::UNIX_EPOCH).ok()?;
+        let is_whole = found.volume.is_none() && found.parity.is_none();
+        let is_it = is_whole && Digest::of(&found.index.to_bytes()) == self.index;
+        is_it.then(|| hasher.finish())
+    }
+}
+
+struct Hashing<'a, R> {
+    input: R,
+    hasher: &'a mut Hasher,
+}
+
+impl<R: Read> Read for Hashing<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        Ok(count)
     }
 }
 

@@ -20,7 +20,7 @@ mod leftovers;
 mod reading;
 
 pub use leftovers::remove_leftovers;
-pub(crate) use reading::{found, read_bounded};
+pub(crate) use reading::{found, not_a_file, read_bounded};
 pub use reading::{open, open_file, read, read_if_present, read_secret};
 
 /// Mode of files that hold secrets.

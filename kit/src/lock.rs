@@ -1,12 +1,18 @@
 //! The right to work in a folder: one process has it at a time.
 //!
 //! What comes in: the path of a lock file. What goes out: the file while this process holds the lock, or nothing
-//! when another one does. The lock ends with the process, however it ends; the file stays.
+//! when another one does. The lock ends with the process, however it ends; the file stays. A FIFO, socket or device in its place is an error
+//! that says so: nothing is waited for.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::durable::not_a_file;
 
 /// A lock that this process holds, and its file. It ends with this value, not only when the file is closed: a program that another
 /// thread is just starting has a copy of every open file until it is the other program.
@@ -33,13 +39,32 @@ impl Drop for Held {
 /// # Errors
 /// [`io::Error`] when the file cannot be opened or locked.
 pub fn take(path: &Path) -> io::Result<Option<Held>> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    locked(file)
+    locked(open(path, MODE)?)
+}
+
+/// Who may open a lock's file that is made.
+const MODE: u32 = 0o666;
+
+/// Opens the file of a lock at `path`, and makes it with `mode` where it is missing. Nothing is written over.
+///
+/// # Errors
+/// [`io::Error`] when it cannot be opened, or is no file.
+pub fn open(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(mode));
+    let file = File::from(file.map_err(|error| match path.metadata() {
+        // A socket cannot be opened at all.
+        Ok(there) if !there.is_file() => not_a_file(kind_of(&there)),
+        _ => error.into(),
+    })?);
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        kind => Err(not_a_file(kind)),
+    }
+}
+
+fn kind_of(found: &std::fs::Metadata) -> FileType {
+    FileType::from_raw_mode(found.mode())
 }
 
 /// Takes the folder `path` itself, so that no file of it comes to be; `None` when another process has it.
@@ -47,7 +72,8 @@ pub fn take(path: &Path) -> io::Result<Option<Held>> {
 /// # Errors
 /// [`io::Error`] when the folder cannot be opened or locked.
 pub fn take_folder(path: &Path) -> io::Result<Option<Held>> {
-    locked(File::open(path)?)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    locked(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 fn locked(file: File) -> io::Result<Option<Held>> {
@@ -72,6 +98,34 @@ mod tests {
         drop(held);
         assert!(take(&path).unwrap().is_some());
         drop(copy);
+    }
+
+    #[test]
+    fn what_is_no_file_is_named_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("fifo"))
+            .status();
+        assert!(made.unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("device")).unwrap();
+        for (name, said) in [
+            ("fifo", "it is a FIFO"),
+            ("socket", "it is a socket"),
+            ("folder", "it is a folder"),
+            ("device", "it is a device"),
+        ] {
+            let error = take(&at(name)).unwrap_err().to_string();
+            assert!(error.contains(said), "{name}: {error}");
+        }
+        // The system's own words are enough.
+        assert!(take_folder(&at("fifo")).is_err());
+        // What is there is not written over.
+        std::fs::write(at("file"), "17").unwrap();
+        assert!(take(&at("file")).unwrap().is_some());
+        assert_eq!(std::fs::read(at("file")).unwrap(), b"17");
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn opened(path: &Path, may_be_pipe: bool) -> io::Result<File> {
     Ok(file)
 }
 
-fn not_a_file(kind: FileType) -> io::Error {
+pub(crate) fn not_a_file(kind: FileType) -> io::Error {
     io::Error::other(Unexpected {
         found: found(kind),
         expected: ENTRY,

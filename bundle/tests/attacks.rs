@@ -52,8 +52,10 @@ fn refusal(bytes: &[u8], sample: &FakeBundle) -> &'static str {
         );
     }
     let error = verdict.expect_err("the attack was not noticed");
-    let message = error.to_string();
+    let message = error.on_site();
     assert!(message.contains("what runs is untouched"), "{message}");
+    // It is read at the centre, too, where nothing runs.
+    assert!(!error.to_string().contains("what runs"), "{error}");
     error.rule()
 }
 

@@ -286,13 +286,13 @@ impl AgentError {
     /// What reading a bundle said: the bundle's fault, the disk's or the stick's.
     pub fn from_read(source_name: &str, error: &ReadError) -> Self {
         if error.is_environment() {
-            let problem = error.to_string();
+            let problem = error.on_site();
             Self::Unreadable {
                 source_name: source_name.to_owned(),
                 problem,
             }
         } else {
-            Self::refused(source_name, error.rule(), error.to_string())
+            Self::refused(source_name, error.rule(), error.on_site())
         }
     }
 

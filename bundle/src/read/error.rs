@@ -1,7 +1,8 @@
 //! Why a bundle was not read: each variant a situation, with what was expected and what was found.
 //!
-//! Every message ends with what is safe now. [`ReadError::rule`] gives the short word that a refusal
-//! is reported under; [`ReadError::is_environment`] distinguishes a broken disk from a broken bundle.
+//! A message says what was found, wherever that was; what is safe on a site now is added by [`ReadError::on_site`], and elsewhere by whoever
+//! read there. [`ReadError::rule`] gives the short word that a refusal is reported under; [`ReadError::is_environment`] distinguishes a
+//! broken disk from a broken bundle.
 
 use std::io;
 
@@ -15,7 +16,7 @@ use crate::member::HeaderError;
 pub enum ReadError {
     /// The medium or network failed.
     #[error(
-        "cannot read the bundle at byte {offset}, in {}: {error}; what runs is untouched",
+        "cannot read the bundle at byte {offset}, in {}: {error}",
         quoted(member)
     )]
     Io {
@@ -27,7 +28,7 @@ pub enum ReadError {
         error: io::Error,
     },
     /// The sink failed: disk full, for example.
-    #[error("cannot store blob {blob}: {error}; what runs is untouched")]
+    #[error("cannot store blob {blob}: {error}")]
     Store {
         /// The blob.
         blob: Digest,
@@ -35,14 +36,14 @@ pub enum ReadError {
         error: io::Error,
     },
     /// Whoever takes a parity part's bytes failed: disk full, for example.
-    #[error("cannot store the parity: {error}; what runs is untouched")]
+    #[error("cannot store the parity: {error}")]
     StoreParity {
         /// The error of the system.
         error: io::Error,
     },
     /// The bytes end too early: an interrupted copy, most often.
     #[error(
-        "{}; it is refused and what runs is untouched", truncated(member, *offset, *missing)
+        "{}", truncated(member, *offset, *missing)
     )]
     Truncated {
         /// What was being read.
@@ -53,15 +54,13 @@ pub enum ReadError {
         missing: u64,
     },
     /// Bytes after the end.
-    #[error(
-        "something follows the bundle's end at byte {offset}; it is refused and what runs is untouched"
-    )]
+    #[error("something follows the bundle's end at byte {offset}")]
     Extended {
         /// Where the bundle ended.
         offset: u64,
     },
     /// A block that is not a header of a bundle.
-    #[error("at byte {offset}: {problem}; the bundle is refused and what runs is untouched")]
+    #[error("at byte {offset}: {problem}")]
     Header {
         /// Where the block lies.
         offset: u64,
@@ -69,18 +68,13 @@ pub enum ReadError {
         problem: HeaderError,
     },
     /// Bytes other than zero between members.
-    #[error(
-        "bytes other than zero fill the block after `{member}`; the bundle is refused and what runs \
-         is untouched"
-    )]
+    #[error("bytes other than zero fill the block after `{member}`")]
     Padding {
         /// The member before.
         member: String,
     },
     /// The wrong member for this place.
-    #[error(
-        "expected {expected}, found `{found}`; the bundle is refused and what runs is untouched"
-    )]
+    #[error("expected {expected}, found `{found}`")]
     Order {
         /// What belongs here.
         expected: String,
@@ -88,22 +82,19 @@ pub enum ReadError {
         found: String,
     },
     /// The bundle ends where a member is due.
-    #[error("expected `{member}`, found the end; the bundle is refused and what runs is untouched")]
+    #[error("expected `{member}`, found the end")]
     Missing {
         /// The member.
         member: String,
     },
     /// The same metadata file twice.
-    #[error("`{member}` comes twice; the bundle is refused and what runs is untouched")]
+    #[error("`{member}` comes twice")]
     Duplicate {
         /// The member.
         member: String,
     },
     /// A member over its limit.
-    #[error(
-        "`{member}`: {bytes} bytes, the limit is {max}; the bundle is refused and what runs is \
-         untouched"
-    )]
+    #[error("`{member}`: {bytes} bytes, the limit is {max}")]
     TooLarge {
         /// The member.
         member: String,
@@ -113,10 +104,7 @@ pub enum ReadError {
         max: u64,
     },
     /// Too many metadata files.
-    #[error(
-        "`{member}` is one metadata file too many, the limit is {max}; the bundle is refused and what \
-         runs is untouched"
-    )]
+    #[error("`{member}` is one metadata file too many, the limit is {max}")]
     TooMany {
         /// The first one over the limit.
         member: String,
@@ -124,10 +112,7 @@ pub enum ReadError {
         max: usize,
     },
     /// A member of another size than the metadata that lists it states.
-    #[error(
-        "`{member}`: expected {expected} bytes, found {found}; the bundle is refused and what runs is \
-         untouched"
-    )]
+    #[error("`{member}`: expected {expected} bytes, found {found}")]
     Size {
         /// The member.
         member: String,
@@ -137,10 +122,7 @@ pub enum ReadError {
         found: u64,
     },
     /// A member of other content than the metadata that lists it states.
-    #[error(
-        "`{member}`: expected digest {expected}, found {found}; it was thrown away, the bundle is \
-         refused and what runs is untouched"
-    )]
+    #[error("`{member}`: expected digest {expected}, found {found}")]
     Digest {
         /// The member.
         member: String,
@@ -150,12 +132,10 @@ pub enum ReadError {
         found: Digest,
     },
     /// The index cannot be used, although it was verified.
-    #[error("{0}; the bundle is refused and what runs is untouched")]
+    #[error("{0}")]
     Index(#[from] IndexError),
     /// One part of a bundle, where the whole bundle is needed.
-    #[error(
-        "it is part {part} of {parts} of a bundle, and the whole bundle is needed here; what runs is untouched"
-    )]
+    #[error("it is part {part} of {parts} of a bundle, and the whole bundle is needed here")]
     Part {
         /// Which.
         part: usize,
@@ -164,8 +144,7 @@ pub enum ReadError {
     },
     /// A parity part, where the bundle or a part of it is needed.
     #[error(
-        "it is parity part {part} of {of} of a bundle: parts of the bundle that are lost or damaged are made again of it, and it \
-         holds none itself; what runs is untouched"
+        "it is parity part {part} of {of} of a bundle: parts of the bundle that are lost or damaged are made again of it, and it holds none itself"
     )]
     ParityPart {
         /// Which.
@@ -174,7 +153,7 @@ pub enum ReadError {
         of: usize,
     },
     /// A parity part that does not fit its bundle.
-    #[error("`parity.json`: {problem}; the file is refused and what runs is untouched")]
+    #[error("`parity.json`: {problem}")]
     Parity {
         /// What is wrong.
         problem: String,
@@ -186,7 +165,7 @@ pub enum ReadError {
         bases: String,
     },
     /// A part that does not fit its bundle.
-    #[error("`volume.json`: {problem}; the file is refused and what runs is untouched")]
+    #[error("`volume.json`: {problem}")]
     Volume {
         /// What is wrong.
         problem: String,
@@ -217,6 +196,37 @@ fn quoted(member: &str) -> String {
 }
 
 impl ReadError {
+    /// The message for a person at a site, which has what runs: what was found, and what is safe now.
+    pub fn on_site(&self) -> String {
+        let safe = match self {
+            Self::Io { .. }
+            | Self::Store { .. }
+            | Self::StoreParity { .. }
+            | Self::Part { .. }
+            | Self::ParityPart { .. } => "what runs is untouched",
+            Self::Truncated { .. } | Self::Extended { .. } => {
+                "it is refused and what runs is untouched"
+            }
+            Self::Parity { .. } | Self::Volume { .. } => {
+                "the file is refused and what runs is untouched"
+            }
+            Self::Digest { .. } => {
+                "it was thrown away, the bundle is refused and what runs is untouched"
+            }
+            Self::Header { .. }
+            | Self::Padding { .. }
+            | Self::Order { .. }
+            | Self::Missing { .. }
+            | Self::Duplicate { .. }
+            | Self::TooLarge { .. }
+            | Self::TooMany { .. }
+            | Self::Size { .. }
+            | Self::Index(_) => "the bundle is refused and what runs is untouched",
+            Self::LeavesOut { .. } | Self::OutOfTurn => return self.to_string(),
+        };
+        format!("{self}; {safe}")
+    }
+
     /// The rule that refused the bundle, as a short word for reports.
     pub fn rule(&self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outhaul_git::source::local_folder;
 use outhaul_kit::failure::{Classified, FailureClass};
+use outhaul_kit::{durable, text};
 
 use crate::{LoadRequest, Origin};
 
@@ -16,18 +17,52 @@ use crate::{LoadRequest, Origin};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is {}, from which the rendering is made; nothing was written\nhelp: name a folder outside it with `--out`",
-    folder.display(),
-    if *inside { format!("in the control plane's folder `{}`", read.display()) } else { "the control plane's own folder".to_owned() }
+    text::path(folder),
+    self.what()
 )]
 pub struct OwnInput {
     folder: PathBuf,
     read: PathBuf,
-    inside: bool,
+    place: Place,
+    /// Whether it is a local copy of a repository, and not the control plane.
+    is_source: bool,
+}
+
+/// Where a folder lies, seen from one that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Itself,
+    Inside,
+    /// In another working tree of the same repository.
+    WorkingTree,
+}
+
+impl OwnInput {
+    fn what(&self) -> String {
+        let read = text::path(&self.read);
+        match (self.place, self.is_source) {
+            (Place::Itself, false) => "the control plane's own folder".to_owned(),
+            (Place::Itself, true) => "a local copy of a repository (`--source`)".to_owned(),
+            (Place::Inside, false) => format!("in the control plane's folder `{read}`"),
+            (Place::Inside, true) => {
+                format!("in the local copy `{read}` of a repository (`--source`)")
+            }
+            (Place::WorkingTree, false) => {
+                format!("in a working tree of the control plane's repository in `{read}`")
+            }
+            (Place::WorkingTree, true) => {
+                format!("in a working tree of the repository in `{read}` (`--source`)")
+            }
+        }
+    }
 }
 
 /// A folder that is no place for what Outhaul writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is {what}, where Outhaul writes nothing\nhelp: name {instead}", folder.display())]
+#[error(
+    "`{}` is {what}, where Outhaul writes nothing\nhelp: name {instead}",
+    text::path(folder)
+)]
 pub struct NoPlace {
     folder: PathBuf,
     what: String,
@@ -54,16 +89,22 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
             instead,
         })
     };
+    // Of a link, too: `/dev/stdout` leads to what is no folder, and often to nothing that has a name.
+    if let Some(what) = not_a_folder(folder) {
+        return refused(what.to_owned(), "a folder: files get their names in it");
+    }
     if let Some(target) = link_target(folder) {
-        let what = format!("a symbolic link to `{}`", target.display());
+        let what = format!("a symbolic link to `{}`", text::path(&target));
         return refused(what, "the folder itself that it leads to");
     }
     let out = absolute(folder);
     if out.parent().is_none() {
         return refused("the whole file system".to_owned(), "a folder");
     }
-    if let Some(what) = not_a_folder(&out) {
-        return refused(what.to_owned(), "a folder: files get their names in it");
+    let of_kernel = |place: &&&str| out.starts_with(place) && !out.starts_with(SHARED_MEMORY);
+    if let Some(place) = KERNEL.iter().find(of_kernel) {
+        let what = format!("in `{place}`, which holds no files");
+        return refused(what, "a folder on a disk or a stick");
     }
     if out.components().any(|part| part.as_os_str() == ".git") {
         let what = "in the `.git` folder of a repository".to_owned();
@@ -76,17 +117,22 @@ pub fn refuse_no_place(folder: &Path) -> Result<(), NoPlace> {
         ("hub.key", "the state folder of a hub"),
     ] {
         if let Some(above) = out.ancestors().find(|above| above.join(file).is_file()) {
-            let what = format!("in {what}, `{}`", above.display());
+            let what = format!("in {what}, `{}`", text::path(above));
             return refused(what, "a folder outside it");
         }
     }
     let control_plane = |above: &&Path| above.join(crate::ENVIRONMENTS).is_dir();
     if let Some(above) = out.ancestors().find(control_plane) {
-        let what = format!("in the control plane in `{}`", above.display());
+        let what = format!("in the control plane in `{}`", text::path(above));
         return refused(what, "a folder outside it");
     }
     Ok(())
 }
+
+/// What the kernel shows as folders.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// A folder in memory, where files may lie.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Where sticks are mounted.
 const MOUNTED: [&str; 3] = ["/media", "/mnt", "/run/media"];
@@ -111,7 +157,8 @@ pub fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not made: there is no folder `{}`\nhelp: see that the stick is mounted there (`findmnt`), or make that folder",
-    folder.display(), parent.display()
+    text::path(folder),
+    text::path(parent)
 )]
 pub struct NoParent {
     folder: PathBuf,
@@ -143,7 +190,8 @@ fn link_target(folder: &Path) -> Option<PathBuf> {
     let found = std::fs::symlink_metadata(&itself).ok()?;
     found
         .is_symlink()
-        .then(|| itself.canonicalize().unwrap_or(itself))
+        .then(|| itself.canonicalize().or_else(|_| itself.read_link()))?
+        .ok()
 }
 
 impl Classified for OwnInput {
@@ -157,7 +205,7 @@ impl Classified for OwnInput {
 /// # Errors
 /// [`OwnInput`]
 pub fn refuse_own_input(request: &LoadRequest, folder: &Path) -> Result<(), OwnInput> {
-    let mut reads: Vec<&Path> = match &request.from {
+    let of_plane: Vec<&Path> = match &request.from {
         Origin::Repository { url, .. } => local_folder(url).into_iter().collect(),
         Origin::Folders {
             environment_dir,
@@ -169,20 +217,75 @@ pub fn refuse_own_input(request: &LoadRequest, folder: &Path) -> Result<(), OwnI
             own.chain(base).collect()
         }
     };
-    reads.extend(request.sources.folders());
     let out = absolute(folder);
-    for read in reads {
+    let own_tree = working_tree(&out);
+    let of_plane = of_plane.into_iter().map(|read| (read, false));
+    let sources = request.sources.folders().map(|read| (read, true));
+    for (read, is_source) in of_plane.chain(sources) {
         let own = absolute(read);
-        let inside = out != own;
-        if out.starts_with(&own) {
-            return Err(OwnInput {
-                folder: folder.to_owned(),
-                read: read.to_owned(),
-                inside,
-            });
-        }
+        let place = match out.starts_with(&own) {
+            true if out == own => Place::Itself,
+            true => Place::Inside,
+            false if is_beside(own_tree.as_ref(), &own) => Place::WorkingTree,
+            false => continue,
+        };
+        return Err(OwnInput {
+            folder: folder.to_owned(),
+            read: read.to_owned(),
+            place,
+            is_source,
+        });
     }
     Ok(())
+}
+
+/// A working tree of git, and where its repository lies.
+struct WorkingTree {
+    root: PathBuf,
+    repository: PathBuf,
+    /// Whether `git worktree` made it beside another one.
+    is_linked: bool,
+}
+
+/// Most bytes of a file that says where a repository lies.
+const MAX_POINTER_BYTES: u64 = 64 * 1024;
+
+/// The working tree that `path` lies in.
+fn working_tree(path: &Path) -> Option<WorkingTree> {
+    let root = path.ancestors().find(|above| above.join(".git").exists())?;
+    let entry = root.join(".git");
+    let is_linked = entry.is_file();
+    let pointer = |file: &Path| {
+        let bytes = durable::read(file, MAX_POINTER_BYTES).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    let repository = match is_linked {
+        false => entry,
+        true => {
+            let own = pointer(&entry)?;
+            let own = root.join(own.strip_prefix("gitdir:")?.trim());
+            match pointer(&own.join("commondir")) {
+                Some(common) => own.join(common),
+                None => own,
+            }
+        }
+    };
+    Some(WorkingTree {
+        root: root.to_owned(),
+        repository: absolute(&repository),
+        is_linked,
+    })
+}
+
+/// Whether `out` is a working tree that was added to the repository in which `read` lies, or which it is, and not the one that `read` is in.
+fn is_beside(out: Option<&WorkingTree>, read: &Path) -> bool {
+    let Some(out) = out.filter(|out| out.is_linked) else {
+        return false;
+    };
+    match working_tree(read) {
+        Some(of_read) => of_read.repository == out.repository && of_read.root != out.root,
+        None => out.repository == *read,
+    }
 }
 
 /// `path` without links in the part of it that is there.
@@ -211,6 +314,8 @@ mod tests {
             .arg(at("fifo"))
             .status();
         assert!(made.unwrap().success());
+        std::os::unix::fs::symlink("file", at("to-file")).unwrap();
+        std::os::unix::fs::symlink("gone", at("to-nothing")).unwrap();
         for (name, marker) in [("hub", "hub.key"), ("fleet", "fleet.json")] {
             std::fs::create_dir(at(name)).unwrap();
             std::fs::write(at(name).join(marker), "").unwrap();
@@ -219,6 +324,11 @@ mod tests {
             (at("file"), "is a file, where"),
             (at("fifo"), "is a FIFO, where"),
             (PathBuf::from("/dev/null"), "is a device, where"),
+            (PathBuf::from("/proc"), "in `/proc`, which holds no files"),
+            (PathBuf::from("/proc/self/out"), "in `/proc`"),
+            (PathBuf::from("/dev/out"), "in `/dev`"),
+            (at("to-file"), "is a file, where"),
+            (at("to-nothing"), "is a symbolic link to `gone`, where"),
             (at("hub"), "the state folder of a hub"),
             (at("hub/bundles"), "the state folder of a hub"),
             (at("fleet/bundles"), "the folder of a fleet's keys"),
@@ -227,6 +337,42 @@ mod tests {
             assert!(said.contains(expected), "{said}");
         }
         refuse_no_place(&at("new/folder")).unwrap();
+        refuse_no_place(Path::new("/dev/shm/new")).unwrap();
+        let said = refuse_no_place(&at("hub/a\nb")).unwrap_err().to_string();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines.len() == 2 && lines[1].starts_with("help: "), "{said}");
+    }
+
+    #[test]
+    fn a_working_tree_that_was_added_to_a_repository_is_a_part_of_it_and_other_clones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| absolute(&folder.path().join(name));
+        let git = |command: &str| {
+            let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+            let mut git = std::process::Command::new("git");
+            git.args(identity).args(command.split_whitespace());
+            assert!(git.current_dir(folder.path()).status().unwrap().success());
+        };
+        git("init -q plane");
+        git("-C plane commit -q --allow-empty -m first");
+        git("clone -q --bare plane plane.git");
+        git("clone -q plane clone");
+        git("-C plane worktree add -q ../wdev");
+        git("-C plane.git worktree add -q ../wbare -b other");
+        let beside = |out: &str, read: &str| is_beside(working_tree(&at(out)).as_ref(), &at(read));
+        assert!(beside("wdev", "plane") && beside("wdev/new/out", "plane"));
+        assert!(beside("wbare", "plane.git"));
+        for (out, read) in [
+            ("clone", "plane"),
+            ("wdev", "clone"),
+            ("wdev", "plane.git"),
+            // What lies in the tree that is read has rules of its own.
+            ("wdev/out", "wdev/dev"),
+            ("plane/out", "plane/dev"),
+            ("new", "plane"),
+        ] {
+            assert!(!beside(out, read), "{out} {read}");
+        }
     }
 
     #[test]

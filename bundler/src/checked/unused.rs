@@ -5,6 +5,7 @@
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
+use outhaul_git::address::Address;
 use outhaul_git::source::normal_url;
 use outhaul_kit::suggest::nearest;
 use outhaul_kit::url_secrets::without_secrets;
@@ -14,7 +15,8 @@ use outhaul_ship::manifests::Manifests;
 /// The code of the finding.
 pub const CODE: &str = "source-without-effect";
 
-/// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more.
+/// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more, or a URL
+/// is refused, which the mapping may be right for.
 pub fn sources(platform: &Platform, also: Option<&str>) -> Diagnostics {
     let plane = &platform.control_plane;
     let mut findings = Diagnostics::new();
@@ -23,6 +25,9 @@ pub fn sources(platform: &Platform, also: Option<&str>) -> Diagnostics {
         return findings;
     }
     let mut named = named(plane);
+    if named.iter().any(|(url, _)| Address::parse(url).is_err()) {
+        return findings;
+    }
     named.extend(also.into_iter().map(|url| (normal_url(url), None)));
     let mut manifests = Manifests::new(platform);
     for (url, branch) in unused {

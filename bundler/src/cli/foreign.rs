@@ -19,7 +19,12 @@ const MARK: (usize, &[u8]) = (257, b"ustar");
 /// Refuses `path` when its beginning shows that it is not a bundle. A bundle that was cut off or changed is not looked
 /// for here.
 pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
-    let file = media::open_file(path).map_err(|error| Failure::file(&error))?;
+    let file = media::open_file(path).map_err(|error| match path.starts_with("/dev") {
+        // Of what a stick has in the place of a file the help is another one.
+        true => Failure::new(failure::ENVIRONMENT, &error)
+            .help("name a file: a bundle, on this machine or on a stick that is mounted"),
+        false => Failure::file(&error),
+    })?;
     let mut bytes = Vec::new();
     if file.take(LOOKED_AT).read_to_end(&mut bytes).is_err() {
         // Whoever reads it whole reports that.

@@ -296,10 +296,16 @@ fn nothing_is_written_where_nothing_of_outhaul_belongs() {
             assert!(seen.contains(why), "{folder}: {seen}");
         }
     }
-    for folder in ["app", "app/out", "main/out", "dev"] {
+    for (folder, what) in [
+        ("app", "a local copy of a repository (`--source`)"),
+        ("app/out", "in the local copy `app` of a repository"),
+        ("main/out", "in the control plane's folder `main`"),
+        ("dev", "the control plane's own folder"),
+    ] {
         let seen = fleet.fixture.run(&["render", "--out", folder]);
         assert!(seen.starts_with("exit code 2"), "{folder}: {seen}");
         assert!(seen.contains("from which the rendering is made"), "{seen}");
+        assert!(seen.contains(what), "{folder}: {seen}");
     }
     assert_eq!(fs::read_dir(fleet.path("real")).unwrap().count(), 0);
     assert!(!fleet.path("app/out").exists() && !fleet.path("plane/out").exists());

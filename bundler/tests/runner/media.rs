@@ -78,6 +78,13 @@ fn what_is_named_from_a_stick_is_a_regular_file_or_refused_at_once() {
             refused(&fleet, &words, &[name, what, "not opened"]);
         }
     }
+    // It is on no stick.
+    let output = run(&fleet, &["inspect", "/dev/zero"]);
+    let seen = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        seen.contains("help: name a file: a bundle") && !seen.contains("another stick"),
+        "{seen}"
+    );
     // What is read whole is read up to its bound; a bundle is read from its beginning.
     for command in [commands[0], commands[1], commands[6]] {
         let words: Vec<_> = command

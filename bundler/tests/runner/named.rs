@@ -252,6 +252,20 @@ fn a_local_copy_of_a_repository_that_nothing_names() {
         assert!(seen.starts_with(&format!("exit code {strict}")), "{seen}");
         assert!(!fleet.path("other").exists());
     }
+    // Of a URL that is refused it is not known whether the mapping is for it.
+    let good = fs::read_to_string(fleet.path("app/workload.yaml")).unwrap();
+    let refused = good.replace(
+        "repo: https://git.example.org/manifests",
+        "repo: ext::manifests",
+    );
+    assert_ne!(good, refused);
+    fleet.fixture.write("app/workload.yaml", &refused);
+    for command in [&["check"][..], &["render", "--out", "other"]] {
+        let seen = run(&[command, &["--source", misspelt]].concat());
+        assert!(!seen.contains("source-without-effect"), "{seen}");
+    }
+    fs::remove_dir_all(fleet.path("other")).ok();
+    fleet.fixture.write("app/workload.yaml", &good);
     // In a text of a workload it is named, too.
     let other = "manifests/here/source.yaml";
     fleet

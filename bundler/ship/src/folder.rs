@@ -55,13 +55,16 @@ pub enum OutputError {
     },
     /// What was written there is not known any more.
     #[error(
-        "`{}` is gone, and `{}` has {count} files of assignments that are not rendered now, the first of them `{first}`: whether they were \
+        "`{}` {}, and `{}` has {count} files of assignments that are not rendered now, the first of them `{first}`: whether they were \
          written by Outhaul and are to be removed is not known; nothing was changed\nhelp: restore the record from a backup; if there is \
-         none, compare the folder, remove what is not wanted, or choose a new folder", record.display(), folder.display()
+         none, compare the folder, remove what is not wanted, or choose a new folder", record.display(),
+        incomplete(*is_there), folder.display()
     )]
     Lost {
         /// The record.
         record: PathBuf,
+        /// Whether it is there, and lists other files.
+        is_there: bool,
         /// The folder.
         folder: PathBuf,
         /// The first of the files.
@@ -144,6 +147,14 @@ pub fn read_tree(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, OutputError
         tree.insert(path, bytes);
     }
     Ok(tree)
+}
+
+/// What is wrong with a record that does not list the files of an assignment, which lie there.
+pub(crate) fn incomplete(is_there: bool) -> &'static str {
+    match is_there {
+        true => "does not list every file of an assignment",
+        false => "is gone",
+    }
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf, OutputError> {

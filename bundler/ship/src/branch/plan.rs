@@ -52,13 +52,16 @@ pub enum PlanError {
     },
     /// What was published there is not known any more.
     #[error(
-        "`{path}` is gone, and {count} files of assignments that are not rendered now are there, the first of them `{first}`: whether they \
+        "`{path}` {}, and {count} files of assignments that are not rendered now are there, the first of them `{first}`: whether they \
          were written by Outhaul and are to be removed is not known; nothing was published\nhelp: restore the record from the branch's \
-         history, or remove there what is not wanted; if Kalypso wrote it, `--adopt` takes over what Kalypso wrote"
+         history, or remove there what is not wanted; if Kalypso wrote it, `--adopt` takes over what Kalypso wrote",
+        crate::folder::incomplete(*is_there)
     )]
     Lost {
         /// The record.
         path: String,
+        /// Whether it is there, and lists other files.
+        is_there: bool,
         /// The first of the files.
         first: String,
         /// How many.
@@ -194,11 +197,10 @@ impl OnRecord {
         }
         refuse_foreign(root, &there, desired, &owned)?;
         let mut left = there.others.iter();
-        if record.is_none()
-            && let Some(first) = left.find(|path| is_of_assignment(path))
-        {
+        if let Some(first) = left.find(|path| is_of_assignment(path)) {
             return Err(PlanError::Lost {
                 path: at(root, RECORD_PATH),
+                is_there: record.is_some(),
                 first: first.clone(),
                 count: 1 + left.filter(|path| is_of_assignment(path)).count(),
             });

@@ -11,6 +11,7 @@ use super::*;
 use outhaul_git::program::Git;
 use outhaul_record::record::Record;
 
+mod lost;
 mod older;
 
 struct BranchFixture {
@@ -152,24 +153,6 @@ const FILES: [(&str, &str); 4] = [
     ("drone/app/reconciler.yaml", "b: 1\n"),
     ("large/README.md", "x"),
 ];
-
-#[test]
-fn attack_a_lost_record_leaves_no_assignment_behind_in_silence() {
-    let there = |others: &[&str]| plan::BranchFiles {
-        record: None,
-        files: tree(&[("a/one/namespace.yaml", "1")]),
-        others: others.iter().map(|path| (*path).to_owned()).collect(),
-    };
-    let run = run(&[("a/one/namespace.yaml", "1")]);
-    let lost = there(&["a/two/namespace.yaml", "a/two/notes.txt"]);
-    let refused = OnRecord::of("here", lost, &run.desired());
-    let Err(PlanError::Lost { path, first, count }) = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!((first.as_str(), count), ("a/two/namespace.yaml", 1));
-    assert!(path.starts_with("here/"), "{path}");
-    OnRecord::of("", there(&["a/two/notes.txt"]), &run.desired()).unwrap();
-}
 
 #[test]
 fn an_empty_repository_gets_the_tree_and_its_record_in_one_commit_and_then_nothing_more() {

@@ -128,6 +128,25 @@ fn attack_a_lost_record_leaves_no_assignment_behind_in_silence() {
     assert!(record(&out).unwrap().is_none());
     // Where nothing was removed meanwhile, nothing can be left behind.
     put(&all).unwrap();
+    // Nor by a record that is there and was emptied, or lost one of its lines.
+    let path = parent.path().join("out.outhaul.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    let mut record: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let files = record["files"].as_object_mut().unwrap();
+    files.remove("a/two/namespace.yaml").unwrap();
+    for _ in 0..2 {
+        fs::write(&path, record.to_string()).unwrap();
+        let refused = put(&less).unwrap_err();
+        assert!(
+            matches!(&refused, OutputError::Lost { is_there: true, first, count: 1, .. } if first == "a/two/namespace.yaml"),
+            "{refused:?}"
+        );
+        let said = refused.to_string();
+        assert!(said.contains("does not list every file"), "{said}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), record.to_string());
+        record["files"] = serde_json::json!({});
+    }
+    fs::write(&path, whole).unwrap();
     fs::write(out.join("a/notes.txt"), "mine").unwrap();
     lost();
     put(&all).unwrap();

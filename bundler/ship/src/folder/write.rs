@@ -88,9 +88,7 @@ pub fn write(
             count: foreign.len(),
         });
     }
-    if old.is_none() {
-        refuse_lost(folder, tree, &before.there)?;
-    }
+    refuse_lost(folder, tree, before)?;
     for path in before.there.keys().filter(|path| !tree.contains_key(*path)) {
         match is_ours(path) {
             true => {
@@ -130,15 +128,19 @@ pub fn write(
     })
 }
 
-/// Refuses a folder without a record that has files of other assignments: what Outhaul wrote there is not left behind for good.
-fn refuse_lost(folder: &Path, tree: &Tree<'_>, there: &FilesFound) -> Result<(), OutputError> {
-    let is_written = |path: &&String| is_of_assignment(path) && !tree.contains_key(*path);
-    let mut left = there.keys().filter(is_written);
+/// Refuses a folder that has files of other assignments that no record lists: what Outhaul wrote there is not left behind for good.
+fn refuse_lost(folder: &Path, tree: &Tree<'_>, before: &Remembered) -> Result<(), OutputError> {
+    let record = before.record.as_ref();
+    let is_on_record = |path: &str| record.is_some_and(|record| record.files.contains_key(path));
+    let is_written =
+        |path: &&String| is_of_assignment(path) && !tree.contains_key(*path) && !is_on_record(path);
+    let mut left = before.there.keys().filter(is_written);
     let Some(first) = left.next() else {
         return Ok(());
     };
     Err(OutputError::Lost {
         record: record_path(folder),
+        is_there: record.is_some(),
         folder: folder.to_owned(),
         first: first.clone(),
         count: 1 + left.count(),

@@ -165,7 +165,10 @@ fn copy_of(from: &Media, state_folder: &StateFolder) -> Result<Store, AgentError
     ] {
         let Some(file) = from.open_file(Path::new(name))? else {
             if name == "agent.db" {
-                return Err(StateError::NotEnrolled.into());
+                return Err(StateError::NotEnrolled {
+                    folder: folder.clone(),
+                }
+                .into());
             }
             continue;
         };

@@ -87,7 +87,7 @@ impl Helper {
     fn open(folder: &Path, agent: &Path, heartbeat: Heartbeat) -> Result<Self, RequestFailure> {
         let state_folder = StateFolder::new(folder);
         state_folder.check()?;
-        if let Err(StateError::NotEnrolled) = state::check_enrolled(&state_folder) {
+        if let Err(StateError::NotEnrolled { .. }) = state::check_enrolled(&state_folder) {
             return Err(not_set_up(folder, agent));
         }
         let lock = match state_folder.lock() {
@@ -105,7 +105,7 @@ impl Helper {
         state_folder.create()?;
         let store = Store::open(&state_folder.database())?;
         let site = match state::site(store.read()) {
-            Err(StateError::NotEnrolled) => return Err(not_set_up(folder, agent)),
+            Err(StateError::NotEnrolled { .. }) => return Err(not_set_up(folder, agent)),
             other => other?,
         };
         Ok(Self {

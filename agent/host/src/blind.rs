@@ -35,7 +35,7 @@ impl Blind {
     /// What is left to say after `error`; `None` where there is nothing to look at.
     pub fn look(state_folder: &StateFolder, error: &AgentError) -> Option<Self> {
         if let AgentError::State(
-            StateError::NotEnrolled
+            StateError::NotEnrolled { .. }
             | StateError::File(_)
             | StateError::Lock(LockError::Busy { .. }),
         ) = error

@@ -8,7 +8,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
@@ -167,15 +167,25 @@ pub fn check_enrolled(state_folder: &StateFolder) -> Result<(), StateError> {
         }
         Ok(_) | Err(_) => {
             // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
-            let mut left = [state_folder.floors(), state_folder.default_target()].into_iter();
-            Err(match left.find(|path| path.exists()) {
+            let is_there = |path: &PathBuf| match *path == state_folder.generations() {
+                true => durable::list(path).is_ok_and(|names| !names.is_empty()),
+                false => path.exists(),
+            };
+            let left = [
+                state_folder.floors(),
+                state_folder.default_target(),
+                state_folder.generations(),
+            ];
+            Err(match left.into_iter().find(is_there) {
                 Some(beside) => StateError::Gone {
                     beside: beside
                         .file_name()
                         .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
                     path: database,
                 },
-                None => StateError::NotEnrolled,
+                None => StateError::NotEnrolled {
+                    folder: state_folder.root().to_owned(),
+                },
             })
         }
     }
@@ -376,7 +386,10 @@ pub fn set_meta<T: Serialize>(
 /// # Errors
 /// [`StateError::NotEnrolled`] before enrolment.
 pub fn site(db: &Connection) -> Result<SiteIdentity, StateError> {
-    meta(db, key::SITE)?.ok_or(StateError::NotEnrolled)
+    let database = Path::new(db.path().unwrap_or_default());
+    meta(db, key::SITE)?.ok_or_else(|| StateError::NotEnrolled {
+        folder: database.parent().unwrap_or(database).to_owned(),
+    })
 }
 
 pub fn to_json<T: Serialize>(value: &T) -> String {

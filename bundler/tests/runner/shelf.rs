@@ -102,7 +102,7 @@ fn bend(record: &std::path::Path, bundle: &std::path::Path) {
     let before = digest(bundle);
     let mut bytes = fs::read(bundle).unwrap();
     let is_blob = |at: &usize| bytes[*at..].starts_with(b"blobs/sha256/");
-    let header = (0..bytes.len()).step_by(512).filter(is_blob).next_back();
+    let header = (0..bytes.len()).step_by(512).rfind(is_blob);
     bytes[header.unwrap() + 512] ^= 1;
     fs::write(bundle, bytes).unwrap();
     let recorded = fs::read_to_string(record).unwrap();

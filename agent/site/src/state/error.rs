@@ -65,8 +65,14 @@ pub enum StateError {
         problem: String,
     },
     /// The site has no identity yet.
-    #[error("this site is not enrolled: there is no identity in the state folder")]
-    NotEnrolled,
+    #[error(
+        "there is no site in `{}`: it holds no identity",
+        outhaul_kit::text::path(folder)
+    )]
+    NotEnrolled {
+        /// The state folder.
+        folder: PathBuf,
+    },
     /// The database of a machine that was a site is not there.
     #[error(
         "the database `{}` is gone, though `{beside}` beside it shows that this machine was a site; what runs on it \
@@ -95,7 +101,7 @@ pub enum StateError {
 impl Classified for StateError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NotEnrolled => FailureClass::Usage,
+            Self::NotEnrolled { .. } => FailureClass::Usage,
             Self::Floors { .. } => FailureClass::Trust,
             Self::Value { .. } => FailureClass::Internal,
             _ => FailureClass::Environment,
@@ -122,17 +128,18 @@ impl StateError {
             Self::Damaged { path, .. } => format!(
                 "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
                  (`outhaul site enrol` at the centre); leave all else in the folder: `floors.json` keeps older \
-                 bundles out, and what the kept bundles applied is known again",
+                 bundles out, and what the kept bundles applied is known again; holds, and values that were set here, are not: give \
+                 them again",
                 path.display()
             ),
             Self::Gone { .. } => {
                 "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
                  enrol` at the centre); leave all else in the folder: `floors.json` keeps older bundles out, and \
-                 what the kept bundles applied is known again"
+                 what the kept bundles applied is known again; holds, and values that were set here, are not: give them again"
                     .into()
             }
             Self::Newer { .. } => "install the newer agent again".into(),
-            Self::NotEnrolled => {
+            Self::NotEnrolled { .. } => {
                 "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
                  state folder with `--state`"
                     .into()

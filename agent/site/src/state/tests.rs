@@ -126,7 +126,9 @@ fn what_fails_in_the_middle_is_not_committed() {
     let mut memory = Memory::new();
     let result: Result<(), StateError> = memory.store.commit(|db| {
         set_meta(db, key::ACTIVE, Some(&7))?;
-        Err(StateError::NotEnrolled)
+        Err(StateError::NotEnrolled {
+            folder: PathBuf::new(),
+        })
     });
     assert!(result.is_err());
     assert_eq!(meta::<u64>(memory.store.read(), key::ACTIVE).unwrap(), None);

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -22,12 +22,7 @@ const MAX_LOCKS_BYTES: u64 = 1 << 20;
 
 /// Opens and locks `path`. `say` gets the line about who is waited for.
 pub(super) fn locked(path: &Path, say: impl FnOnce(&str)) -> io::Result<File> {
-    let mut options = File::options();
-    let file = options
-        .create(true)
-        .append(true)
-        .mode(OWNER_ONLY)
-        .open(path)?;
+    let file = outhaul_kit::lock::open(path, OWNER_ONLY)?;
     let metadata = file.metadata()?;
     if metadata.mode() & 0o077 != 0 {
         // Somebody else's file stays as it is: it could be opened, and that is what the lock needs.
@@ -86,6 +81,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::{holder, locked};
+
+    #[test]
+    fn attack_a_fifo_in_the_place_of_the_lock_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        let refused = locked(&path, |said| panic!("{said}")).unwrap_err();
+        assert!(refused.to_string().contains("FIFO"), "{refused}");
+    }
 
     #[test]
     fn a_lock_that_others_could_hold_is_taken_from_them() {

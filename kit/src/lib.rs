@@ -18,6 +18,7 @@ pub mod interrupt;
 pub mod lock;
 pub mod media;
 pub mod percent;
+pub mod private_keys;
 pub mod program;
 pub mod secrets;
 #[cfg(feature = "service")]

@@ -1,12 +1,18 @@
-//! Secrets in URLs: what stands between `://` and `@`, when it is a password or a token.
+//! Secrets in URLs: what stands between `://` and `@`, when it is a password or a token; such values of a query; and paths that are secrets.
 //!
 //! What comes in: a text that may hold URLs. What goes out: whether one of them holds a secret, and the text without it. A user's name
-//! alone, such as `git` or an organisation, is none. It opens nothing.
+//! alone, such as `git` or an organisation, is none, and neither is what a site fills in (`?token=${TOKEN}`). It opens nothing.
+
+use std::ops::Range;
+
+use percent_encoding::percent_decode_str;
+
+use crate::secrets;
 
 /// A user name that is at least as long may be a token.
 const LONG_USER: usize = 20;
 /// How tokens begin that say what they are: those of forges and chats, and signed JSON.
-const TOKENS: [&str; 13] = [
+const TOKENS: [&str; 15] = [
     "ghp_",
     "gho_",
     "ghu_",
@@ -20,12 +26,27 @@ const TOKENS: [&str; 13] = [
     "xoxp-",
     "sk_live_",
     "eyJhbGciOi",
+    "AGE-SECRET-KEY-",
+    "age-secret-key-",
 ];
 /// How keys of a cloud begin, and how long they are: capital letters and digits.
 const KEYS: ([&str; 2], usize) = (["AKIA", "ASIA"], 20);
 
 /// How tokens begin that are letters and digits behind that, and how long they are at least: programs name variables so, too.
 const LONG_TOKENS: [(&str, usize); 2] = [("npm_", 40), ("AIza", 39)];
+
+/// What the last words of keys of a query are whose values are secrets, beside those that are so elsewhere.
+const QUERY: [&str; 6] = ["sig", "signature", "secret", "hmac", "pw", "accesscode"];
+/// Addresses of which who knows the rest may send.
+const HOOKS: [&str; 7] = [
+    "hooks.slack.com/services/",
+    "hooks.slack.com/workflows/",
+    "hooks.slack.com/triggers/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    "webhook.office.com/webhookb2/",
+    "api.telegram.org/bot",
+];
 
 /// Whether `word` is a token or key that says what it is.
 pub fn is_token(word: &str) -> bool {
@@ -64,13 +85,57 @@ pub fn has_secret(text: &str) -> bool {
         };
         false
     });
+    found || !parts(text).is_empty()
+}
+
+/// Where values of queries and paths stand that are secrets.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || "`'\"<>".contains(c);
+    let is_filled_in = |value: &str| {
+        let first = value.chars().next();
+        !first.is_some_and(|c| c.is_alphanumeric() || "%-_+/.".contains(c))
+    };
+    let mut found = Vec::new();
+    for hook in HOOKS {
+        for (at, _) in text.match_indices(hook) {
+            let start = at + hook.len();
+            let rest = text.get(start..).unwrap_or_default();
+            let value = rest.split(ends).next().unwrap_or_default();
+            if !is_filled_in(value) {
+                found.push(start..start + value.len());
+            }
+        }
+    }
+    for (at, _) in text.match_indices(['?', '&', '#']) {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let pair = rest.split(|c: char| ends(c) || matches!(c, '&' | '#'));
+        let pair = pair.into_iter().next().unwrap_or_default();
+        let Some((key, value)) = pair.split_once('=') else {
+            continue;
+        };
+        let of_key = |c: char| c.is_ascii_alphanumeric() || "_-.%".contains(c);
+        if key.chars().all(of_key) && !is_filled_in(value) && is_secret_in_query(key, value) {
+            let start = at + 1 + key.len() + 1;
+            found.push(start..start + value.len());
+        }
+    }
+    found.sort_by_key(|span| (span.start, span.end));
     found
+}
+
+fn is_secret_in_query(key: &str, value: &str) -> bool {
+    let key = percent_decode_str(key).decode_utf8_lossy();
+    let small = key.to_ascii_lowercase();
+    let last = small.rsplit(['-', '_', '.']).next().unwrap_or_default();
+    let is_one = QUERY.contains(&last) && !secrets::is_reference(value);
+    is_one || secrets::is_secret(&key, value)
 }
 
 /// `text` without the secrets of the URLs in it, and without what may be one.
 pub fn without_secrets(text: &str) -> String {
+    let text = secrets::replaced(text, &parts(text));
     // What is long is left out of what is printed even where it may be a name.
-    each_user(text, |_, user, path| {
+    each_user(&text, |_, user, path| {
         user.len() >= LONG_USER || is_secret(user, path)
     })
 }
@@ -144,5 +209,37 @@ mod tests {
             assert!(!has_secret(&text), "{text}");
         }
         assert!(!has_secret("ssh://APKAEIBAERJR2EXAMPLE0@git.example/x"));
+    }
+
+    #[test]
+    fn a_token_in_a_query_or_a_webhook_is_a_secret_and_what_is_filled_in_is_none() {
+        for text in [
+            "https://git.example/x?access_token=hunter2a",
+            "https://git.example/x?a=1&token=hunter2a&b=2",
+            "https://git.example/x?access%5Ftoken=hunter2a",
+            "https://git.example/x?private_token=hunter2a",
+            "https://git.example/x#access_token=hunter2a",
+            "https://a.blob.core.windows.net/b?sv=2024&sig=hunter2a%3D",
+            "https://s3.example/b?X-Amz-Signature=hunter2a",
+            "https://s3.example/b?X-Goog-Signature=hunter2a",
+            "git@git.example:team/x?token=hunter2a",
+            "https://hooks.slack.com/services/T0/B0/hunter2a",
+            "https://discord.com/api/webhooks/1/hunter2a",
+        ] {
+            assert!(has_secret(text), "{text}");
+            assert!(!without_secrets(text).contains("hunter2a"), "{text}");
+        }
+        for text in [
+            "https://git.example/x?ref=main&path=a",
+            "https://git.example/x?token=${TOKEN}&sig={{ .Sig }}",
+            "https://git.example/x?token=&max_tokens=10",
+            "https://git.example/tokens?sort=token",
+            "https://hooks.slack.com/services/$HOOK",
+            "https://hooks.slack.com/services/",
+            "a && b?c=d",
+        ] {
+            assert!(!has_secret(text), "{text}");
+            assert_eq!(without_secrets(text), text);
+        }
     }
 }

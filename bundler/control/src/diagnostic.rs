@@ -223,7 +223,8 @@ impl Diagnostic {
         let texts = texts.into_iter().chain(&mut self.help);
         let related = self.related.iter_mut().map(|(_, text)| text);
         for text in texts.chain(related) {
-            *text = secrets::without(&secrets::without_tokens(text), &secrets);
+            let said = secrets::without_settings(&secrets::without_tokens(text));
+            *text = secrets::without(&said, &secrets);
         }
         self
     }

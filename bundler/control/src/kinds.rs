@@ -39,6 +39,7 @@ pub mod workload;
 pub use acknowledgement::CODE_DIGITS;
 use fields::Fields;
 pub use fields::Reader;
+use outhaul_kit::private_keys;
 use outhaul_kit::suggest::did_you_mean;
 use plain_site::{Part, Plain, Uncertain};
 pub use repository::AFTER_LABEL;
@@ -204,7 +205,7 @@ fn read_around_sites(
     findings: &mut Diagnostics,
     each: impl Fn(&Plain<'_>, &mut Vec<Object>),
 ) -> Vec<Object> {
-    if file.text.trim().is_empty() || secrets::in_text(&file.text).is_some() {
+    if file.text.trim().is_empty() || private_keys::in_text(&file.text).is_some() {
         return read_whole(file, findings);
     }
     let (mut objects, mut found) = (Vec::new(), Diagnostics::new());
@@ -250,7 +251,7 @@ fn read_documents(
     findings: &mut Diagnostics,
 ) -> Vec<Object> {
     let mut reader = Reader::new(file, findings);
-    let has_secrets = secrets::in_text(&file.text).is_some();
+    let has_secrets = private_keys::in_text(&file.text).is_some();
     let mut objects = Vec::new();
     for document in documents {
         // `kubectl get -o yaml` wraps objects in a list; a list of objects is those objects.

@@ -167,7 +167,7 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
     let layer = deciding(provenance, path)?;
     let value = match value {
         Value::String(text) if text.trim_start().starts_with(marker::OPENING) => "sealed".into(),
-        value if has_secret(path.last()?, value) => secrets::NOT_SHOWN.into(),
+        value if has_secret(path, value) => secrets::NOT_SHOWN.into(),
         value => phrases::value(&value.to_string()),
     };
     Some(ValueAt {
@@ -177,13 +177,28 @@ fn place(composed: &Composed, path: &[String], value: &Value) -> Option<ValueAt>
     })
 }
 
-/// Whether a value, or one in a list, looks like a secret in clear.
-fn has_secret(key: &str, value: &Value) -> bool {
+/// Whether a value at a path, or one in it, looks like a secret in clear: by its own key, or by that of a map that it stands in.
+fn has_secret(path: &[String], value: &Value) -> bool {
+    let Some((last, above)) = path.split_last() else {
+        return false;
+    };
+    let holder = above.iter().rev().find(|key| secrets::holds(key));
+    is_secret(holder.map_or("", String::as_str), last, value)
+}
+
+/// Whether the value of `key`, or one in it, is a secret by its key, or by that of the `holder` that it is below.
+fn is_secret(holder: &str, key: &str, value: &Value) -> bool {
+    let is_hidden = |text: &str| {
+        [key, holder]
+            .iter()
+            .any(|key| secrets::is_hidden(key, text))
+    };
+    let holder = if secrets::holds(key) { key } else { holder };
     match value {
-        Value::String(text) => secrets::is_in_clear(key, text),
-        Value::Number(number) => secrets::is_in_clear(key, &number.to_string()),
-        Value::Array(items) => items.iter().any(|item| has_secret(key, item)),
-        Value::Object(map) => map.iter().any(|(key, value)| has_secret(key, value)),
+        Value::String(text) => is_hidden(text),
+        Value::Number(number) => is_hidden(&number.to_string()),
+        Value::Array(items) => items.iter().any(|item| is_secret(holder, key, item)),
+        Value::Object(map) => map.iter().any(|(key, value)| is_secret(holder, key, value)),
         Value::Null | Value::Bool(_) => false,
     }
 }

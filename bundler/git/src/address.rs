@@ -255,7 +255,8 @@ impl Address {
             return Some(Err(bad()));
         }
         let path = format!("/{path}");
-        Some(Self::of(text, Scheme::Ssh, user, false, host, None, &path).ok_or_else(bad))
+        let password = has_secret(text);
+        Some(Self::of(text, Scheme::Ssh, user, password, host, None, &path).ok_or_else(bad))
     }
 
     fn of(

@@ -327,7 +327,7 @@ fn layers_at(key: &str, provenance: &Provenance) -> Vec<LayerAt> {
 pub(crate) fn text_of(key: &str, text: &str) -> String {
     if text.contains(marker::OPENING) {
         "sealed".into()
-    } else if secrets::is_in_clear(key, text) {
+    } else if secrets::is_hidden(key, text) {
         secrets::NOT_SHOWN.into()
     } else {
         text.to_owned()
@@ -336,16 +336,31 @@ pub(crate) fn text_of(key: &str, text: &str) -> String {
 
 /// The value of `key` with nothing sealed and no secret left in it.
 pub(crate) fn shown(key: &str, value: serde_json::Value) -> serde_json::Value {
+    shown_below("", key, value)
+}
+
+/// As [`shown`], where all that stands below `holder` is a secret as its own value is.
+fn shown_below(holder: &str, key: &str, value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
+    let is_secret = |text: &str| {
+        [key, holder]
+            .iter()
+            .any(|key| secrets::is_hidden(key, text))
+    };
+    let holder = if secrets::holds(key) { key } else { holder };
     match value {
-        Value::String(text) => Value::String(text_of(key, &text)),
-        Value::Number(number) if secrets::is_in_clear(key, &number.to_string()) => {
-            secrets::NOT_SHOWN.into()
+        Value::String(text) => match text_of(key, &text) {
+            same if same == text && is_secret(&text) => secrets::NOT_SHOWN.into(),
+            other => other.into(),
+        },
+        Value::Number(number) if is_secret(&number.to_string()) => secrets::NOT_SHOWN.into(),
+        Value::Array(items) => {
+            let items = items.into_iter();
+            items.map(|item| shown_below(holder, key, item)).collect()
         }
-        Value::Array(items) => items.into_iter().map(|item| shown(key, item)).collect(),
         Value::Object(map) => {
             let all = map.into_iter();
-            all.map(|(key, value)| (key.clone(), shown(&key, value)))
+            all.map(|(inner, value)| (inner.clone(), shown_below(holder, &inner, value)))
                 .collect()
         }
         other => other,

@@ -40,6 +40,31 @@ fn what_is_a_secret_by_its_key_or_its_value_is_known_and_what_names_one_is_not()
         ("HEADER", "Basic dXNlcjpodW50ZXIy"),
         ("HEADER", "Bearer 0123456789abcdef"),
         ("ADMIN_PASSWORD", "20041"),
+        ("dbpwd", "hunter2a"),
+        ("dbpwd", "20041"),
+        ("DB_PASSWORD", "[hunter2a, 1]"),
+        ("SETTINGS", "{a: 1, DB_PASSWORD: [hunter2a, 1]}"),
+        ("SETTINGS", "{\\\"password\\\": \\\"hunter2a\\\"}"),
+        ("AUTH", "Bearer hunter2a"),
+        ("AUTH", "Bearer hunterhunter"),
+        ("HEADERS", "X: 1, Authorization: Basic hunter2a"),
+        ("HTTP_AUTH_HEADER", "Token hunter2a"),
+        (
+            "ARGS",
+            "-H \"Authorization: Bearer hunter2a\" https://a.example",
+        ),
+        (
+            "DOCKER",
+            "{\"auths\":{\"r.example\":{\"auth\":\"dXNlcjpodW50ZXIy\"}}}",
+        ),
+        ("HOOK", "https://hooks.slack.com/services/T0/B0/hunter2a"),
+        (
+            "STORE",
+            "https://a.blob.core.windows.net/b?sv=1&sig=hunter2a",
+        ),
+        ("IDENTITY", "AGE-SECRET-KEY-1QQ"),
+        ("TLS", "-----BEGIN PRIVATE KEY-----\nMEEC\n"),
+        ("TLS", "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1FRUM="),
     ] {
         assert!(is_in_clear(key, value), "{key}: {value}");
     }
@@ -73,6 +98,27 @@ fn what_is_a_secret_by_its_key_or_its_value_is_known_and_what_names_one_is_not()
         ("OUT_OF_OFFICE", "all"),
         ("MAX_PASSWORD", "64"),
         ("PASSWORD_DAYS", "1000"),
+        ("PASSWORD_MIN_LENGTH", "twelve"),
+        ("TOKEN_EXPIRY_SECONDS", "3600"),
+        ("SECRET_NAME", "hunter2a"),
+        ("KEYBOARD", "german"),
+        ("PUBLIC_KEY", "hunter2a"),
+        ("PUBLIC_KEY", "-----BEGIN PUBLIC KEY-----\nMEEC\n"),
+        ("CERTIFICATE", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
+        ("TOKENIZER", "words"),
+        ("PRIMARY_KEY", "id"),
+        ("tokenUrl", "https://login.example/token"),
+        ("SECRETARY", "hunter2a"),
+        ("passwordPolicy", "strict"),
+        ("PASSWORD_FILES", "[a, b]"),
+        ("DB_PASSWORD", "[${A}, /run/b]"),
+        ("credentials", "{user: a, file: /a}"),
+        ("AUTH", "basic"),
+        ("AUTH", "oauth2"),
+        ("AUTH", "Basic authentication"),
+        ("AUTH", "Bearer ${TOKEN}"),
+        ("NOTE", "Authorization: Bearer tokens of the site are used"),
+        ("AUTHOR", "Basic hunter2a"),
     ] {
         assert!(!is_in_clear(key, value), "{key}: {value}");
     }
@@ -101,6 +147,49 @@ fn a_text_is_shown_without_its_secrets_and_is_otherwise_the_same() {
             "credentials:\n  user: a\n  file: /a\n",
             "credentials:\n  user: a\n  file: /a\n",
         ),
+        ("DB_PASSWORD: {a: hunter2a", "DB_PASSWORD: …"),
+        ("DB_PASSWORD: [hunter2a, 1]", "DB_PASSWORD: …"),
+        ("{DB_PASSWORD: [h, 1], b: 2}", "{DB_PASSWORD: …, b: 2}"),
+        (
+            "DB_PASSWORD: [\nhunter2a\n]\nb: 2",
+            "DB_PASSWORD: [\n…\n…\nb: 2",
+        ),
+        ("DB_PASSWORD:\n- hunter2a\nb: 2", "DB_PASSWORD:\n…\nb: 2"),
+        (
+            "DB_PASSWORD:\n  a: hunter2a\n  b: /run/b\nc: 2",
+            "DB_PASSWORD:\n  a: …\n  b: /run/b\nc: 2",
+        ),
+        (
+            "X: [{name: DB_PASSWORD, value: hunter2a",
+            "X: [{name: DB_PASSWORD, value: …",
+        ),
+        (
+            "- name: DB_PASSWORD\n  value: |\n    hunter2a\n- name: A\n  value: 1",
+            "- name: DB_PASSWORD\n  value: |\n    …\n- name: A\n  value: 1",
+        ),
+        (
+            "- name: DB_PASSWORD\n  value: hunter2a\n",
+            "- name: DB_PASSWORD\n  value: …\n",
+        ),
+        (
+            "password:\n  valueFrom:\n    secretKeyRef:\n      name: db\n",
+            "password:\n  valueFrom:\n    secretKeyRef:\n      name: db\n",
+        ),
+        (
+            "password:\n  type: string\n  minLength: 8\n",
+            "password:\n  type: string\n  minLength: 8\n",
+        ),
+        (
+            "k: |\n  -----BEGIN PRIVATE KEY-----\n  MEEC\n  -----END PRIVATE KEY-----\nb: 2",
+            "k: |\n  …\n  …\n  …\nb: 2",
+        ),
+        (
+            "k: \"-----BEGIN PRIVATE KEY-----\\nMEEC\\n-----END PRIVATE KEY-----\"\nb: 2",
+            "k: \"…\"\nb: 2",
+        ),
+        ("# -----BEGIN PRIVATE KEY-----\nb: 2", "# …\nb: 2"),
+        ("i: AGE-SECRET-KEY-1QQ\nb: 2", "i: …\nb: 2"),
+        ("AUTH: Bearer hunter2a", "AUTH: …"),
         ("passwordFile: /run/a", "passwordFile: /run/a"),
         ("password: ${DB}", "password: ${DB}"),
         ("secretName: registry", "secretName: registry"),
@@ -120,9 +209,73 @@ fn what_stands_in_a_line_is_found_for_what_is_said_of_it() {
     assert_eq!(around(text, at("DB_TOKEN")), ["\"hunter2\""]);
     assert_eq!(around(text, at("https")), ["b: https://u:p@c/d"]);
     assert!(around(text, 0).is_empty());
-    assert!(around(text, 999).is_empty());
+    // The end of a text is shown with its last line.
+    assert_eq!(around(text, 999), ["b: https://u:p@c/d"]);
     let all = of("USERS", "- name: a\n  password: hunter2\n");
     assert_eq!(all, ["hunter2"]);
     let said = without("`hunter2` is no hunter21", &["\"hunter2\""]);
     assert_eq!(said, "`…` is no hunter21");
+}
+
+#[test]
+fn a_line_below_a_list_of_secrets_a_key_or_a_secrets_name_is_one() {
+    for (text, expected) in [
+        ("DB_PASSWORD: {a: 1,\n  b: hunter2a\n", "b: hunter2a"),
+        ("X: [{name: DB_PASSWORD,\n  value: hunter2a\n", "hunter2a"),
+        (
+            "TLS: |\n  -----BEGIN PRIVATE KEY-----\n  hunter2a\n",
+            "hunter2a",
+        ),
+        (
+            "kind: Secret\ndata: {p: x, q: hunter2a\n",
+            "data: {p: x, q: hunter2a",
+        ),
+        (
+            "{\"kind\": \"Secret\",\n\"data\": {\"p\": \"hunter2a",
+            "\"data\": {\"p\": \"hunter2a",
+        ),
+        ("stringData:\n  p: hunter2a\n", "p: hunter2a"),
+        (
+            "a: 1\n---\nkind:\n  Secret\ndata:\n  p: hunter2a\n",
+            "p: hunter2a",
+        ),
+    ] {
+        let at = text.find("hunter2a").unwrap();
+        assert_eq!(around(text, at), [expected], "{text}");
+        // What is said of the end is shown with the same line.
+        assert_eq!(around(text, text.len() + 1), [expected], "{text}");
+    }
+    for text in [
+        "kind: SealedSecret\nspec: {p: a\n",
+        "kind: Secret\n---\nkind: ConfigMap\ndata: {p: a\n",
+        "kind: ConfigMap\ndata: {p: Secret\n",
+    ] {
+        assert!(around(text, text.len()).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_sentence_does_not_quote_the_secret_of_a_key() {
+    for (said, shown) in [
+        (
+            "`DB_PASSWORD=hunter2a` is written twice",
+            "`DB_PASSWORD=…` is written twice",
+        ),
+        (
+            "`password: hunter2a b` is written twice",
+            "`password: …` is written twice",
+        ),
+        ("unknown TOKEN=hunter2a given", "unknown TOKEN=… given"),
+        (
+            "`DB_PASSWORD` is one: write `a=b`",
+            "`DB_PASSWORD` is one: write `a=b`",
+        ),
+        (
+            "the password: what it is for",
+            "the password: what it is for",
+        ),
+        ("`password=${DB}`", "`password=${DB}`"),
+    ] {
+        assert_eq!(without_settings(said), shown);
+    }
 }

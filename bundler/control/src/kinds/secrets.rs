@@ -4,33 +4,19 @@
 //! our own kinds, where none belongs, and a warning in Kalypso's and in `ConfigMap`s, which may be what they were before. The key itself
 //! is in no finding.
 
+use outhaul_kit::private_keys;
+
 use super::super::diagnostic::Diagnostic;
 use super::super::yaml::{Node, Value};
 use super::fields::Reader;
-
-/// How keys of age begin.
-const AGE: &str = "AGE-SECRET-KEY-1";
-/// How the line ends that PEM and OpenSSH begin private keys with.
-const PEM: &str = "PRIVATE KEY-----";
-
-/// What kind of private key is in a text; `None` when there is none.
-pub(super) fn in_text(text: &str) -> Option<&'static str> {
-    if text.contains(AGE) {
-        return Some("a private key of age");
-    }
-    let begins = |line: &str| {
-        let before = line.split(PEM).next().unwrap_or_default();
-        before.contains("-----BEGIN ")
-    };
-    let mut lines = text.lines().filter(|line| line.contains(PEM));
-    lines.any(begins).then_some("a private key in PEM")
-}
 
 /// Reports each text of an object that holds a private key.
 pub(super) fn report(reader: &mut Reader<'_>, node: &Node, kind: &str, ours: bool) {
     match &node.value {
         Value::String(text) => {
-            let Some(what) = in_text(text) else { return };
+            let Some(what) = private_keys::in_text(text) else {
+                return;
+            };
             let message =
                 format!("`{kind}` holds {what}: everybody who reads this repository has it");
             let made = match ours {

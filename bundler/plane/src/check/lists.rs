@@ -85,7 +85,7 @@ fn compare(
             let repeated = second
                 .iter()
                 .filter(|item| !item.is_container() && first.contains(item))
-                .map(value_text);
+                .map(|item| item_text(path, item));
             let lint = ListLint {
                 path: path.to_owned(),
                 unnamed: unnamed(first) && unnamed(second),
@@ -102,6 +102,16 @@ fn compare(
             }
         }
         _ => {}
+    }
+}
+
+/// An item of the list at `path` for people; nothing of one that is a secret.
+fn item_text(path: &str, item: &GoValue) -> String {
+    let text = value_text(item);
+    let mut keys = path.split(['.', '[']);
+    match keys.any(|key| secrets::is_in_clear(key, &text)) {
+        true => "a secret".to_owned(),
+        false => text,
     }
 }
 

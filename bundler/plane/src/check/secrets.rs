@@ -6,7 +6,7 @@
 
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
-use outhaul_kit::secrets;
+use outhaul_kit::{private_keys, secrets};
 use outhaul_signer::seal::marker;
 
 /// The code of the finding.
@@ -26,7 +26,8 @@ pub fn message(key: &str) -> String {
 pub(super) fn in_clear(plane: &ControlPlane, findings: &mut Diagnostics) {
     for container in plane.configs.values() {
         for (key, text) in &container.data {
-            if !is_in_clear(key, &text.value) {
+            let is_key = private_keys::in_text(&text.value).is_some();
+            if is_key || !is_in_clear(key, &text.value) {
                 continue;
             }
             findings.push(

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Location};
 use crate::kinds::fields::{Fields, Reader};
-use crate::kinds::secrets;
 use crate::kinds::shape::{Shape, list, may, must, object, pattern, some};
 use crate::model::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, Spanned, bad_issuer, bad_subject,
     broad_subject, never_fits, unknown_to,
 };
 use crate::yaml::{Node, Value};
+use outhaul_kit::private_keys;
 use serde_json::json;
 
 use super::{named_json, trusted_roots};
@@ -216,7 +216,7 @@ fn other_key(text: &str) -> &'static str {
     let text = text.trim();
     let ssh = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "-----BEGIN SSH2"];
     match () {
-        () if secrets::in_text(text).is_some() => "a private key",
+        () if private_keys::in_text(text).is_some() => "a private key",
         () if ssh.iter().any(|start| text.starts_with(start)) => {
             "a key of SSH, and no public key in PEM"
         }

@@ -20,6 +20,8 @@ pub mod media;
 pub mod percent;
 pub mod private_keys;
 pub mod program;
+mod secret_keys;
+mod secret_tokens;
 pub mod secrets;
 #[cfg(feature = "service")]
 pub mod service;

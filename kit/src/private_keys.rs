@@ -90,7 +90,8 @@ mod tests {
         let key = "-----BEGIN EC PRIVATE KEY-----\nMEEC\n-----END EC PRIVATE KEY-----";
         let text = format!("a {key} b {key}");
         assert_eq!(spans(&text), [2..2 + key.len(), 5 + key.len()..text.len()]);
-        assert_eq!(spans("-----BEGIN PRIVATE KEY-----\nMEEC"), [0..32]);
+        let open = "-----BEGIN PRIVATE KEY-----\nMEEC";
+        assert_eq!(spans(open).pop(), Some(0..open.len()));
         for (text, expected) in [
             (key, true),
             ("AGE-SECRET-KEY-1QQ", true),

@@ -6,18 +6,14 @@
 
 use std::ops::Range;
 
-use crate::{private_keys, url_secrets};
+use crate::secret_keys::{QUOTES, holds_secrets, is_login, is_named, is_reference, is_secret};
+use crate::secret_tokens::{CONCEALED, replaced};
+use crate::{private_keys, secret_tokens as tokens, url_secrets};
 
-mod keys;
 mod lines;
-mod tokens;
 
-use keys::{QUOTES, holds_secrets, is_login, is_named};
-pub(crate) use keys::{is_reference, is_secret};
 pub use lines::{around, without_secrets};
 
-/// What stands in the place of a secret.
-const CONCEALED: &str = "…";
 /// What is shown in the place of a whole value.
 pub const NOT_SHOWN: &str = "(looks like a secret: not shown)";
 
@@ -102,21 +98,6 @@ pub fn without(text: &str, secrets: &[&str]) -> String {
         text = out;
     }
     text
-}
-
-pub(crate) fn replaced(line: &str, hidden: &[Range<usize>]) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut from = 0;
-    for span in hidden {
-        if span.start < from {
-            continue;
-        }
-        out.push_str(line.get(from..span.start).unwrap_or_default());
-        out.push_str(CONCEALED);
-        from = span.end;
-    }
-    out.push_str(line.get(from..).unwrap_or_default());
-    out
 }
 
 /// Whether a `key: value` or `key=value` in a longer text is a secret. A value of several words behind a colon is a sentence.

@@ -7,34 +7,11 @@ use std::ops::Range;
 
 use percent_encoding::percent_decode_str;
 
-use crate::secrets;
+use crate::secret_keys::{is_reference, is_secret as is_secret_by_key};
+use crate::secret_tokens::{is_token, replaced};
 
 /// A user name that is at least as long may be a token.
 const LONG_USER: usize = 20;
-/// How tokens begin that say what they are: those of forges and chats, and signed JSON.
-const TOKENS: [&str; 15] = [
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "gldt-",
-    "bbp_",
-    "xoxb-",
-    "xoxp-",
-    "sk_live_",
-    "eyJhbGciOi",
-    "AGE-SECRET-KEY-",
-    "age-secret-key-",
-];
-/// How keys of a cloud begin, and how long they are: capital letters and digits.
-const KEYS: ([&str; 2], usize) = (["AKIA", "ASIA"], 20);
-
-/// How tokens begin that are letters and digits behind that, and how long they are at least: programs name variables so, too.
-const LONG_TOKENS: [(&str, usize); 2] = [("npm_", 40), ("AIza", 39)];
-
 /// What the last words of keys of a query are whose values are secrets, beside those that are so elsewhere.
 const QUERY: [&str; 6] = ["sig", "signature", "secret", "hmac", "pw", "accesscode"];
 /// Addresses of which who knows the rest may send.
@@ -47,23 +24,6 @@ const HOOKS: [&str; 7] = [
     "webhook.office.com/webhookb2/",
     "api.telegram.org/bot",
 ];
-
-/// Whether `word` is a token or key that says what it is.
-pub fn is_token(word: &str) -> bool {
-    let is_long = LONG_TOKENS.iter().any(|(start, length)| {
-        let rest = word.strip_prefix(start).unwrap_or_default();
-        let is_of_it =
-            |c: char| c.is_ascii_alphanumeric() || (*start == "AIza" && "_-".contains(c));
-        rest.len() + start.len() >= *length && rest.chars().all(is_of_it)
-    });
-    let (starts, length) = KEYS;
-    let is_key = word.len() == length
-        && word
-            .bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-        && starts.iter().any(|start| word.starts_with(start));
-    is_key || is_long || TOKENS.iter().any(|start| word.starts_with(start))
-}
 
 /// Whether what stands before `@` in a URL is a secret, or holds one. A long name of letters and digits is, unless it is the name of an
 /// organisation: those are words, or stand in the path, too.
@@ -127,13 +87,13 @@ fn is_secret_in_query(key: &str, value: &str) -> bool {
     let key = percent_decode_str(key).decode_utf8_lossy();
     let small = key.to_ascii_lowercase();
     let last = small.rsplit(['-', '_', '.']).next().unwrap_or_default();
-    let is_one = QUERY.contains(&last) && !secrets::is_reference(value);
-    is_one || secrets::is_secret(&key, value)
+    let is_one = QUERY.contains(&last) && !is_reference(value);
+    is_one || is_secret_by_key(&key, value)
 }
 
 /// `text` without the secrets of the URLs in it, and without what may be one.
 pub fn without_secrets(text: &str) -> String {
-    let text = secrets::replaced(text, &parts(text));
+    let text = replaced(text, &parts(text));
     // What is long is left out of what is printed even where it may be a name.
     each_user(&text, |_, user, path| {
         user.len() >= LONG_USER || is_secret(user, path)

@@ -147,3 +147,134 @@ fn a_secret_in_a_workloads_manifests_is_named_by_check_and_bundle_and_never_prin
         assert!(!said.contains("hunter2"), "{said}");
     }
 }
+
+#[test]
+fn a_finding_in_a_list_or_map_of_secrets_or_with_a_key_that_holds_one_prints_none() {
+    for (name, config) in [
+        ("wrong-type", "  DB_PASSWORD: [hunter2a, 1]\n"),
+        ("wrong-type", "  DB_PASSWORD: {a: hunter2a}\n"),
+        ("wrong-type", "  DB_PASSWORD:\n    a: hunter2a\n"),
+        ("wrong-type", "  DB_PASSWORD:\n  - hunter2a\n"),
+        ("yaml-syntax", "  DB_PASSWORD: {a: hunter2a\n"),
+        ("yaml-syntax", "  X: [{name: DB_PASSWORD, value: hunter2a\n"),
+        ("yaml-syntax", "  X: [ # password: hunter2a\n"),
+        (
+            "duplicate-key",
+            "  DB_PASSWORD=hunter2a: a\n  DB_PASSWORD=hunter2a: b\n",
+        ),
+        (
+            "duplicate-key",
+            "  \"password: hunter2a\": a\n  \"password: hunter2a\": b\n",
+        ),
+    ] {
+        let commands: &[&[&str]] = &[
+            &["check"],
+            &["check", "--output", "json"],
+            &["check", "--output", "sarif"],
+            &["check", "--output", "lines"],
+            &["render", "--out", "out"],
+            &["explain", "hello-test", "drone"],
+            &["schedule"],
+        ];
+        let said = printed(config, None, commands);
+        assert!(said.contains(name), "{config}: {said}");
+        assert!(said.contains("dev/config.yaml:"), "{config}: {said}");
+        assert!(!said.contains("hunter2a"), "{config}: {said}");
+    }
+}
+
+#[test]
+fn a_private_key_and_a_list_of_secrets_are_in_no_explanation_and_no_difference() {
+    let pem = "-----BEGIN PRIVATE KEY-----\n    MEECAQhunter2a\n    -----END PRIVATE KEY-----\n";
+    let config = |last: &str| {
+        let list = format!("\"[hunter2a, {last}]\"");
+        format!(
+            "  REGION: {last}\n  IDENTITY: AGE-SECRET-KEY-1HUNTER2A{last}\n  TLS: |\n    {pem}  DB_PASSWORDS: {list}\n  \
+             DB_PASSWORD: |\n    a: hunter2a{last}\n  AUTH: Bearer hunter2a{last}\n"
+        )
+    };
+    let fixture = super::cli::PlaneFixture::new();
+    fixture.edit("dev/config.yaml", "  REGION: East US\n", &config("a"));
+    let mut said = String::new();
+    for out in ["markdown", "json", "text"] {
+        let explain = ["explain", "hello-test", "drone", "--output", out];
+        said += &fixture.run(&explain);
+    }
+    for key in ["IDENTITY", "TLS", "DB_PASSWORDS", "DB_PASSWORD", "AUTH"] {
+        said += &fixture.run(&["explain", "--key", key]);
+    }
+    assert!(said.contains("IDENTITY = "), "{said}");
+    said += &fixture.run(&["render", "--out", "before"]);
+    for file in ["types.yaml", "policy.yaml", "config.yaml"] {
+        let text = std::fs::read_to_string(fixture.folder.path().join("dev").join(file));
+        fixture.write(&format!("dev-before/{file}"), &text.unwrap());
+    }
+    fixture.edit("dev/config.yaml", &config("a"), &config("b"));
+    said += &fixture.run(&["render", "--out", "after"]);
+    for out in ["markdown", "json", "text"] {
+        let differs = fixture.run_only(&["diff", "before", "after", "--output", out]);
+        assert!(differs.contains("IDENTITY"), "{differs}");
+        let planes = "diff dev-before dev --environment dev --base-dir main --source https://git.example.org/app=app --cache cache --output";
+        let planes: Vec<&str> = planes.split(' ').chain([out]).collect();
+        let values = fixture.run_only(&planes);
+        assert!(
+            values.contains("IDENTITY") && values.contains("REGION"),
+            "{values}"
+        );
+        said += &format!("{differs}{values}");
+    }
+    for secret in ["hunter2a", "1HUNTER2A", "MEECAQ"] {
+        let mut lines = said.lines();
+        let line = lines.find(|line| line.contains(secret));
+        assert_eq!(line, None, "{said}");
+    }
+}
+
+#[test]
+fn of_a_manifest_that_may_be_a_secret_no_line_is_shown() {
+    let fleet = super::kept::Fleet::new();
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\ndata: {p: aHVudGVyMg==, q: hunter2q\n";
+    fleet.fixture.write("manifests/here/secret.yaml", secret);
+    super::repositories::commit(&fleet.path("manifests"), "a broken secret");
+    let source = "https://git.example.org/manifests=manifests";
+    let check = fleet.fixture.run(&["check", "--source", source]);
+    let estimate = [
+        "bundle",
+        "--estimate",
+        "--fleet",
+        "fleet",
+        "--source",
+        source,
+    ];
+    let estimate = fleet.fixture.run(&estimate);
+    for said in [check, fleet.bundle(&[]), estimate] {
+        assert!(said.contains("manifest-not-read"), "{said}");
+        assert!(said.contains("here/secret.yaml:"), "{said}");
+        let is_shown = said.contains("hunter2q") || said.contains("aHVudGVyMg");
+        assert!(!is_shown, "{said}");
+    }
+}
+
+#[test]
+fn a_token_in_the_query_of_a_url_is_refused_at_its_line_and_never_printed() {
+    for query in [
+        "?access_token=hunter2a",
+        "?a=1&token=hunter2a",
+        "?sig=hunter2a",
+        "?private_token=hunter2a",
+        "?X-Amz-Signature=hunter2a",
+    ] {
+        let fixture = super::cli::PlaneFixture::new();
+        let url = "repo: https://git.example.org/manifests";
+        fixture.edit("app/workload.yaml", url, &format!("{url}{query}"));
+        let check = fixture.run(&["check"]);
+        assert!(check.starts_with("exit code 1"), "{check}");
+        assert!(check.contains("app/workload.yaml:7"), "{check}");
+        assert!(check.contains("password or token"), "{check}");
+        let json = fixture.run(&["check", "--output", "json"]);
+        let render = fixture.run(&["render", "--out", "out"]);
+        let said = format!("{check}{json}{render}");
+        assert!(!said.contains("hunter2a"), "{said}");
+    }
+}

@@ -5,9 +5,12 @@
 
 use std::ops::Range;
 
-use super::keys::{QUOTES, holds_secrets, is_either, is_login, is_named, is_reference, is_secret};
-use super::{brackets, flow, replaced, settings, tokens};
-use crate::{private_keys, url_secrets};
+use super::{brackets, flow, settings};
+use crate::secret_keys::{
+    QUOTES, holds_secrets, is_either, is_login, is_named, is_reference, is_secret,
+};
+use crate::secret_tokens::replaced;
+use crate::{private_keys, secret_tokens as tokens, url_secrets};
 
 /// Most lines before a line that are looked at for what reaches into it, but for those that it is indented below.
 const MOST_BEFORE: usize = 4096;

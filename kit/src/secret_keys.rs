@@ -3,7 +3,7 @@
 //! What comes in: a key and its value. What goes out: whether the key is that of a secret, and whether the value is one, or what only names
 //! one. It knows no form of a text.
 
-use super::tokens;
+use crate::secret_tokens as tokens;
 
 /// What the keys of secrets end with, in words without marks between them.
 const ENDINGS: [&str; 22] = [
@@ -54,7 +54,7 @@ const NO_LOGINS: [&str; 8] = [
     "tokens",
 ];
 /// What stands around values, also where they are quoted within a quoted text.
-pub(super) const QUOTES: [char; 3] = ['"', '\'', '\\'];
+pub(crate) const QUOTES: [char; 3] = ['"', '\'', '\\'];
 /// How values begin that name a secret: a path, a variable, a template, a tag, or where a store has it; a list or map has more keys.
 const REFERENCES: [&str; 14] = [
     "/", "$", "{", "[", "<", "!", "./", "~/", "vault:", "arn:", "op://", "file:", "ref+", "ENC[",

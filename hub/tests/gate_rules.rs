@@ -292,6 +292,20 @@ fn a_pipeline_asks_with_rules_and_what_it_cannot_ask_is_told_in_json() {
     assert_eq!(get(&server, &path, &bearer).0, 200);
     assert_eq!(ask("").1["verdict"], "closed");
     assert_eq!(ask("&quorum_percent=1").1["verdict"], "closed");
+    // A step of which no rules are on record is refused where rules of another are, with the words of the command line.
+    for (to, more) in [("nowhere", ""), ("nowhere", &bearer), ("dev", &bearer)] {
+        let path = format!("/api/v1/gate?environment=dev&commit={NEW}&to={to}");
+        let (status, text) = get(&server, &path, more);
+        assert_eq!(status, 400, "{text}");
+        let words = format!("no rules are on record for the step from `dev` to `{to}`");
+        let asked = ["gate", "--environment", "dev", "--commit", NEW, "--to", to];
+        let typed = hub.run(&asked);
+        assert!(
+            text.contains(&words) && stderr(&typed).contains(&words),
+            "{text}"
+        );
+    }
+    assert_eq!(ask("&to=stage").1["verdict"], "closed");
     let page = get(&server, "/", "").1;
     assert!(
         page.contains("min-sites") && page.contains("to stage"),
@@ -300,6 +314,12 @@ fn a_pipeline_asks_with_rules_and_what_it_cannot_ask_is_told_in_json() {
     // What was decided can be explained: every site with its report.
     let listed = hub.json(&["decisions"]);
     let id = listed[0]["id"].to_string();
+    assert_eq!(listed[0]["to"], "stage", "{listed}");
+    let text = |arguments: &[&str]| String::from_utf8(hub.run(arguments).stdout).unwrap();
+    assert!(text(&["decisions"]).contains("  stage  "));
+    assert!(text(&["decisions", &id]).contains(" to go to `stage`, decided "));
+    let page = get(&server, "/decisions", "").1;
+    assert!(page.contains("dev</a> to stage<span"), "{page}");
     let shown = hub.json(&["decisions", &id]);
     assert_eq!(
         shown["decision"]["rules"][3]["rule"], "min-sites",

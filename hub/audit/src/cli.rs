@@ -155,8 +155,10 @@ fn print(output: Output, audit: &Audit) {
             Recomputed::Missing(what) => format!("cannot be recomputed: {what}"),
         };
         let commit: String = one.commit.chars().take(12).collect();
+        let step = one.to.as_ref().map(|to| format!(" to {to}"));
+        let step = step.unwrap_or_default();
         let line = format!(
-            "decision {} ({} {} {commit} {}, asked by {}): {outcome}",
+            "decision {} ({} {}{step} {commit} {}, asked by {}): {outcome}",
             one.id, one.at, one.environment, one.verdict, one.asked_by
         );
         console::data(&printable(&line));

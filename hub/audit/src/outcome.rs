@@ -71,6 +71,8 @@ pub struct CheckedDecision {
     pub at: String,
     /// The environment.
     pub environment: String,
+    /// The environment that the commit was to go to, where that was said.
+    pub to: Option<String>,
     /// The base commit.
     pub commit: String,
     /// The verdict on record.

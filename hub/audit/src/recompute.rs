@@ -35,6 +35,7 @@ pub fn all(
             id: recorded.id,
             at: rfc3339(recorded.at_ms),
             environment: recorded.environment.clone(),
+            to: step_of(recorded),
             commit: recorded.commit.clone(),
             verdict: recorded.verdict.clone(),
             asked_by: recorded.asked_by.clone(),
@@ -44,6 +45,7 @@ pub fn all(
             id: *id,
             at: String::new(),
             environment: String::new(),
+            to: None,
             commit: String::new(),
             verdict: verdict.clone(),
             asked_by: String::new(),
@@ -75,6 +77,12 @@ pub fn editions(export: &Export, problems: &mut Vec<Problem>) {
         }
         newest = newest.max(edition);
     }
+}
+
+/// Where the step leads that it is about, as it is recorded.
+fn step_of(recorded: &Recorded) -> Option<String> {
+    let text: Value = serde_json::from_str(&recorded.decision).ok()?;
+    text["to"].as_str().map(str::to_owned)
 }
 
 /// The rules that the decision was asked with, and its content.

@@ -47,6 +47,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                         one.id.to_string(),
                         time::rfc3339(one.at_ms),
                         one.environment.clone(),
+                        one.to.clone().unwrap_or_else(|| "-".to_owned()),
                         gate::short(&one.commit),
                         one.verdict.clone(),
                         one.asked_by.clone(),
@@ -57,6 +58,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 "NUMBER",
                 "WHEN",
                 "ENVIRONMENT",
+                "TO",
                 "COMMIT",
                 "VERDICT",
                 "ASKED BY",
@@ -83,13 +85,18 @@ fn show(common: &Common, hub: &mut Hub, id: i64) -> Result<u8, HubError> {
         Output::Json => print::json(&json!({ "decision": decision, "evidence": sites })),
         Output::Text => {
             let text = |name: &str| decision[name].as_str().unwrap_or_default().to_owned();
+            let step = match text("to") {
+                to if to.is_empty() => to,
+                to => format!(" to go to `{to}`"),
+            };
             print::data(&format!(
-                "{}: {} of {} sites of `{}` confirm base {}, decided {}",
+                "{}: {} of {} sites of `{}` confirm base {}{}, decided {}",
                 text("verdict"),
                 decision["confirmed"],
                 decision["counted"],
                 text("environment"),
                 gate::short(&text("commit")),
+                step,
                 text("decided_at")
             ));
             let list = |name: &str| decision[name].as_array().cloned().unwrap_or_default();

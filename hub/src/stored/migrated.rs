@@ -84,6 +84,7 @@ fn a_decision_keeps_digests_and_shares_what_did_not_change() {
         commit: "c".into(),
         verdict: verdict.into(),
         asked_by: "t".into(),
+        to: None,
     };
     let lines = |changed: usize| -> Vec<String> {
         let line = |at: usize| {

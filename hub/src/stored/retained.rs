@@ -418,6 +418,7 @@ fn what_a_gate_decides_while_reports_are_removed_keeps_what_it_rests_on() {
                 commit: NEW.to_owned(),
                 verdict: "closed".to_owned(),
                 asked_by: "pipeline".to_owned(),
+                to: None,
             };
             let kept = gate.write(|session| session.add_decision(&decision, "f", "{}", &[]));
             kept.unwrap();

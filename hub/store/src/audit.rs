@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_gate::audit::{AuditLine, Link, Recorded};
 
+use super::decisions::step_of;
 use super::{Session, StoreError, from_sql, json, parse, removed, to_sql};
 
 /// Largest index that is kept, in bytes. Of a larger one the digest is kept only, and decisions that need it cannot be
@@ -29,6 +30,8 @@ pub struct ChainedDecision {
     pub commit: String,
     /// Who asked.
     pub asked_by: String,
+    /// The environment that the commit was to go to, where that was said.
+    pub to: Option<String>,
     /// The digest that ties it to the one before; empty for those from before there was a chain.
     pub digest: String,
 }
@@ -61,7 +64,8 @@ impl Session<'_> {
     ) -> Result<Vec<ChainedDecision>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT ids.id, COALESCE(c.verdict, d.verdict), d.at_ms, COALESCE(d.environment, ''),
-                    COALESCE(d.base_commit, ''), COALESCE(d.asked_by, ''), COALESCE(c.digest, '')
+                    COALESCE(d.base_commit, ''), COALESCE(d.asked_by, ''), COALESCE(c.digest, ''),
+                    COALESCE(d.decision, '')
                FROM (SELECT id FROM gate_decisions WHERE id < $1
                      UNION SELECT id FROM decision_chain WHERE id < $1
                      ORDER BY 1 DESC LIMIT $2) AS ids
@@ -69,6 +73,7 @@ impl Session<'_> {
                LEFT JOIN gate_decisions d ON d.id = ids.id ORDER BY ids.id DESC",
         )?;
         let rows = query.query_map(params![below, at_most], |row| {
+            let text: String = row.get(7)?;
             Ok(ChainedDecision {
                 id: row.get(0)?,
                 verdict: row.get(1)?,
@@ -76,6 +81,7 @@ impl Session<'_> {
                 environment: row.get(3)?,
                 commit: row.get(4)?,
                 asked_by: row.get(5)?,
+                to: step_of(&text),
                 digest: row.get(6)?,
             })
         })?;

@@ -5,7 +5,7 @@
 //! block that did not change since is the same row. Decisions that opened a gate are kept for good, those that did
 //! not up to a thousand of an environment.
 
-use super::db::{OptionalExtension as _, params};
+use super::db::{DbError, OptionalExtension as _, Row, params};
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::GateRules;
 use outhaul_gate::audit::Recorded;
@@ -34,6 +34,17 @@ pub struct PastDecision {
     pub verdict: String,
     /// Who asked: a caller's name, or `command line`; empty for those of before.
     pub asked_by: String,
+    /// The environment that the commit was to go to, where that was said.
+    pub to: Option<String>,
+}
+
+/// Where the step leads that a decision is about, from its text: what stands in it is what was decided.
+pub(super) fn step_of(text: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Step {
+        to: Option<String>,
+    }
+    serde_json::from_str::<Step>(text).ok()?.to
 }
 
 /// The rules that a step was last asked about with.
@@ -167,19 +178,10 @@ impl Session<'_> {
     /// [`StoreError`] when the store fails.
     pub fn decisions(&self, at_most: u32) -> Result<Vec<PastDecision>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT id, at_ms, environment, base_commit, verdict, asked_by FROM gate_decisions
+            "SELECT id, at_ms, environment, base_commit, verdict, asked_by, decision FROM gate_decisions
               ORDER BY id DESC LIMIT $1",
         )?;
-        let rows = query.query_map(params![at_most], |row| {
-            Ok(PastDecision {
-                id: row.get(0)?,
-                at_ms: row.get(1)?,
-                environment: row.get(2)?,
-                commit: row.get(3)?,
-                verdict: row.get(4)?,
-                asked_by: row.get(5)?,
-            })
-        })?;
+        let rows = query.query_map(params![at_most], |row| past(row).map(|(one, _)| one))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -196,17 +198,7 @@ impl Session<'_> {
             "SELECT id, at_ms, environment, base_commit, verdict, asked_by, decision FROM gate_decisions
               WHERE environment = $1 ORDER BY id DESC LIMIT $2",
         )?;
-        let rows = query.query_map(params![environment, at_most], |row| {
-            let decision = PastDecision {
-                id: row.get(0)?,
-                at_ms: row.get(1)?,
-                environment: row.get(2)?,
-                commit: row.get(3)?,
-                verdict: row.get(4)?,
-                asked_by: row.get(5)?,
-            };
-            Ok((decision, row.get(6)?))
-        })?;
+        let rows = query.query_map(params![environment, at_most], past)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -321,4 +313,19 @@ impl Session<'_> {
         }
         Ok(found)
     }
+}
+
+/// A row of a decision, and its text.
+fn past(row: &Row<'_>) -> Result<(PastDecision, String), DbError> {
+    let text: String = row.get(6)?;
+    let decision = PastDecision {
+        id: row.get(0)?,
+        at_ms: row.get(1)?,
+        environment: row.get(2)?,
+        commit: row.get(3)?,
+        verdict: row.get(4)?,
+        asked_by: row.get(5)?,
+        to: step_of(&text),
+    };
+    Ok((decision, text))
 }

@@ -126,11 +126,16 @@ impl Asked {
         };
         let steps = session.step_rules(&self.environment)?;
         let steps: Vec<String> = steps.into_iter().map(|step| step.to).collect();
-        if strict && self.rules.is_none() && !steps.is_empty() && !steps.contains(to) {
+        // Where rules are on record of other steps, none would count for this one: it would open without a rule.
+        if self.rules.is_none() && !steps.is_empty() && !steps.contains(to) {
+            let named: Vec<&String> = steps.iter().filter(|step| !step.is_empty()).collect();
             return Err(AskError::NoStep {
                 environment: self.environment.clone(),
                 to: to.clone(),
-                help: did_you_mean(to, &steps),
+                help: match named.is_empty() {
+                    true => "those on record name no step: ask without `to`".to_owned(),
+                    false => did_you_mean(to, &named),
+                },
             });
         }
         known.extend(steps);
@@ -337,6 +342,7 @@ pub fn keep(
         commit: decision.commit.clone(),
         verdict: decision.verdict.as_str().to_owned(),
         asked_by: asked_by.to_owned(),
+        to: decision.to.clone(),
     };
     let (text, lines) = kept(decision, &question.rules);
     session.add_decision(&past, &fingerprint(decision), &text.to_string(), &lines)

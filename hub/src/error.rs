@@ -220,7 +220,9 @@ impl Classified for HubError {
                 }
                 EnrolError::Revoked { .. } => "repeat with `--replace` to let it in again",
                 EnrolError::Store(error) => return error.help(),
-                _ => "make a new request on the site; nothing was changed",
+                other => other
+                    .help()
+                    .unwrap_or("make a new request on the site; nothing was changed"),
             },
             Self::State(StateError::Locked { .. }) => {
                 "other commands work beside it; stop it first for `serve` or `compact`"

@@ -1,12 +1,17 @@
 //! What is done to sites at the hub's command line: on record, and with the nearest name where one is wrong.
 
 use std::fs;
+use std::path::Path;
 
-use outhaul_test_kit::Site;
+use outhaul_audit::Recomputed;
+use outhaul_bundle::report::ComplianceStatus as C;
+use outhaul_test_kit::plain::NEW;
+use outhaul_test_kit::{Site, TOKEN};
 
+use crate::audited::{audited, exported};
 use crate::bad_input::fails;
-use crate::gate_rules::world;
-use crate::program::Hub;
+use crate::gate_rules::{gate, report, world};
+use crate::program::{Hub, stderr};
 
 /// What is on record of sites, the oldest first: action and detail.
 fn acts(hub: &Hub) -> Vec<(String, String)> {
@@ -53,6 +58,66 @@ fn what_is_done_to_sites_is_on_record() {
     assert_eq!(found[1].1, "`drone-1`");
     assert_eq!(found[2].1, of(&new));
     assert_eq!(found[3].1, format!("`drone-2` with kit {kit}"));
+}
+
+#[test]
+fn attack_a_revoked_site_does_not_come_back_by_its_old_kit_key_or_reports() {
+    let (hub, centre, mut sites) = world(&["drone-1"]);
+    report(&hub, &centre, &mut sites[0], C::Compliant);
+    let gate = || gate(&hub, "{}");
+    assert_eq!(gate().0, 0);
+    let stolen = &mut sites[0];
+    let late = hub.path("late.reports");
+    fs::write(&late, stolen.active(1, NEW)).unwrap();
+    hub.json(&["site", "revoke", "drone-1"]);
+    let used = stolen.enrolment(TOKEN).hex();
+    let words =
+        format!("the kit {used} was used: site `drone-1` was enrolled with it, and is revoked");
+    let help = "make a new kit at the centre";
+    let expect = ["site", "expect", "drone-1", "--kit", &used];
+    fails(&hub, &expect, 2, &[&words, help]);
+    let import = |file: &Path| hub.run(&["import", file.to_str().unwrap()]);
+    // The old key with a new kit, which whoever has the machine may have as well.
+    let kit = stolen.enrolment("another kit").hex();
+    let told = stderr(&hub.run(&["site", "expect", "drone-1", "--kit", &kit]));
+    assert!(told.contains("site `drone-1` is revoked (since "), "{told}");
+    let request = hub.path("again.request");
+    fs::write(&request, stolen.request_with("another kit")).unwrap();
+    let refused = stderr(&import(&request));
+    assert!(
+        refused.contains("was taken from site `drone-1`"),
+        "{refused}"
+    );
+    let mut new = centre.site("drone-1", &stolen.stream);
+    fs::write(&request, new.request_with("another kit")).unwrap();
+    assert_eq!(import(&request).status.code(), Some(0));
+    let found = acts(&hub);
+    let (action, detail) = found.last().unwrap();
+    let key = new.key.public().id();
+    assert_eq!(action, "site registered");
+    assert_eq!(
+        *detail,
+        format!("`drone-1` of dev/drone, new key {key}, kit {kit}")
+    );
+    // Neither what was received before counts, nor what the old key signed and comes later.
+    let (status, answer) = gate();
+    assert_eq!(
+        (status, &answer["verdict"]),
+        (1, &"closed".into()),
+        "{answer}"
+    );
+    assert_eq!(answer["sites"][0]["standing"], "never_reported", "{answer}");
+    assert_eq!(import(&late).status.code(), Some(4));
+    assert_eq!(gate().0, 1);
+    new.forget("e2");
+    report(&hub, &centre, &mut new, C::Compliant);
+    assert_eq!(gate().0, 0);
+    let lines = exported(&hub, "a");
+    let audit = audited(&centre, &lines);
+    assert_eq!(audit.problems, []);
+    let again = &audit.decisions[1..];
+    let same = |one: &outhaul_audit::CheckedDecision| one.outcome == Recomputed::AsRecorded;
+    assert!(again.len() > 1 && again.iter().all(same), "{again:?}");
 }
 
 #[test]

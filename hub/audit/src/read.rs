@@ -10,7 +10,7 @@ use std::io::BufRead;
 use outhaul_bundle::Digest;
 use outhaul_bundle::digest::Hasher;
 use outhaul_gate::audit::{
-    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, Link, MAX_LINE_BYTES, Recorded,
+    AuditLine, END_TYPE, End, FORMAT, FORMAT_1, FORMAT_3, FORMAT_4, Link, MAX_LINE_BYTES, Recorded,
 };
 use outhaul_gate::facts::{Act, Conflict, Restored};
 use outhaul_gate::fold::Removed;
@@ -28,6 +28,7 @@ pub struct RegisteredSite {
     pub cluster_type: String,
     pub enrolled_ms: i64,
     pub revoked_ms: Option<i64>,
+    pub counts_from_ms: Option<i64>,
 }
 
 /// A line with its number.
@@ -216,9 +217,9 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
     else {
         return Err(problem("its first line is not a header".to_owned()));
     };
-    if ![FORMAT, FORMAT_1, FORMAT_3].contains(&&*format) {
+    if ![FORMAT, FORMAT_1, FORMAT_3, FORMAT_4].contains(&&*format) {
         return Err(problem(format!(
-            "its format is `{}`, this program reads `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
+            "its format is `{}`, this program reads `{FORMAT_4}`, `{FORMAT_3}`, `{FORMAT}` and `{FORMAT_1}`",
             format.chars().take(40).collect::<String>()
         )));
     }
@@ -245,6 +246,15 @@ fn header(first: &[u8]) -> Result<Export, AuditError> {
 }
 
 impl Export {
+    /// What only a later format has. `may`: whether it is not there, or this file is of one.
+    fn of_format(&mut self, at: u64, may: bool, what: &str) {
+        if !may && self.format != FORMAT_4 {
+            let format = &self.format;
+            let what = format!("a file of format `{format}` states no {what}");
+            self.problem(at, what);
+        }
+    }
+
     fn take(&mut self, at: u64, line: AuditLine) {
         match line {
             AuditLine::Header { .. } => self.problem(at, "a second header"),
@@ -255,13 +265,20 @@ impl Export {
                 cluster_type,
                 enrolled_ms,
                 revoked_ms,
+                counts_from_ms,
             } => {
+                self.of_format(
+                    at,
+                    counts_from_ms.is_none(),
+                    "site that was registered again",
+                );
                 let found = RegisteredSite {
                     role,
                     environment,
                     cluster_type,
                     enrolled_ms,
                     revoked_ms,
+                    counts_from_ms,
                 };
                 if self.sites.insert(site.clone(), found).is_some() {
                     self.problem(at, format!("site `{site}` is registered twice"));
@@ -375,15 +392,8 @@ impl Export {
                 last,
                 ..
             } => {
-                if self.format != FORMAT_3 {
-                    let format = &self.format;
-                    self.problem(
-                        at,
-                        format!(
-                            "a file of format `{format}` states no reports that are no longer kept"
-                        ),
-                    );
-                }
+                let may = self.format == FORMAT_3 || self.format == FORMAT_4;
+                self.of_format(at, may, "reports that are no longer kept");
                 let ranges = &mut self.removed.entry(site.clone()).or_default().0;
                 let ranges = ranges.entry(epoch).or_default();
                 let is_next = ranges.last().is_none_or(|(_, before)| *before < first);

@@ -274,6 +274,7 @@ fn unknown(name: &str, site: &RegisteredSite) -> SiteState {
         key_id: String::new(),
         enrolled_ms: site.enrolled_ms,
         revoked_ms: None,
+        counts_from_ms: site.counts_from_ms,
         newest: None,
         running: None,
         attempt: None,

@@ -7,10 +7,12 @@
 //! is never replaced and a conflict is never resolved here; a key that is on record is never replaced
 //! without an explicit request.
 
+mod expect;
 pub mod orders;
 mod registration;
 mod waiting;
 
+pub use expect::expect;
 pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, select};
 
 pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, check};

@@ -68,6 +68,30 @@ pub enum EnrolError {
         /// Id of the key in the request.
         requested: String,
     },
+    /// The kit to be announced was used.
+    #[error(
+        "the kit {kit} was used: site `{site}` was enrolled with it{}",
+        if *.is_revoked { ", and is revoked" } else { "" }
+    )]
+    KitSpent {
+        /// The site.
+        site: String,
+        /// The kit's id.
+        kit: String,
+        /// Whether the site is revoked.
+        is_revoked: bool,
+    },
+    /// The key is one that the site had, and has no more.
+    #[error(
+        "the key {key} of this request was taken from site `{site}`, which was revoked or has another key since: an expected kit does \
+         not bring it back"
+    )]
+    KeyOfBefore {
+        /// The site.
+        site: String,
+        /// Id of the key.
+        key: String,
+    },
     /// Another kit is expected of the site.
     #[error("site `{site}` is expected with another kit than the one that this request proves")]
     NotExpected {
@@ -132,6 +156,17 @@ pub enum EnrolError {
 }
 
 impl EnrolError {
+    /// What to do, where that is said here.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::KitSpent { .. } | Self::KeyOfBefore { .. } => Some(
+                "make a new kit at the centre (`outhaul site enrol`), enrol the machine with it anew, so that it makes a new key, and \
+                 announce the new kit",
+            ),
+            _ => None,
+        }
+    }
+
     /// The rule that refused the request, as a short word.
     pub fn rule(&self) -> &'static str {
         match self {
@@ -139,7 +174,8 @@ impl EnrolError {
             Self::Fleet { .. } => "fleet",
             Self::Key(_) | Self::Malformed { .. } => "malformed",
             Self::KeyOfOther { .. } => "key-of-other",
-            Self::KitUsed { .. } => "kit-used",
+            Self::KitUsed { .. } | Self::KitSpent { .. } => "kit-used",
+            Self::KeyOfBefore { .. } => "key-of-before",
             Self::NotExpected { .. } => "not-expected",
             Self::OtherStream { .. } => "other-stream",
             Self::Proof(_) | Self::TokenShown => "proof",

@@ -5,6 +5,8 @@
 //! so that untrusted parties can neither fill the store nor keep out what somebody brings in a file, or what a
 //! kit or an order lets in. It never replaces and never chooses.
 
+use crate::expect::{put_on_record, refuse_key_of_before};
+
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};
 use outhaul_store::{PendingRequest, RequestOrigin, Session};
 
@@ -74,9 +76,12 @@ pub(super) fn expected(
     if others.any(|other| other.key_id != id) || refuse_used_kit(session, checked).is_err() {
         return keep(session, checked, origin, now_ms).map(Some);
     }
+    refuse_key_of_before(session, checked)?;
     session.spend_expected(site)?;
     let known = session.site(site)?.is_some();
-    approve(session, checked, known, now_ms).map(Some)
+    let enrolled = approve(session, checked, known, now_ms)?;
+    put_on_record(session, checked, (origin, enrolled), now_ms)?;
+    Ok(Some(enrolled))
 }
 
 /// Keeps a request beside the others for its site.

@@ -16,6 +16,8 @@ use crate::facts::{Act, Conflict, Restored};
 pub const FORMAT: &str = "outhaul-audit/2";
 /// The same with numbers of reports that are no longer kept: where a hub has removed some.
 pub const FORMAT_3: &str = "outhaul-audit/3";
+/// The same with sites that were registered again after they were revoked: where a hub has some.
+pub const FORMAT_4: &str = "outhaul-audit/4";
 /// The format before it, which is still read: without conflicts, restores and missing reports.
 pub const FORMAT_1: &str = "outhaul-audit/1";
 /// The payload type of its last line, an envelope of [`End`].
@@ -50,6 +52,9 @@ pub enum AuditLine {
         enrolled_ms: i64,
         /// When it was revoked.
         revoked_ms: Option<i64>,
+        /// Since when its reports count, where it was registered again after it was revoked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counts_from_ms: Option<i64>,
     },
     /// A key that a site signs with, or did.
     SiteKey {

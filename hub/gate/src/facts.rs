@@ -28,6 +28,9 @@ pub struct SiteState {
     pub enrolled_ms: i64,
     /// When it was revoked.
     pub revoked_ms: Option<i64>,
+    /// Since when its reports count: it was registered again then, after it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts_from_ms: Option<i64>,
     /// Its newest report; `None` when it never reported.
     pub newest: Option<Newest>,
     /// What it runs, by its newest report that states it.

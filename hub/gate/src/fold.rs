@@ -123,6 +123,10 @@ pub fn well_since(
             || some_between(removed, number, above);
         let counts =
             restored.is_none_or(|restored| restored.counts(one.received_ms, made_ms(&one.report)));
+        let counts = counts
+            && site
+                .counts_from_ms
+                .is_none_or(|from_ms| one.received_ms >= from_ms);
         if !is_well || !counts || is_lost {
             break;
         }

@@ -5,7 +5,7 @@
 //! well"; only a site that passes all of them confirms.
 
 use super::{Facts, GateQuestion, SiteDecision, SiteStatus, short};
-use crate::facts::{ActKind, DesiredBundle, Running, SiteState};
+use crate::facts::{ActKind, DesiredBundle, Newest, Running, SiteState};
 use crate::time;
 
 /// How far in the future a report may have been received before the hub's clock is in doubt.
@@ -114,6 +114,25 @@ fn taken_back(facts: &Facts<'_>, running: &Running) -> Option<(SiteStatus, Strin
         .then_some((SiteStatus::SignerRevoked, text))
 }
 
+/// The newest report of a site. What it reported before it was revoked proves nothing after it was registered again.
+fn newest(site: &SiteState, now_ms: i64) -> Result<&Newest, (SiteStatus, String)> {
+    let Some(newest) = &site.newest else {
+        let since = time::ago(site.enrolled_ms, now_ms);
+        let text = format!("never reported (enrolled {since})");
+        return Err((SiteStatus::NeverReported, text));
+    };
+    let running = site.running.as_ref();
+    let shown_ms = running.map_or(newest.received_ms, |running| running.received_ms);
+    let Some(from_ms) = site.counts_from_ms.filter(|from_ms| shown_ms < *from_ms) else {
+        return Ok(newest);
+    };
+    let text = format!(
+        "has not reported what it runs since it was registered again ({}): what it reported before it was revoked counts for nothing",
+        time::ago(from_ms, now_ms)
+    );
+    Err((SiteStatus::NeverReported, text))
+}
+
 fn assess(
     question: &GateQuestion,
     facts: &Facts<'_>,
@@ -121,12 +140,9 @@ fn assess(
     needed: Option<&DesiredBundle>,
 ) -> (SiteStatus, String) {
     let now_ms = question.now_ms;
-    let Some(newest) = &site.newest else {
-        let since = time::ago(site.enrolled_ms, now_ms);
-        return (
-            SiteStatus::NeverReported,
-            format!("never reported (enrolled {since})"),
-        );
+    let newest = match newest(site, now_ms) {
+        Ok(newest) => newest,
+        Err(void) => return void,
     };
     // What is known to be wrong comes before what is merely old: a failure does not expire.
     if let Some(running) = &site.running {

@@ -13,7 +13,6 @@ use crate::acting::{unknown_site, usage};
 use crate::enrol::{self, CheckedRequest, Enrolled, MIN_FINGERPRINT_DIGITS};
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::StoreError;
 use crate::time;
 use crate::view::request_rows;
 
@@ -198,20 +197,33 @@ fn expect(common: &Common, args: &Expect) -> Result<u8, HubError> {
     }
     let mut hub = Hub::open(&common.state)?;
     let now_ms = time::now_ms();
-    let waiting = hub.store.write(|session| {
-        session.expect_site(args.site.as_str(), &kit, now_ms)?;
+    let (waiting, revoked_ms) = hub.store.write(|session| {
+        let revoked_ms = enrol::expect(session, args.site.as_str(), &kit, now_ms);
+        let revoked_ms = revoked_ms.map_err(|refused| match refused {
+            enrol::EnrolError::Store(error) => HubError::from(error),
+            refused => usage(refused.to_string(), refused.help().unwrap_or_default()),
+        })?;
         let detail = format!("`{}` with kit {kit}", args.site);
         note(session, "site expect", detail, now_ms)?;
         let waiting = session.requests_of(args.site.as_str())?;
         let rows = request_rows(&waiting, &session.site_states()?);
-        Ok::<_, StoreError>(rows)
+        Ok::<_, HubError>((rows, revoked_ms))
     })?;
     match common.output {
         Output::Json => print::json(&json!({
             "site": args.site, "expected": true, "kit": kit, "waiting": waiting,
+            "revoked": revoked_ms.is_some(),
         })),
         Output::Text => {
             print::data(&format!("site `{}` is expected with kit {kit}", args.site));
+            if let Some(at_ms) = revoked_ms {
+                print::talk(&format!(
+                    "note: site `{}` is revoked (since {}): a request with this kit and a new key registers it again; what it reported \
+                     before counts for nothing",
+                    args.site,
+                    time::rfc3339(at_ms)
+                ));
+            }
             requests::talk(&waiting, waiting.len() as u64);
         }
     }

@@ -176,6 +176,7 @@ fn silent(name: &str) -> SiteState {
         key_id: "k".into(),
         enrolled_ms: 0,
         revoked_ms: None,
+        counts_from_ms: None,
         newest: None,
         running: None,
         attempt: None,

@@ -20,7 +20,7 @@ pub struct AccessEntry {
     pub at_ms: i64,
     /// The name of the token, of a person of the identity provider, or of who used the command line; empty for a stranger.
     pub who: String,
-    /// `token`, `page`, `oidc` or `command line`.
+    /// `token`, `page`, `oidc`, `command line`, or `expected kit` of a site that one registered.
     pub how: String,
     /// The network from which it came; empty for the command line.
     pub peer: String,

@@ -272,7 +272,7 @@ impl Session<'_> {
 type Lines = (&'static str, fn(&Row<'_>) -> Result<AuditLine, StoreError>);
 
 const SITES: Lines = (
-    "SELECT site, role, environment, cluster_type, enrolled_ms, revoked_ms FROM sites ORDER BY site",
+    "SELECT site, role, environment, cluster_type, enrolled_ms, revoked_ms, counts_from_ms FROM sites ORDER BY site",
     |row| {
         Ok(AuditLine::Site {
             site: row.get(0)?,
@@ -281,6 +281,7 @@ const SITES: Lines = (
             cluster_type: row.get(3)?,
             enrolled_ms: row.get(4)?,
             revoked_ms: row.get(5)?,
+            counts_from_ms: row.get(6)?,
         })
     },
 );

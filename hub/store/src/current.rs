@@ -159,7 +159,7 @@ impl Session<'_> {
         let mut query = self.db.prepare_cached(&format!(
             "{CHOSEN} SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
                     s.revoked_ms, r.epoch, r.number, r.digest, r.via, r.received_ms, r.wall_ms,
-                    r.clock_trusted, e.acked
+                    r.clock_trusted, e.acked, s.counts_from_ms
                FROM chosen JOIN sites s ON s.site = chosen
                JOIN site_keys k ON k.site = s.site AND k.generation = s.key_generation
                LEFT JOIN current_states c ON c.site = s.site

@@ -43,7 +43,7 @@ impl Session<'_> {
                  WHERE place = 1)
              SELECT s.site, s.role, s.environment, s.cluster_type, k.key_id, s.enrolled_ms,
                     s.revoked_ms, n.epoch, n.number, n.digest, n.via, n.received_ms, n.wall_ms,
-                    n.clock_trusted, n.acked
+                    n.clock_trusted, n.acked, s.counts_from_ms
                FROM sites s
                JOIN site_keys k ON k.site = s.site AND k.generation = s.key_generation
                LEFT JOIN newest_reports n ON n.site = s.site

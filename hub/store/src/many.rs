@@ -53,7 +53,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// The keys of these sites, of each the newest first.
+    /// The keys of these sites whose reports are taken, of each the newest first: none of those that a revocation ended.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -62,7 +62,8 @@ impl Session<'_> {
         names: &[&str],
     ) -> Result<BTreeMap<String, Vec<SiteKey>>, StoreError> {
         let text = "SELECT k.site, k.generation, k.key_id, k.public_key
-               FROM {keys} JOIN site_keys k ON k.site = v.column1";
+               FROM {keys} JOIN site_keys k ON k.site = v.column1 JOIN sites s ON s.site = k.site
+              WHERE s.counts_from_ms IS NULL OR k.enrolled_ms >= s.counts_from_ms OR k.generation = s.key_generation";
         let keys: Vec<_> = names.iter().map(|name| [Value::Text(name)]).collect();
         // By generation: a key that fills up its statement comes twice.
         let mut found: BTreeMap<String, BTreeMap<i64, SiteKey>> = BTreeMap::new();

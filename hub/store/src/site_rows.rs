@@ -27,7 +27,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// A site, of: its name, role, environment, cluster type, key, enrolment, revocation; and of its newest report: epoch, number,
-    /// digest, way, times received and of its wall clock, whether that is trusted, what is acknowledged.
+    /// digest, way, times received and of its wall clock, whether that is trusted, what is acknowledged; since when its reports count.
     pub(super) fn site(&mut self, row: &Row<'_>) -> Result<SiteState, DbError> {
         let site: String = row.get(0)?;
         let newest = match row.get::<_, Option<String>>(7)? {
@@ -53,6 +53,7 @@ impl Parts {
             key_id: row.get(4)?,
             enrolled_ms: row.get(5)?,
             revoked_ms: row.get(6)?,
+            counts_from_ms: row.get(15)?,
             newest,
             running: self.running.remove(&site),
             attempt: self.attempts.remove(&site),

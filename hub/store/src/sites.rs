@@ -83,7 +83,8 @@ impl Session<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Registers a site, or gives a registered one its next key; a revoked site is let in again.
+    /// Registers a site, or gives a registered one its next key; a revoked site is let in again, and what it reported before that
+    /// counts no more.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -99,6 +100,8 @@ impl Session<'_> {
              ON CONFLICT (site) DO UPDATE SET role = excluded.role,
                 environment = excluded.environment, cluster_type = excluded.cluster_type,
                 key_generation = excluded.key_generation, enrolled_ms = excluded.enrolled_ms,
+                counts_from_ms = CASE WHEN sites.revoked_ms IS NULL THEN sites.counts_from_ms
+                                      ELSE excluded.enrolled_ms END,
                 revoked_ms = NULL";
         self.db.prepare_cached(text)?.execute(params![
             site.site,
@@ -119,6 +122,15 @@ impl Session<'_> {
         ])?;
         self.keep_stream_site(&site.site)?;
         self.forget_request(&site.site, key_id)
+    }
+
+    /// Whether a site was registered again after it was revoked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn has_registered_again(&self) -> Result<bool, StoreError> {
+        let text = "SELECT EXISTS (SELECT 1 FROM sites WHERE counts_from_ms IS NOT NULL)";
+        Ok(self.db.query_row(text, [], |row| row.get(0))?)
     }
 
     /// Revokes a site: its reports are refused and gates no longer wait for it. `false` when there

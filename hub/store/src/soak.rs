@@ -2,7 +2,8 @@
 //!
 //! What comes in: a site's present state and the first bundle that would do. What goes out: when the hub received the
 //! first report of the unbroken run, by the hub's clock. A bundle before the one that would do, anything but success, and a
-//! report that is missing, lost or no longer kept within the run break it, and so does one from before a restore of the hub. It
+//! report that is missing, lost or no longer kept within the run break it, and so does one from before a restore of the
+//! hub or from before the site was registered again. It
 //! reads no further back than is asked for.
 
 use outhaul_gate::fold::some_between;
@@ -55,6 +56,10 @@ impl Session<'_> {
             let received_ms: i64 = row.get(4)?;
             let made_ms = row.get::<_, i64>(6)?.max(row.get(7)?);
             let counts = restored.is_none_or(|restored| restored.counts(received_ms, made_ms));
+            let counts = counts
+                && site
+                    .counts_from_ms
+                    .is_none_or(|from_ms| received_ms >= from_ms);
             let base_commit: String = row.get(8)?;
             // A cluster that follows the repository by itself names no bundle, but the commit that it shows.
             let is_enough =

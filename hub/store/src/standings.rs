@@ -162,6 +162,7 @@ fn group(row: &Row<'_>) -> Result<(SiteGroup, Option<String>), DbError> {
             key_id: String::new(),
             enrolled_ms: 0,
             revoked_ms: (row.get::<_, i64>(4)? != 0).then_some(0),
+            counts_from_ms: None,
             newest,
             running,
             attempt,

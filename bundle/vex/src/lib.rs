@@ -3,7 +3,7 @@
 //! What comes in: a document that nobody has looked at. What goes out: its statements. It decides neither who may make one nor what one
 //! means for a component.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::de::IgnoredAny;
@@ -85,13 +85,62 @@ pub struct Statement {
     pub at_ms: i64,
 }
 
-/// A product, by names and package URLs.
+/// A product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
-    /// Its names.
-    pub names: BTreeSet<String>,
+    /// What it is.
+    #[serde(flatten)]
+    pub named: Named,
     /// The components that the statement is about; all of them where there is none.
-    pub components: BTreeSet<String>,
+    pub components: Vec<Named>,
+}
+
+/// What a document says that something is: all of it has to fit, and it is nothing where it says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Kept")]
+pub struct Named {
+    /// Names and package URLs.
+    pub names: BTreeSet<String>,
+    /// Digests, by the algorithm as it is written.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hashes: BTreeMap<String, String>,
+    /// Identifiers of other kinds, which are in no bill of materials: each as its kind and itself.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub others: BTreeSet<String>,
+}
+
+/// As it is on record; of before, a component was a name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    Name(String),
+    Whole {
+        names: BTreeSet<String>,
+        #[serde(default)]
+        hashes: BTreeMap<String, String>,
+        #[serde(default)]
+        others: BTreeSet<String>,
+    },
+}
+
+impl From<Kept> for Named {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Name(name) => Self {
+                names: BTreeSet::from([name]),
+                ..Self::default()
+            },
+            Kept::Whole {
+                names,
+                hashes,
+                others,
+            } => Self {
+                names,
+                hashes,
+                others,
+            },
+        }
+    }
 }
 
 /// Why a document cannot be read.
@@ -196,10 +245,10 @@ enum WrittenProduct {
         #[serde(rename = "@id", default)]
         id: String,
         #[serde(default)]
-        identifiers: std::collections::BTreeMap<String, String>,
-        // Not compared.
-        #[serde(rename = "hashes", default)]
-        _hashes: serde_json::Value,
+        identifiers: BTreeMap<String, String>,
+        #[serde(default)]
+        hashes: BTreeMap<String, String>,
+        // Not compared: who supplies it says nothing of what it is.
         #[serde(rename = "supplier", default)]
         _supplier: serde_json::Value,
         #[serde(default)]
@@ -372,23 +421,46 @@ impl WrittenProduct {
     fn own_bytes(&self) -> usize {
         match self {
             Self::Described {
-                id, identifiers, ..
+                id,
+                identifiers,
+                hashes,
+                ..
             } => {
-                let names = identifiers.values().map(String::len);
+                let names = identifiers.iter().chain(hashes);
+                let names = names.map(|(kind, name)| kind.len() + name.len());
                 id.len() + names.sum::<usize>() + ONE_BYTES
             }
             Self::Id(id) => id.len() + ONE_BYTES,
         }
     }
 
-    fn names(&self) -> BTreeSet<String> {
-        let names: Vec<String> = match self {
+    /// What it says that it is. The `@id` of something that has identifiers may be an address for the document's own use.
+    fn named(&self) -> Named {
+        let (id, identifiers, hashes) = match self {
+            Self::Id(id) => return Named::from(Kept::Name(id.clone())),
             Self::Described {
-                id, identifiers, ..
-            } => identifiers.values().chain([id]).cloned().collect(),
-            Self::Id(id) => vec![id.clone()],
+                id,
+                identifiers,
+                hashes,
+                ..
+            } => (id, identifiers, hashes),
         };
-        names.into_iter().filter(|name| !name.is_empty()).collect()
+        let mut named = Named {
+            hashes: hashes.clone(),
+            ..Named::default()
+        };
+        for (kind, value) in identifiers {
+            match kind.as_str() {
+                "purl" => named.names.insert(value.clone()),
+                _ => named.others.insert(format!("{kind} {value}")),
+            };
+        }
+        if id.starts_with("cpe:") {
+            named.others.insert(format!("@id {id}"));
+        } else if !id.is_empty() && (identifiers.is_empty() || !is_address(id)) {
+            named.names.insert(id.clone());
+        }
+        named
     }
 
     /// `all`: the subcomponents of every product of its statement.
@@ -397,17 +469,19 @@ impl WrittenProduct {
             Self::Described { subcomponents, .. } => subcomponents.as_slice(),
             Self::Id(_) => &[],
         };
-        let mut components: BTreeSet<String> =
-            own.iter().chain(all).flat_map(Self::names).collect();
-        // Subcomponents without a name that can be compared mean none, and not all.
-        if own.len() + all.len() > 0 && components.is_empty() {
-            components.insert(String::new());
-        }
+        let components: BTreeSet<Named> = own.iter().chain(all).map(Self::named).collect();
         Product {
-            names: self.names(),
-            components,
+            named: self.named(),
+            components: components.into_iter().collect(),
         }
     }
+}
+
+/// Whether a text is an address that names nothing but itself: of a page, or a URN.
+fn is_address(text: &str) -> bool {
+    ["https://", "http://", "urn:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
 }
 
 fn listed(words: &[&str]) -> String {

@@ -144,3 +144,22 @@ fn a_statement_of_a_time_to_come_is_refused_and_one_of_a_clock_that_is_ahead_is_
         Err(VexError::Future(_))
     ));
 }
+
+#[test]
+fn what_is_kept_of_a_statement_is_read_again_and_so_is_what_was_kept_before() {
+    let text = document(
+        r#"{"vulnerability":"CVE-1","status":"fixed","products":[{"@id":"pkg:oci/app","hashes":{"sha-256":"ab"},
+            "identifiers":{"cpe23":"cpe:2.3:a:x"},"subcomponents":[{"@id":"pkg:deb/debian/curl"},{}]}]}"#,
+    );
+    let statement = read(text.as_bytes()).unwrap().remove(0);
+    let named = &statement.products[0].named;
+    assert_eq!(named.hashes["sha-256"], "ab");
+    assert!(named.others.contains("cpe23 cpe:2.3:a:x"));
+    assert_eq!(statement.products[0].components.len(), 2);
+    let kept = serde_json::to_string(&statement).unwrap();
+    assert_eq!(serde_json::from_str::<Statement>(&kept).unwrap(), statement);
+    let before = r#"{"names":["pkg:oci/app"],"components":["pkg:deb/debian/curl"]}"#;
+    let before: Product = serde_json::from_str(before).unwrap();
+    assert!(before.named.names.contains("pkg:oci/app"));
+    assert!(before.components[0].names.contains("pkg:deb/debian/curl"));
+}

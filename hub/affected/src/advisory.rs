@@ -58,6 +58,24 @@ pub struct Unmatched {
     pub why: String,
 }
 
+/// One vulnerability of an advisory.
+#[derive(Debug)]
+pub(crate) struct Vulnerability<'a> {
+    /// Its names.
+    names: BTreeSet<&'a str>,
+    /// The names of the advisory, where it is about several.
+    whole: BTreeSet<&'a str>,
+}
+
+impl Vulnerability<'_> {
+    /// Whether a statement that has these names is about it: by its own name; or by the advisory's, where the statement names nothing else.
+    pub(crate) fn is_named_by(&self, stated: &BTreeSet<String>) -> bool {
+        let mut all = stated.iter();
+        let is_whole = !stated.is_empty() && all.all(|name| self.whole.contains(name.as_str()));
+        is_whole || stated.iter().any(|name| self.names.contains(name.as_str()))
+    }
+}
+
 /// A package that an advisory is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -197,18 +215,22 @@ impl Advisory {
 
     /// The vulnerabilities of which all must be cleared, each with the names that statements may use for it, when it is asked for by
     /// `asked`: that one alone, where it is about several and one of them is asked for.
-    pub(crate) fn vulnerabilities<'a>(&'a self, asked: &'a str) -> Vec<BTreeSet<&'a str>> {
+    pub(crate) fn vulnerabilities<'a>(&'a self, asked: &'a str) -> Vec<Vulnerability<'a>> {
+        let mut own = BTreeSet::from([self.id.as_str(), asked]);
+        own.extend(self.aliases.iter().map(String::as_str));
         if self.upstream.contains(asked) {
-            return vec![BTreeSet::from([asked])];
+            let (names, whole) = (BTreeSet::from([asked]), BTreeSet::new());
+            return vec![Vulnerability { names, whole }];
         }
         if self.upstream.is_empty() {
-            let mut names = self.names();
-            names.insert(asked);
-            return vec![names];
+            let (names, whole) = (own, BTreeSet::new());
+            return vec![Vulnerability { names, whole }];
         }
-        let each = self.upstream.iter();
-        each.map(|one| BTreeSet::from([asked, one.as_str()]))
-            .collect()
+        let each = self.upstream.iter().map(|one| Vulnerability {
+            names: BTreeSet::from([one.as_str()]),
+            whole: own.clone(),
+        });
+        each.collect()
     }
 
     /// Every name by which it is asked for, and that statements may use.

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_vex::Statement;
+use outhaul_vex::{Statement, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::advisory::{Advisory, Subject};
+use crate::advisory::{Advisory, Subject, Vulnerability};
 use crate::materials::{CarriedImage, Component, ComponentKind};
-use crate::stated;
+use crate::stated::{self, About, Known};
 
 /// A statement, and where it comes from.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ pub struct Hit {
     pub assignments: BTreeSet<String>,
     /// The version that is not affected any more, of the source where there is one.
     pub fixed_in: Option<String>,
-    /// What a statement says that clears nothing: `affected` or `under_investigation`.
+    /// What a statement says that clears nothing: `affected` or `under_investigation`, or `fixed` of a package without its version.
     pub stated: Option<String>,
 }
 
@@ -97,13 +97,20 @@ pub fn examine(
             Advised::NothingSaid => (hit(*one, None), false),
         };
         // Of each vulnerability the newest statement; all of them must clear it.
-        let newest: Vec<Option<Stated<'_>>> = vulnerabilities
+        let newest: Vec<Option<(Stated<'_>, About)>> = vulnerabilities
             .iter()
             .map(|names| newest(statements, names, *one))
             .collect();
-        let clears = |one: Option<Stated<'_>>| one.is_some_and(|one| one.statement.status.clears());
+        // What the advisory lists as affected is fixed where that very version is named only.
+        let clears = |one: Option<(Stated<'_>, About)>| {
+            one.is_some_and(|(one, about)| match one.statement.status {
+                Status::Fixed => about == About::Exactly || !is_compared,
+                status => status.clears(),
+            })
+        };
         let open = newest.iter().copied().find(|one| !clears(*one));
-        match (open, newest.first().copied().flatten()) {
+        let open = open.map(|one| one.map(|(one, _)| one));
+        match (open, newest.first().copied().flatten().map(|(one, _)| one)) {
             (None, Some(stated)) => {
                 let statement = stated.statement;
                 finding.cleared.insert(Cleared {
@@ -131,15 +138,17 @@ pub fn examine(
 /// The newest statement about one vulnerability of a component; of the same time the one that clears nothing.
 fn newest<'s>(
     statements: &[Stated<'s>],
-    names: &BTreeSet<&str>,
+    vulnerability: &Vulnerability<'_>,
     found: LocatedComponent<'_>,
-) -> Option<Stated<'s>> {
-    let is_of = |one: &Stated<'_>| {
-        let mut all = one.statement.vulnerabilities.iter();
-        all.any(|name| names.contains(name.as_str())) && is_about(one.statement, found)
-    };
-    let about = statements.iter().copied().filter(is_of);
-    about.max_by_key(|one| (one.statement.at_ms, !one.statement.status.clears()))
+) -> Option<(Stated<'s>, About)> {
+    let about = statements.iter().copied().filter_map(|one| {
+        let is_of = vulnerability.is_named_by(&one.statement.vulnerabilities);
+        Some((one, is_of.then(|| about(one.statement, found))??))
+    });
+    about.max_by_key(|(one, about)| {
+        let clears = one.statement.status.clears();
+        (one.statement.at_ms, !clears, *about)
+    })
 }
 
 /// What an advisory says of a component.
@@ -220,17 +229,37 @@ fn hit(found: LocatedComponent<'_>, fixed_in: Option<String>) -> Hit {
     }
 }
 
-fn is_about(statement: &Statement, found: LocatedComponent<'_>) -> bool {
+fn about(statement: &Statement, found: LocatedComponent<'_>) -> Option<About> {
     let component = found.component;
     // A package without a package URL is of a distribution that nobody knows: its bare name may be another one's.
-    let name = match component.purl.as_str() {
-        "" if component.kind == ComponentKind::Image => component.name.as_str(),
-        purl => purl,
+    let known = match component.kind {
+        ComponentKind::Image => {
+            known_image(&component.image_name(), &component.purl, component.digest())
+        }
+        _ => Known {
+            names: vec![component.purl.clone()],
+            sha256: None,
+        },
     };
     let image = found
         .image
-        .map(|image| vec![image.name.clone(), image.purl.clone()]);
-    stated::is_about(statement, name, &image.unwrap_or_default())
+        .map(|image| known_image(&image.name, &image.purl, image.digest()));
+    stated::about(statement, &known, &image.unwrap_or_default())
+}
+
+/// What a bill says of an image.
+fn known_image(name: &str, purl: &str, digest: Option<&str>) -> Known {
+    let mut names = vec![name.to_owned(), purl.to_owned()];
+    // One that is asked for by its tag has the digest beside its package URL.
+    if let Some(digest) = digest {
+        let (path, query) = purl.split_once('?').unwrap_or((purl, ""));
+        let path = path.split_once('@').map_or(path, |(path, _)| path);
+        names.push(format!("{path}@sha256:{digest}?{query}"));
+    }
+    Known {
+        names,
+        sha256: digest.map(str::to_owned),
+    }
 }
 
 #[cfg(test)]

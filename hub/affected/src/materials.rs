@@ -70,6 +70,16 @@ impl Component {
         self.source.as_ref().map_or(&self.name, |(name, _)| name)
     }
 
+    /// Of an image: its repository and tag or digest.
+    pub(crate) fn image_name(&self) -> String {
+        image_name(&self.name, &self.version)
+    }
+
+    /// The digest of an image that is asked for by it, in hexadecimal digits.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        self.version.strip_prefix("sha256:")
+    }
+
     /// The version that advisories use.
     pub fn advised_version(&self) -> &str {
         let source = self.source.as_ref();
@@ -88,6 +98,26 @@ pub struct CarriedImage {
     pub document: Option<String>,
     /// The assignments that need it.
     pub assignments: BTreeSet<String>,
+}
+
+impl CarriedImage {
+    /// The digest by which an image is asked for, or by which its own bill of materials is named, in hexadecimal digits.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        if let Some((_, digest)) = self.name.split_once("@sha256:") {
+            return Some(digest);
+        }
+        let document = self.document.as_ref()?;
+        let digest = document.strip_prefix("image-")?.strip_suffix(".cdx.json")?;
+        let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        (digest.len() == 64 && digest.bytes().all(is_digit)).then_some(digest)
+    }
+}
+
+fn image_name(name: &str, version: &str) -> String {
+    match version.starts_with("sha256:") {
+        true => format!("{name}@{version}"),
+        false => format!("{name}:{version}"),
+    }
 }
 
 /// What a document lists.
@@ -197,12 +227,8 @@ impl Materials {
             .map(str::to_owned)
             .collect();
         if written.kind == "container" {
-            let name = match written.version.starts_with("sha256:") {
-                true => format!("{}@{}", written.name, written.version),
-                false => format!("{}:{}", written.name, written.version),
-            };
             self.images.push(CarriedImage {
-                name,
+                name: image_name(&written.name, &written.version),
                 purl: written.purl.clone(),
                 document: written.values("outhaul:sbom").next().map(str::to_owned),
                 assignments: assignments.clone(),

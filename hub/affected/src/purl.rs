@@ -4,7 +4,7 @@
 //! decoded. The form is that of the package URL specification; what does not have it is `None`. A statement is held to more of it than
 //! a bill of materials: what it leaves out may be anything, so what is there and cannot be read must not count as left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use percent_encoding::percent_decode_str;
 
@@ -54,6 +54,8 @@ impl Purl {
             "the version after `@` is missing"
         } else if !query.is_empty() && !query.split('&').all(is_whole) {
             "what stands after `?` is not of the form `name=value`"
+        } else if has_twice(query) {
+            "a name after `?` stands there twice"
         } else if let Some(found) = Self::parse(text) {
             return Ok(found);
         } else {
@@ -75,6 +77,9 @@ impl Purl {
             .trim_matches('/')
             .rsplit_once('/')
             .unwrap_or(("", path));
+        if has_twice(query) {
+            return None;
+        }
         let qualifiers = query.split('&').filter_map(|pair| pair.split_once('='));
         let qualifiers =
             qualifiers.map(|(name, value)| Some((name.to_ascii_lowercase(), decoded(value)?)));
@@ -96,6 +101,22 @@ impl Purl {
         })
     }
 
+    /// Whether this one and another may mean the same, as what is left out may be any.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let is_same = |a: &str, b: &str| a.is_empty() || b.is_empty() || a == b;
+        let mut qualifiers = self.qualifiers.iter();
+        self.kind == other.kind
+            && self.name == other.name
+            && is_same(&self.namespace, &other.namespace)
+            && is_same(&self.version, &other.version)
+            && qualifiers.all(|(name, value)| {
+                other
+                    .qualifiers
+                    .get(name)
+                    .is_none_or(|found| found == value)
+            })
+    }
+
     /// Whether this one, as a statement has it, means the other: the same package; a version and qualifiers that it leaves out
     /// may be any.
     pub(crate) fn covers(&self, other: &Self) -> bool {
@@ -107,6 +128,15 @@ impl Purl {
             && is_same(&self.version, &other.version)
             && qualifiers.all(|(name, value)| other.qualifiers.get(name) == Some(value))
     }
+}
+
+/// Whether a qualifier stands there twice: which of the two counts nobody can know.
+fn has_twice(query: &str) -> bool {
+    let names = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut seen = BTreeSet::new();
+    names
+        .into_iter()
+        .any(|(name, _)| !seen.insert(name.to_ascii_lowercase()))
 }
 
 /// `None` where a `%` stands for nothing.
@@ -147,6 +177,10 @@ mod tests {
             ("pkg:deb/debian/openssl@", "the version"),
             ("pkg:deb/debian/openssl?distro", "after `?`"),
             ("pkg:deb/debian/openssl?distro=", "after `?`"),
+            (
+                "pkg:deb/debian/openssl?distro=debian-11&Distro=debian-12",
+                "twice",
+            ),
             ("pkg:deb/debian/openssl#libssl", "a part"),
             ("pkg:deb/debian/open%zzssl", "follows a `%`"),
             ("pkg:deb/debian/openssl@3%", "follows a `%`"),

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use outhaul_vex::Statement;
+use outhaul_vex::{Named, Statement};
 
 use crate::advisory::{Subject, Unmatched};
 use crate::purl::{Odd, Purl};
 use crate::release::Distribution;
 use crate::shown::shown;
+use crate::stated::is_sha256;
 
 /// Kinds of package URLs that bills of materials here have.
 const KINDS: [&str; 3] = ["apk", "deb", "oci"];
@@ -83,29 +84,74 @@ pub(crate) fn unmatched(
                 "the statement about `{about}` names no product, so it is about nothing"
             ));
         }
-        if statement.products.iter().any(|one| one.names.is_empty()) {
+        if statement
+            .products
+            .iter()
+            .any(|one| one.named == Named::default())
+        {
             nameless(format!(
                 "a product of the statement about `{about}` has no name, so it is about nothing"
             ));
         }
     }
-    for statement in statements {
-        for product in &statement.products {
-            for names in [&product.names, &product.components] {
-                let whys: Vec<_> = names
-                    .iter()
-                    .map(|name| (name, why_unmatched(name, on_record)))
-                    .collect();
-                // One name that can match is enough.
-                if whys.iter().any(|(_, why)| why.is_none()) {
-                    continue;
-                }
-                for (name, why) in whys {
-                    let (product, why) = (shown(name, MAX_SHOWN), why.unwrap_or_default());
-                    found.insert(Unmatched { product, why });
-                }
-            }
+    for product in statements.iter().flat_map(|one| &one.products) {
+        if product.named != Named::default() {
+            found.extend(odd(&product.named, on_record));
         }
+        let within: Vec<Vec<Unmatched>> = product
+            .components
+            .iter()
+            .map(|one| odd(one, on_record))
+            .collect();
+        // One subcomponent that can match is enough.
+        if within.iter().all(|one| !one.is_empty()) {
+            found.extend(within.into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// What of a product or a subcomponent can match nothing, because of which the whole of it does not.
+fn odd(named: &Named, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
+    let mut found = Vec::new();
+    let mut add = |product: &str, why: String| {
+        let product = shown(product, MAX_SHOWN);
+        found.push(Unmatched { product, why });
+    };
+    for name in &named.names {
+        if let Some(why) = why_unmatched(name, on_record) {
+            add(name, why);
+        }
+    }
+    let purls: Vec<(&String, Purl)> = named
+        .names
+        .iter()
+        .filter_map(|name| Some((name, Purl::stated(name).ok()?)))
+        .collect();
+    if let [(first, one), (second, other), ..] = &purls[..]
+        && !one.agrees(other)
+    {
+        let why = format!(
+            "it is said to be `{}` as well, which is another thing",
+            shown(first, MAX_SHOWN)
+        );
+        add(second, why);
+    }
+    for other in &named.others {
+        let why = "no bill of materials here has identifiers but package URLs: what it says beside them cannot be compared, and it matches \
+                   nothing";
+        add(other, why.to_owned());
+    }
+    let is_image = purls.iter().any(|(_, purl)| purl.kind == "oci") || purls.is_empty();
+    for (algorithm, digest) in &named.hashes {
+        if !is_image || !is_sha256(algorithm) {
+            let why =
+                "no bill of materials here has that digest: they have `sha-256` of images alone";
+            add(&format!("{algorithm} {digest}"), why.to_owned());
+        }
+    }
+    if *named == Named::default() {
+        add("", "it has no name".to_owned());
     }
     found
 }
@@ -196,13 +242,41 @@ mod tests {
             (r#"{"@id":"pkg:npm/left-pad@1.0.0"}"#, "`npm`"),
             (r#"{"@id":"pkg:docker/nginx"}"#, "`docker`"),
             (
+                r#"{"@id":"pkg:oci/app","identifiers":{"cpe23":"cpe:2.3:a:x"}}"#,
+                "identifiers but package URLs",
+            ),
+            (
+                r#"{"@id":"pkg:oci/app","identifiers":{"purl":"openssl"}}"#,
+                "neither a package URL",
+            ),
+            (
+                r#"{"@id":"pkg:deb/debian/curl","identifiers":{"purl":"pkg:deb/debian/openssl"}}"#,
+                "which is another thing",
+            ),
+            (
+                r#"{"@id":"pkg:oci/app","hashes":{"sha-512":"ff"}}"#,
+                "has that digest",
+            ),
+            (
+                r#"{"@id":"pkg:deb/debian/openssl","hashes":{"sha-256":"ff"}}"#,
+                "has that digest",
+            ),
+            (
+                r#"{"@id":"pkg:deb/debian/openssl?distro=debian-11&distro=debian-12"}"#,
+                "twice",
+            ),
+            (
                 r#"{"@id":"pkg:oci/camera","subcomponents":[{"@id":"pkg:golang/x"}]}"#,
                 "`golang`",
             ),
         ] {
             let found = of(&vex(product));
             assert_eq!(found.len(), 1, "{product}: {found:?}");
-            assert!(product.contains(&found[0].0), "{product}: {found:?}");
+            let named = found[0]
+                .0
+                .split_once(' ')
+                .map_or(&*found[0].0, |(_, name)| name);
+            assert!(product.contains(named), "{product}: {found:?}");
             assert!(found[0].1.contains(why), "{product}: {found:?}");
         }
         let (product, why) = &of(&vex(""))[0];
@@ -214,8 +288,8 @@ mod tests {
             r#"{"@id":"pkg:oci/camera"}"#,
             r#"{"@id":"pkg:deb/debian/openssl","subcomponents":[{"@id":"pkg:apk/alpine/zlib"}]}"#,
             r#"{"@id":"docker.io/library/nginx:1.27"}"#,
-            // By one of its names it can be found.
-            r#"{"@id":"Camera App","identifiers":{"purl":"pkg:oci/camera"}}"#,
+            // An address is of the document's own use.
+            r#"{"@id":"https://example.org/camera","identifiers":{"purl":"pkg:oci/camera"}}"#,
         ] {
             assert!(of(&vex(product)).is_empty(), "{product}");
         }

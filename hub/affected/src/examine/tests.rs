@@ -187,7 +187,13 @@ fn a_statement_about_one_of_two_vulnerabilities_clears_that_one_alone() {
     assert_eq!(asked("DSA-1", &about_one), 1);
     let mut about_two = about_one.clone();
     about_two[0].vulnerabilities = ["CVE-2".to_owned()].into();
-    assert_eq!(asked("DSA-1", &[about_one, about_two].concat()), 0);
+    assert_eq!(asked("DSA-1", &[about_one.clone(), about_two].concat()), 0);
+    // Nor does it by the advisory's name as another name of its own; the advisory's alone means all of it.
+    let mut named = about_one;
+    named[0].vulnerabilities = ["CVE-1".to_owned(), "DSA-1".to_owned()].into();
+    assert_eq!(asked("DSA-1", &named), 1);
+    named[0].vulnerabilities = ["DSA-1".to_owned()].into();
+    assert_eq!(asked("DSA-1", &named), 0);
 }
 
 #[test]
@@ -227,4 +233,58 @@ fn attack_a_version_that_cannot_be_read_makes_nothing_unaffected() {
     let ranges = &ADVISORY[ADVISORY.find(r#""ranges""#).unwrap()..ADVISORY.len() - 3];
     let finding = of(ranges, r#""versions":["all"]"#);
     assert!(!finding.unknown.is_empty(), "{finding:?}");
+}
+
+#[test]
+fn attack_fixed_without_a_version_does_not_clear_one_that_the_advisory_lists() {
+    let affected = component("12", "3.0.9-1");
+    let of = |product: &str| {
+        let text = format!(
+            r#"{{"@context":"https://openvex.dev/ns/v0.2.0","author":"A","timestamp":"2026-11-01T00:00:00Z","statements":[
+                {{"vulnerability":{{"name":"CVE-1"}},"products":[{product}],"status":"fixed"}}]}}"#
+        );
+        let statements = outhaul_vex::read(text.as_bytes()).unwrap();
+        examined(&affected, &statements, &[])
+    };
+    let finding = of(r#""pkg:deb/debian/libssl3""#);
+    let hit = finding.hits.first().unwrap();
+    assert_eq!(hit.stated.as_deref(), Some("fixed"));
+    assert_eq!(of(r#""pkg:oci/app""#).hits.len(), 1);
+    for named in ["pkg:deb/debian/libssl3@3.0.9-1", "registry.example/app:1"] {
+        let finding = of(&format!("\"{named}\""));
+        assert_eq!(
+            (finding.hits.len(), finding.cleared.len()),
+            (0, 1),
+            "{named}"
+        );
+    }
+}
+
+#[test]
+fn an_image_that_is_asked_for_by_its_tag_is_found_by_the_digest_that_its_bill_is_named_by() {
+    let advisory = Advisory::read(ADVISORY.as_bytes()).unwrap();
+    let (old, digest) = (component("12", "3.0.9-1"), "ab".repeat(32));
+    let mut image = image();
+    image.document = Some(format!("image-{digest}.cdx.json"));
+    let found = [LocatedComponent {
+        component: &old,
+        image: Some(&image),
+    }];
+    let other = "cd".repeat(32);
+    for (product, cleared) in [
+        (format!("pkg:oci/app@sha256:{digest}"), 1),
+        (format!("pkg:oci/app@sha256%3A{digest}?tag=1"), 1),
+        (format!("pkg:oci/app@sha256:{other}"), 0),
+        (format!("pkg:oci/app@sha256:{digest}?tag=2"), 0),
+    ] {
+        let mut statements = statement("1", "fixed");
+        statements[0].products[0].named.names = [product.clone()].into();
+        let finding = examine(
+            (&advisory, "DSA-1"),
+            &stated(&statements),
+            &found,
+            &BTreeSet::new(),
+        );
+        assert_eq!(finding.cleared.len(), cleared, "{product}");
+    }
 }

@@ -2,7 +2,28 @@
 
 use outhaul_vex::read;
 
-use super::is_about;
+use super::{About, Known, about};
+
+fn is_about(statement: &outhaul_vex::Statement, component: &str, image: &[String]) -> bool {
+    about_of(statement, component, image).is_some()
+}
+
+fn about_of(
+    statement: &outhaul_vex::Statement,
+    component: &str,
+    image: &[String],
+) -> Option<About> {
+    let digest = |name: &String| Some(name.split_once("@sha256%3A")?.1.to_owned());
+    let image = Known {
+        names: image.to_vec(),
+        sha256: image.iter().find_map(digest),
+    };
+    let component = Known {
+        names: vec![component.to_owned()],
+        sha256: None,
+    };
+    about(statement, &component, &image)
+}
 
 fn document(statements: &str) -> String {
     format!(
@@ -100,4 +121,78 @@ fn attack_a_name_that_is_missing_or_cannot_be_read_clears_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn attack_a_product_counts_when_all_that_it_says_fits() {
+    let image = [
+        "registry.example/app:1".to_owned(),
+        "pkg:oci/app@sha256%3Aab".to_owned(),
+    ];
+    let openssl = "pkg:deb/debian/openssl@3.0?distro=debian-12";
+    let of = |product: &str| {
+        let text = document(&format!(
+            r#"{{"vulnerability":{{"name":"CVE-1"}},"products":[{product}],"status":"fixed"}}"#
+        ));
+        about_of(&read(text.as_bytes()).unwrap()[0], openssl, &image)
+    };
+    for (product, found) in [
+        (
+            r#"{"@id":"pkg:oci/app","hashes":{"sha-256":"AB"}}"#,
+            Some(About::Exactly),
+        ),
+        (r#"{"hashes":{"sha-256":"ab"}}"#, Some(About::Exactly)),
+        (r#"{"@id":"pkg:oci/app@sha256:ab"}"#, Some(About::Exactly)),
+        (
+            r#"{"@id":"pkg:oci/app","identifiers":{"purl":"pkg:oci/app"}}"#,
+            Some(About::Any),
+        ),
+        (
+            r#"{"@id":"urn:uuid:1","identifiers":{"purl":"pkg:oci/app"}}"#,
+            Some(About::Any),
+        ),
+        (r#"{"@id":"pkg:oci/app","hashes":{"sha-256":"ff"}}"#, None),
+        (r#"{"@id":"pkg:oci/app","hashes":{"sha-512":"ab"}}"#, None),
+        (
+            r#"{"@id":"pkg:oci/app","hashes":{"sha-256":"ab","sha-512":"cd"}}"#,
+            None,
+        ),
+        (
+            r#"{"@id":"pkg:deb/debian/openssl","hashes":{"sha-256":"ab"}}"#,
+            None,
+        ),
+        (
+            r#"{"@id":"pkg:oci/app","identifiers":{"purl":"pkg:oci/other"}}"#,
+            None,
+        ),
+        (
+            r#"{"@id":"pkg:oci/app","identifiers":{"purl":"app"}}"#,
+            None,
+        ),
+        (r#"{"@id":"pkg:oci/app","identifiers":{"purl":""}}"#, None),
+        (
+            r#"{"@id":"pkg:oci/app","identifiers":{"cpe23":"cpe:2.3:a:x:app"}}"#,
+            None,
+        ),
+        (
+            r#"{"@id":"cpe:2.3:a:x:app","identifiers":{"purl":"pkg:oci/app"}}"#,
+            None,
+        ),
+        (
+            r#"{"@id":"other","identifiers":{"purl":"pkg:oci/app"}}"#,
+            None,
+        ),
+    ] {
+        assert_eq!(of(product), found, "{product}");
+        let within = product.replace("pkg:oci/app", "pkg:deb/debian/openssl");
+        let within = of(&format!(
+            r#"{{"@id":"pkg:oci/app","subcomponents":[{within}]}}"#
+        ));
+        let may = found.is_some() && !product.contains("sha");
+        assert_eq!(within.is_some(), may, "{product} within");
+    }
+    assert_eq!(of(r#""pkg:deb/debian/openssl""#), Some(About::Any));
+    assert_eq!(of(r#""pkg:deb/debian/openssl@3.0""#), Some(About::Exactly));
+    let twice = r#""pkg:deb/debian/openssl?distro=debian-11&distro=debian-12""#;
+    assert_eq!(of(twice), None);
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::access::{ask, bearer, login, token};
+use crate::access::{ask, bearer, cookie, login, posted, token};
 use crate::gate_rules::world;
 use crate::program::{Hub, Server, stderr};
 use outhaul_test_kit::plain::NEW;
@@ -58,6 +58,40 @@ fn attack_bad_tokens_of_programs_are_one_entry_a_minute_and_do_not_close_the_log
         first.contains("GET /api/v1/sites: a token that is not known"),
         "{first}"
     );
+}
+
+#[test]
+fn refused_forms_and_logins_that_wait_are_on_record() {
+    let (hub, _, _) = world(&[]);
+    let reader = token(&hub, "ann", "read");
+    let server = hub.serve_in(&[], &[]);
+    let session = login(&server, &reader);
+    for at in ["/act", "/logout"] {
+        assert_eq!(posted(&server, at, &session, &[("form", "x")]).status, 403);
+    }
+    assert_eq!(posted(&server, "/login", "", &[("form", "x")]).status, 403);
+    let page = ask(&server, "GET /login", "", "");
+    let (begun, form) = (cookie(&page, "outhaul_login"), page.field("form"));
+    let fields = [("form", &*form), ("token", "wrong")];
+    for expected in [vec![403; 10], vec![429; 3]].concat() {
+        assert_eq!(posted(&server, "/login", &begun, &fields).status, expected);
+    }
+    drop(server);
+    let forms = refused(&hub, "form");
+    assert!((2..=4).contains(&forms.len()), "{forms:?}");
+    assert!(
+        forms
+            .iter()
+            .all(|one| one.contains("is not of this session"))
+    );
+    let access = hub.json(&["audit", "access"]);
+    let of_ann = |one: &&Value| one["action"] == "form" && one["who"] == "ann";
+    assert!(
+        access.as_array().unwrap().iter().any(|one| of_ann(&one)),
+        "{access}"
+    );
+    let logins = refused(&hub, "login").join("; ");
+    assert!(logins.contains("POST /login: 429: too many"), "{logins}");
 }
 
 #[test]

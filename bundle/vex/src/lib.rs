@@ -3,6 +3,10 @@
 //! What comes in: a document that nobody has looked at. What goes out: its statements. It decides neither who may make one nor what one
 //! means for a component.
 
+mod named;
+
+pub use named::Named;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -93,54 +97,6 @@ pub struct Product {
     pub named: Named,
     /// The components that the statement is about; all of them where there is none.
     pub components: Vec<Named>,
-}
-
-/// What a document says that something is: all of it has to fit, and it is nothing where it says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "Kept")]
-pub struct Named {
-    /// Names and package URLs.
-    pub names: BTreeSet<String>,
-    /// Digests, by the algorithm as it is written.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub hashes: BTreeMap<String, String>,
-    /// Identifiers of other kinds, which are in no bill of materials: each as its kind and itself.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub others: BTreeSet<String>,
-}
-
-/// As it is on record; of before, a component was a name.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Kept {
-    Name(String),
-    Whole {
-        names: BTreeSet<String>,
-        #[serde(default)]
-        hashes: BTreeMap<String, String>,
-        #[serde(default)]
-        others: BTreeSet<String>,
-    },
-}
-
-impl From<Kept> for Named {
-    fn from(kept: Kept) -> Self {
-        match kept {
-            Kept::Name(name) => Self {
-                names: BTreeSet::from([name]),
-                ..Self::default()
-            },
-            Kept::Whole {
-                names,
-                hashes,
-                others,
-            } => Self {
-                names,
-                hashes,
-                others,
-            },
-        }
-    }
 }
 
 /// Why a document cannot be read.
@@ -437,7 +393,7 @@ impl WrittenProduct {
     /// What it says that it is. The `@id` of something that has identifiers may be an address for the document's own use.
     fn named(&self) -> Named {
         let (id, identifiers, hashes) = match self {
-            Self::Id(id) => return Named::from(Kept::Name(id.clone())),
+            Self::Id(id) => return Named::by(id),
             Self::Described {
                 id,
                 identifiers,

@@ -85,16 +85,17 @@ pub struct ToWrite {
 struct Counts {
     minute: i64,
     groups: HashMap<Group, Counted>,
-    /// How many groups each caller has; strangers together, under the empty name.
-    of_caller: HashMap<String, usize>,
+    /// How many groups each caller has; strangers together, under the empty name, and apart those of what would change something.
+    of_caller: HashMap<(String, bool), usize>,
     of_named: usize,
 }
 
 impl Counts {
     /// Whether one more group of this caller is written by itself.
-    fn have_room(&self, who: &str) -> bool {
-        let own = self.of_caller.get(who).copied().unwrap_or_default();
-        match who {
+    fn have_room(&self, group: &Group) -> bool {
+        let own = self.of_caller.get(&places_of(group)).copied();
+        let own = own.unwrap_or_default();
+        match group.who.as_str() {
             "" => own < MAX_OF_STRANGERS,
             _ => own < MAX_OF_ONE && self.of_named < MAX_OF_NAMED,
         }
@@ -103,11 +104,11 @@ impl Counts {
     /// The group that one is counted in, and its detail.
     fn place(&self, group: Group, detail: &str) -> (Group, String) {
         let short = || detail.chars().take(MAX_DETAIL).collect();
-        if self.groups.contains_key(&group) || self.have_room(&group.who) {
+        if self.groups.contains_key(&group) || self.have_room(&group) {
             return (group, short());
         }
-        // Strangers are one group. What a named caller tried to change stays apart from what they tried to read.
-        let is_write = group.write.is_some() && !group.who.is_empty();
+        // Strangers are one group. What somebody tried to change stays apart from what they tried to read.
+        let is_write = group.write.is_some();
         let own = rest(&group.who, is_write);
         match &*group.who {
             "" => (own, "of further networks".to_owned()),
@@ -120,7 +121,7 @@ impl Counts {
 
     fn one(&mut self, group: &Group) -> &mut Counted {
         if !self.groups.contains_key(group) {
-            *self.of_caller.entry(group.who.clone()).or_default() += 1;
+            *self.of_caller.entry(places_of(group)).or_default() += 1;
             self.of_named += usize::from(!group.who.is_empty());
         }
         self.groups.entry(group.clone()).or_default()
@@ -167,6 +168,13 @@ impl TurnedAway {
         one.id = Some(id?);
         one.due(&entry.group, entry.minute)
     }
+}
+
+/// Among whose places a group is counted: refused reads of strangers leave those of refused writes free.
+fn places_of(group: &Group) -> (String, bool) {
+    let who = group.who.clone();
+    let is_apart = who.is_empty() && group.write.is_some();
+    (who, is_apart)
 }
 
 /// What is beyond the groups that are written by themselves.
@@ -270,6 +278,25 @@ mod tests {
         let written: Vec<ToWrite> = written.collect();
         assert!(written.iter().all(|one| one.group.who == "eve"));
         assert_eq!(written.len(), MAX_OF_ONE + 1);
+    }
+
+    #[test]
+    fn attack_refused_writes_of_strangers_do_not_drown_in_their_refused_reads() {
+        let away = TurnedAway::default();
+        for peer in 0..10_000 {
+            away.count(of("", peer, None), "GET /a", 5);
+        }
+        let call = || Some("POST /api/v1/w".to_owned());
+        let wrote = away.count(of("", 7, call()), "POST /api/v1/w", 6).unwrap();
+        assert_eq!(
+            (&*wrote.group.peer, &*wrote.detail),
+            ("10.0.7.1", "POST /api/v1/w")
+        );
+        let more = (0..10_000).filter_map(|peer| away.count(of("", peer, call()), "POST", 7));
+        let more: Vec<ToWrite> = more.collect();
+        assert_eq!(more.len(), MAX_OF_STRANGERS);
+        let rest = &more[MAX_OF_STRANGERS - 1].group;
+        assert_eq!((&*rest.peer, &*rest.action), ("", "change refused"));
     }
 
     #[test]

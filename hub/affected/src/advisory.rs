@@ -14,6 +14,7 @@ use crate::purl::Purl;
 use crate::release::Distribution;
 use crate::shown::shown;
 use crate::version::{self, begins_with_a_digit, is_version};
+use crate::vulnerability::Vulnerability;
 
 /// Largest advisory, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -56,24 +57,6 @@ pub struct Unmatched {
     pub product: String,
     /// Why.
     pub why: String,
-}
-
-/// One vulnerability of an advisory.
-#[derive(Debug)]
-pub(crate) struct Vulnerability<'a> {
-    /// Its names.
-    names: BTreeSet<&'a str>,
-    /// The names of the advisory, where it is about several.
-    whole: BTreeSet<&'a str>,
-}
-
-impl Vulnerability<'_> {
-    /// Whether a statement that has these names is about it: by its own name; or by the advisory's, where the statement names nothing else.
-    pub(crate) fn is_named_by(&self, stated: &BTreeSet<String>) -> bool {
-        let mut all = stated.iter();
-        let is_whole = !stated.is_empty() && all.all(|name| self.whole.contains(name.as_str()));
-        is_whole || stated.iter().any(|name| self.names.contains(name.as_str()))
-    }
 }
 
 /// A package that an advisory is about.

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use outhaul_vex::{Statement, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::advisory::{Advisory, Subject, Vulnerability};
+use crate::advisory::{Advisory, Subject};
 use crate::materials::{CarriedImage, Component, ComponentKind};
 use crate::stated::{self, About, Known};
+use crate::vulnerability::Vulnerability;
 
 /// A statement, and where it comes from.
 #[derive(Debug, Clone, Copy)]

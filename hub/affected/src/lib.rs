@@ -14,6 +14,7 @@ mod shown;
 mod stated;
 mod unmatched;
 mod version;
+mod vulnerability;
 
 pub use advisory::{Advisory, AdvisoryError, Subject, Unmatched};
 pub use document::Document;

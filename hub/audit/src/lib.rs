@@ -12,6 +12,7 @@ mod read;
 mod recompute;
 mod removed;
 mod signed;
+mod site;
 
 pub use error::AuditError;
 pub use outcome::{Audit, CheckedDecision, MissingReports, Problem, Recomputed};

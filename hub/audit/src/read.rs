@@ -19,17 +19,7 @@ use outhaul_signer::key::PublicKey;
 
 use crate::error::AuditError;
 use crate::outcome::Problem;
-
-/// A registered site.
-#[derive(Debug, Clone)]
-pub struct RegisteredSite {
-    pub role: String,
-    pub environment: String,
-    pub cluster_type: String,
-    pub enrolled_ms: i64,
-    pub revoked_ms: Option<i64>,
-    pub counts_from_ms: Option<i64>,
-}
+use crate::site::RegisteredSite;
 
 /// A line with its number.
 pub type Numbered<T> = (u64, T);

@@ -17,8 +17,9 @@ use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, site_s
 use serde_json::Value;
 
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
-use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered, RegisteredSite};
+use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered};
 use crate::signed::Accepted;
+use crate::site::RegisteredSite;
 
 /// Differences that are named of one decision.
 const NAMED: usize = 20;

@@ -53,6 +53,28 @@ pub fn select(waiting: Vec<PendingRequest>, fingerprint: &str, kit: &str) -> Sel
     }
 }
 
+/// Holds the key of a request to the fingerprint that somebody compared.
+///
+/// # Errors
+/// What is wrong with the fingerprint, and what the request shows.
+pub fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), String> {
+    let found = checked.key.id();
+    let named = fingerprint.to_ascii_lowercase();
+    if named.len() >= MIN_FINGERPRINT_DIGITS && found.starts_with(&named) {
+        return Ok(());
+    }
+    let stream = &checked.request.stream;
+    let what = format!(
+        "  {} of {}/{}: fingerprint {found}",
+        checked.request.site, stream.environment, stream.cluster_type
+    );
+    Err(if named.is_empty() {
+        format!("no fingerprint was named; the request is:\n{what}")
+    } else {
+        format!("the request's fingerprint does not begin with `{named}`; the request is:\n{what}")
+    })
+}
+
 /// Registers a site whose kit was announced, once, unless somebody else waits to become it.
 pub(super) fn expected(
     session: &Session<'_>,

@@ -135,6 +135,18 @@ fn parts(recorded: &GateRules, asked: &GateRules, less: &mut Vec<&'static str>) 
     asked.parts.iter().chain(left).cloned().collect()
 }
 
+/// What a caller is answered that asks with looser rules than those on record.
+pub fn looser(less: &[&str]) -> Option<String> {
+    if less.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them \
+         looser with `outhaul-hub gate --rules FILE --record`",
+        less.join(", ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

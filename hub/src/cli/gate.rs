@@ -7,7 +7,7 @@ use outhaul_kit::{console, media};
 
 use super::{Common, Output, print};
 use crate::error::HubError;
-use crate::gate::record::{AskError, Asked, Known, keep};
+use crate::gate::record::{AskError, Asked, Known, keep, refusal};
 use crate::gate::{self, Decision, GateRules, GateVerdict};
 use crate::state::Hub;
 use crate::time;
@@ -105,7 +105,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
                 what_if,
             });
             if decision.verdict == GateVerdict::Closed {
-                console::fail(REFUSED, &visible::lines(&refusal(&decision)));
+                console::fail(REFUSED, &visible::lines(&refusal(&decision, WAY_OUT)));
             }
         }
         Output::Text => text(&decision),
@@ -120,18 +120,6 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         GateVerdict::Open => 0,
         GateVerdict::Closed => REFUSED,
     })
-}
-
-/// Why the commit does not go on, for whoever reads `errors`: the same sentences as the text has.
-fn refusal(decision: &Decision) -> String {
-    let mut text = format!(
-        "error: the gate of `{}` is closed for {}",
-        decision.environment, decision.commit
-    );
-    for reason in &decision.reasons {
-        text.push_str(&format!("\n  - {reason}"));
-    }
-    format!("{text}\nhelp: {WAY_OUT}")
 }
 
 fn text(decision: &Decision) {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::token::note;
 use super::{Common, Output, print, requests, sites};
 use crate::acting::{unknown_site, usage};
-use crate::enrol::{self, CheckedRequest, Enrolled, MIN_FINGERPRINT_DIGITS};
+use crate::enrol::{self, CheckedRequest, Enrolled};
 use crate::error::HubError;
 use crate::state::Hub;
 use crate::time;
@@ -152,20 +152,8 @@ fn add(common: &Common, args: &Add) -> Result<u8, HubError> {
 
 /// Holds the key to the fingerprint that somebody compared. A file is shown like a request that waits.
 fn named(checked: &CheckedRequest, fingerprint: &str) -> Result<(), HubError> {
-    let found = checked.key.id();
-    let named = fingerprint.to_ascii_lowercase();
-    if named.len() >= MIN_FINGERPRINT_DIGITS && found.starts_with(&named) {
+    let Err(problem) = enrol::named(checked, fingerprint) else {
         return Ok(());
-    }
-    let stream = &checked.request.stream;
-    let what = format!(
-        "  {} of {}/{}: fingerprint {found}",
-        checked.request.site, stream.environment, stream.cluster_type
-    );
-    let problem = if named.is_empty() {
-        format!("no fingerprint was named; the request is:\n{what}")
-    } else {
-        format!("the request's fingerprint does not begin with `{named}`; the request is:\n{what}")
     };
     Err(HubError::Usage {
         problem,

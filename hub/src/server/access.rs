@@ -186,13 +186,15 @@ async fn with_refusal_on_record(
     answer: Response,
 ) -> Response {
     let status = answer.status();
-    let why = match status {
-        StatusCode::PAYLOAD_TOO_LARGE => "it is too large",
-        StatusCode::UNPROCESSABLE_ENTITY => "it is not what is taken there",
+    let is_login = call.contains(" /login");
+    let (action, why) = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => ("send", "it is too large"),
+        StatusCode::UNPROCESSABLE_ENTITY => ("send", "it is not what is taken there"),
+        StatusCode::TOO_MANY_REQUESTS if is_login => ("login", "too many failed or began of late"),
         _ => return answer,
     };
-    if is_write && answer.extensions().get::<NothingToRecord>().is_none() {
-        let entry = visitor.entry("send", format!("{call}: {}: {why}", status.as_u16()), false);
+    if (is_write || is_login) && answer.extensions().get::<NothingToRecord>().is_none() {
+        let entry = visitor.entry(action, format!("{call}: {}: {why}", status.as_u16()), false);
         shared.turned_away(entry, status, Some(call)).await;
     }
     answer

@@ -214,7 +214,14 @@ async fn record(
     headers: HeaderMap,
     body: Body,
 ) -> Page {
-    let fields = Fields::read(&shared, peer, &headers, body, visitor.secret.as_ref()).await?;
+    let fields = Fields::read(
+        &shared,
+        (peer, &visitor),
+        &headers,
+        body,
+        visitor.secret.as_ref(),
+    )
+    .await?;
     let now_ms = time::now_ms();
     let text = |name: &str| fields.text(name).to_owned();
     let asked = ActQuestion {

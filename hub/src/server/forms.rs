@@ -1,7 +1,7 @@
 //! Forms: read within bounds, and only from a page that this hub made for this very session.
 //!
 //! What comes in: the body of a POST. What goes out: its fields, or why not. A form without the token of its session is
-//! refused before anything of it is looked at: another site can make a browser send one, and cannot know the token.
+//! refused, on record, before anything of it is looked at: another site can make a browser send one, and cannot know the token.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use outhaul_access::SessionSecret;
 use outhaul_listen::Peer;
 
+use super::access::Visitor;
 use super::body;
 use super::problem::Problem;
 use super::shared::Shared;
@@ -31,7 +32,7 @@ impl Fields {
     /// [`Problem`] when it is none, too large, or was made by another page.
     pub(super) async fn read(
         shared: &Arc<Shared>,
-        peer: Peer,
+        (peer, who): (Peer, &Visitor),
         headers: &HeaderMap,
         body: Body,
         secret: Option<&SessionSecret>,
@@ -54,11 +55,17 @@ impl Fields {
         let fields = Self(form_urlencoded::parse(&bytes).into_owned().collect());
         match secret {
             Some(secret) if secret.made(fields.text(TOKEN)) => Ok(fields),
-            _ => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "this form is not of your session, or the session has ended; nothing was changed: open the page again and \
-                 repeat",
-            )),
+            _ => {
+                let detail = "a form that is not of this session".to_owned();
+                let (entry, call) = (who.entry("form", detail, false), "POST of a form");
+                let status = StatusCode::FORBIDDEN;
+                shared
+                    .turned_away(entry, status, Some(call.to_owned()))
+                    .await;
+                let text = "this form is not of your session, or the session has ended; nothing was changed: open the page \
+                            again and repeat";
+                Err(Problem::new(status, text))
+            }
         }
     }
 

@@ -118,7 +118,7 @@ pub(super) async fn gate(
     let answer = GateAnswer {
         decision,
         recorded,
-        rules_on_record: looser(&less),
+        rules_on_record: gate::looser(&less),
         what_if: false,
     };
     let json = sorted(&answer);
@@ -158,16 +158,4 @@ impl From<StoreError> for NotKept {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
-}
-
-/// What a caller is answered that asks with looser rules than those on record.
-fn looser(less: &[&str]) -> Option<String> {
-    if less.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "these rules of the question ask for less than those on record, which count: {}; a person at the hub makes them \
-         looser with `outhaul-hub gate --rules FILE --record`",
-        less.join(", ")
-    ))
 }

@@ -14,13 +14,13 @@ use axum::Router;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::routing::get;
-use outhaul_access::{Scope, SessionSecret, cookie};
+use outhaul_access::{Scope, SessionSecret, cookie, own};
 use outhaul_bundle::hub_api::escaped;
 use outhaul_listen::Peer;
 use outhaul_oidc::{Attempt, LIFETIME_MS, LoginError, Oidc, Person, Returned};
 
 use super::access::{SESSION, Visitor};
-use super::login::{LoginQuestion, Refusal, SameSite, away, new_cookie, own, random, shown};
+use super::login::{LoginQuestion, Refusal, SameSite, away, new_cookie, random, shown};
 use super::pages::{Asked, Page, Wrong, html_of};
 use super::problem::Params;
 use super::shared::{Shared, off_the_loop};

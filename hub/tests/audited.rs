@@ -344,3 +344,25 @@ fn an_export_that_was_cut_by_whoever_has_the_hubs_key() {
     left_out.remove(reports[1]);
     says(&audited(&centre, &sealed(&hub, left_out)), "never arrived");
 }
+
+#[test]
+fn a_clock_that_was_put_back_is_said_and_not_that_a_site_was_registered_anew() {
+    let (hub, centre) = decided();
+    let text = "UPDATE gate_decisions SET at_ms = at_ms - 86400000 WHERE id >= 3";
+    let db = rusqlite::Connection::open(hub.state().join("hub.db")).unwrap();
+    db.execute(text, []).unwrap();
+    let audit = audited(&centre, &exported(&hub, "a"));
+    assert_eq!(audit.backwards, [3, 4]);
+    for one in &audit.decisions[2..] {
+        let Recomputed::Missing(why) = &one.outcome else {
+            panic!("{one:?}");
+        };
+        assert!(why.contains("lies before what it was decided on"), "{why}");
+        assert!(
+            why.contains("; decision 2, made before it, is of "),
+            "{why}"
+        );
+        assert!(why.ends_with("the hub's clock was put back"), "{why}");
+    }
+    assert_eq!(audit.decisions[1].outcome, Recomputed::AsRecorded);
+}

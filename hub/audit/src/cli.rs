@@ -178,6 +178,14 @@ fn print(output: Output, audit: &Audit) {
         count(|one| matches!(one, Recomputed::Missing(_))),
         audit.problems.len()
     ));
+    if !audit.backwards.is_empty() {
+        let numbers: Vec<String> = audit.backwards.iter().map(i64::to_string).collect();
+        console::data(&format!(
+            "the times of decisions run backwards at {}: the hub's clock was put back, or was ahead before; they are in the order of \
+             their numbers",
+            numbers.join(", ")
+        ));
+    }
     console::data(&format!("written by the hub with key {}", audit.hub_key));
     for one in &audit.missing {
         console::data(&printable(&one.to_string()));

@@ -6,6 +6,7 @@
 //! approved) it takes from the file and names as such. It shares the decision with the hub, and no store.
 
 pub mod cli;
+mod clock;
 mod error;
 mod outcome;
 mod read;
@@ -44,6 +45,7 @@ pub fn audit(
         head: export.head.clone(),
         acts_head: export.acts_head.clone(),
         missing,
+        backwards: clock::backwards(&export),
         problems,
         decisions,
         taken_from_the_hub: export.taken_from_the_hub(),

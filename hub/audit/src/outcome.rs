@@ -22,6 +22,8 @@ pub struct Audit {
     pub missing: Vec<MissingReports>,
     /// Each decision, in the order in which it was made.
     pub decisions: Vec<CheckedDecision>,
+    /// Decisions whose time lies before that of one that was made before them: the hub's clock was put back.
+    pub backwards: Vec<i64>,
     /// What the file says and nobody but the hub signed.
     pub taken_from_the_hub: Vec<String>,
 }

@@ -16,6 +16,7 @@ use outhaul_gate::time::rfc3339;
 use outhaul_gate::{EDITION, Facts, GateQuestion, GateRules, decide, kept, site_status, wanted_by};
 use serde_json::Value;
 
+use crate::clock;
 use crate::outcome::{CheckedDecision, MissingReports, Problem, Recomputed};
 use crate::read::{ClaimedMissing, DecisionEntry, Export, Numbered};
 use crate::signed::Accepted;
@@ -115,6 +116,9 @@ fn check(
         Ok(found) => found,
         Err(missing) => return Recomputed::Missing(missing),
     };
+    if let Some(back) = clock::put_back(export, reports, recorded) {
+        return Recomputed::Missing(back);
+    }
     if let Some(missing) = missing(export, reports, recorded) {
         return Recomputed::Missing(missing);
     }

@@ -37,6 +37,11 @@ impl Document {
         let Ok(body) = String::from_utf8(bytes) else {
             return Err("it is not UTF-8 text".to_owned());
         };
+        // Editors of some systems begin a text with a mark of its byte order.
+        let body = match body.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => body,
+        };
         if outhaul_vex::is_vex(body.as_bytes()) {
             let read = outhaul_vex::read_until(body.as_bytes(), now_ms);
             let statements = read.map_err(|error| error.to_string())?;
@@ -97,6 +102,13 @@ mod tests {
         let notes = document.unmatched(&BTreeSet::new());
         assert_eq!(notes.len(), MAX_NOTES + 1);
         assert!(notes[MAX_NOTES].why.starts_with("150 more"));
+    }
+
+    #[test]
+    fn a_document_that_begins_with_a_byte_order_mark_is_the_same_without_it() {
+        let text = r#"{"id":"A-1","modified":"2026-11-20T00:00:00Z","affected":[]}"#;
+        let marked = Document::read(format!("\u{feff}{text}").into_bytes(), i64::MAX).unwrap();
+        assert!(matches!(marked, Document::Advisory(_, body) if body == text));
     }
 
     #[test]

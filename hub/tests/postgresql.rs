@@ -474,6 +474,7 @@ fn the_tests_of_the_hub_hold_on_postgresql() {
     let of_the_file = [
         "soak_counts_from_the_first_report_of_the_unbroken_run",
         "a_gate_question_is_on_record_only_for_a_caller_with_a_token",
+        "a_clock_that_was_put_back_is_said_and_not_that_a_site_was_registered_anew",
         "a_folder_whose_database_is_gone_is_no_empty_folder",
         "a_backup_that_does_not_hold_leaves_nothing_behind",
         "a_server_acknowledges_nothing_into_a_database_that_was_removed_or_replaced",

@@ -30,13 +30,6 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
-    if floors::restore_sidecar(agent.store.read(), &agent.state_folder.floors())? {
-        let path = agent.state_folder.floors();
-        tracing::warn!(
-            "`{}` was missing or damaged, and is written anew from the database",
-            path.display()
-        );
-    }
     let mut site = crate::site_now(agent.store.read())?;
     let earlier = agent.config.keep_generations.saturating_sub(1);
     if site.work == Work::Idle && site.earlier.len() > earlier {
@@ -58,6 +51,19 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     // A key too many does no harm; what runs now must not end as a failure for it.
     if let Err(error) = former_keys::forget(agent) {
         tracing::warn!("keys that were replaced are kept: {error}");
+    }
+    Ok(())
+}
+
+/// Writes the floors beside the database anew, where they are missing or damaged, and says so.
+///
+/// # Errors
+/// [`AgentError`] of the memory or the disk.
+pub fn restore_floors(agent: &Agent) -> Result<(), AgentError> {
+    if floors::restore_sidecar(agent.store.read(), &agent.state_folder.floors())? {
+        tracing::warn!(
+            "`floors.json` in the state folder was missing or damaged, and is written anew from the database"
+        );
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::Context;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::runner::decisions::{self, Again};
+use crate::runner::tidy;
 use outhaul_kit::text::one_full_line;
 
 /// Applies the active bundle again: puts back files that were changed or deleted by hand, and goes on with
@@ -26,6 +27,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         Again::Bundle(number) => Ordered::Apply { number },
         Again::Rollback(rollback) => Ordered::Rollback(rollback),
     };
+    if !busy {
+        tidy::restore_floors(&agent)?;
+    }
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
 }

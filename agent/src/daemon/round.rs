@@ -120,6 +120,7 @@ impl Round {
         )?;
         update::report(agent)?;
         tidy::tidy_up(agent)?;
+        tidy::restore_floors(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;

@@ -14,6 +14,7 @@ mod affected;
 mod alerts;
 mod bundles;
 mod faults;
+mod kalypso;
 mod received;
 mod rules;
 mod values;
@@ -25,6 +26,7 @@ pub use affected::{
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
+pub use kalypso::{Descriptor, ReportedReconciler};
 pub use received::{
     Enrolled, RecordedBundle, RefusedGroup, RefusedLine, ReportsAnswer, RequestAnswer,
 };

@@ -419,14 +419,9 @@ fn a_clock_that_was_put_back_behind_the_record_is_told() {
     });
     let at_ms = latest.unwrap().unwrap();
     let entry = outhaul_hub::store::AccessEntry {
-        id: 0,
         at_ms: at_ms + 3_600_000,
-        who: "ann".to_owned(),
-        how: "command line".to_owned(),
-        peer: String::new(),
         action: "token create".to_owned(),
-        detail: String::new(),
-        allowed: true,
+        ..Default::default()
     };
     store.write(|session| session.add_access(&entry)).unwrap();
     drop(store);

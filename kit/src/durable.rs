@@ -20,7 +20,9 @@ mod leftovers;
 mod reading;
 
 pub use leftovers::remove_leftovers;
-pub(crate) use reading::{found, not_a_file, read_bounded};
+#[cfg(test)]
+pub(crate) use reading::no_files;
+pub(crate) use reading::{found, not_a_file, opened_as, read_bounded};
 pub use reading::{open, open_file, read, read_if_present, read_secret};
 
 /// Mode of files that hold secrets.

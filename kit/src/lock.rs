@@ -7,12 +7,11 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::durable::not_a_file;
+use crate::durable::{not_a_file, opened_as};
 
 /// A lock that this process holds, and its file. It ends with this value, not only when the file is closed: a program that another
 /// thread is just starting has a copy of every open file until it is the other program.
@@ -50,21 +49,11 @@ const MODE: u32 = 0o666;
 /// # Errors
 /// [`io::Error`] when it cannot be opened, or is no file.
 pub fn open(path: &Path, mode: u32) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(mode));
-    let file = File::from(file.map_err(|error| match path.metadata() {
-        // A socket cannot be opened at all.
-        Ok(there) if !there.is_file() => not_a_file(kind_of(&there)),
-        _ => error.into(),
-    })?);
-    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-        FileType::RegularFile => Ok(file),
-        kind => Err(not_a_file(kind)),
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match opened_as(path, flags, Mode::from_raw_mode(mode))? {
+        (file, FileType::RegularFile) => Ok(file),
+        (_, kind) => Err(not_a_file(kind)),
     }
-}
-
-fn kind_of(found: &std::fs::Metadata) -> FileType {
-    FileType::from_raw_mode(found.mode())
 }
 
 /// Takes the folder `path` itself, so that no file of it comes to be; `None` when another process has it.
@@ -104,19 +93,7 @@ mod tests {
     fn what_is_no_file_is_named_and_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let made = std::process::Command::new("mkfifo")
-            .arg(at("fifo"))
-            .status();
-        assert!(made.unwrap().success());
-        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        std::fs::create_dir(at("folder")).unwrap();
-        std::os::unix::fs::symlink("/dev/null", at("device")).unwrap();
-        for (name, said) in [
-            ("fifo", "it is a FIFO"),
-            ("socket", "it is a socket"),
-            ("folder", "it is a folder"),
-            ("device", "it is a device"),
-        ] {
+        for (name, said) in crate::durable::no_files(folder.path()) {
             let error = take(&at(name)).unwrap_err().to_string();
             assert!(error.contains(said), "{name}: {error}");
         }

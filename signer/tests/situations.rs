@@ -83,15 +83,21 @@ fn a_timestamp_that_is_lost_or_damaged_is_the_fleets_damage_with_the_way_back() 
     run(at, 0, "status fleet");
 }
 
-#[test]
-fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_numbers_out() {
+/// A fleet that has signed the first bundle of one stream.
+fn folder_with_a_bundle() -> tempfile::TempDir {
     let dir = folder_with_passphrase();
-    let at = dir.path();
-    run(at, 0, "init fleet");
-    let marks = at.join("fleet/marks.json");
-    let fleet = Fleet::open(&at.join("fleet")).unwrap();
+    run(dir.path(), 0, "init fleet");
+    let fleet = Fleet::open(&dir.path().join("fleet")).unwrap();
     let signed = sign(&fleet, "dev", 1).unwrap();
     fleet.commit(&signed).unwrap();
+    dir
+}
+
+#[test]
+fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_numbers_out() {
+    let dir = folder_with_a_bundle();
+    let at = dir.path();
+    let marks = at.join("fleet/marks.json");
     let fleet = Fleet::open(&at.join("fleet")).unwrap();
     let role = fleet.role("dev", "drone");
     for damage in [None, Some("{\"versions\":")] {
@@ -116,13 +122,9 @@ fn marks_that_are_lost_or_damaged_let_nothing_be_signed_until_restored_leaves_nu
 
 #[test]
 fn attack_marks_far_above_what_is_signed_end_no_stream() {
-    let dir = folder_with_passphrase();
+    let dir = folder_with_a_bundle();
     let at = dir.path();
-    run(at, 0, "init fleet");
     let marks = at.join("fleet/marks.json");
-    let fleet = Fleet::open(&at.join("fleet")).unwrap();
-    let signed = sign(&fleet, "dev", 1).unwrap();
-    fleet.commit(&signed).unwrap();
     let whole: serde_json::Value = serde_json::from_slice(&fs::read(&marks).unwrap()).unwrap();
     let role = Fleet::open(&at.join("fleet")).unwrap().role("dev", "drone");
     let high = serde_json::json!(9_007_199_254_740_990_u64);

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use outhaul_bundle::hub_api::{Descriptor, ReportedReconciler};
 use outhaul_kit::{durable, media, text};
 use serde::Deserialize as _;
 use serde_yaml::Value;
@@ -23,52 +24,6 @@ const MAX_FILES: usize = 50_000;
 const MAX_CHARS: usize = 1_000;
 /// Problems that are reported one by one.
 const MAX_TOLD: usize = 50;
-
-/// What should run, as a `DeploymentDescriptor` says it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Descriptor {
-    /// Repository, branch and folder of the manifests, with `/` between.
-    pub manifests_endpoint: String,
-    /// The commit there that carries it.
-    pub commit: String,
-    /// The workload's version.
-    pub version: String,
-    /// The workspace.
-    pub workspace: String,
-    /// The application.
-    pub application: String,
-    /// The workload.
-    pub workload: String,
-    /// Repository, branch and folder of the source.
-    pub source_endpoint: String,
-    /// The deployment target.
-    pub target: String,
-    /// The environment.
-    pub environment: String,
-    /// The build; empty where none is said.
-    pub build: String,
-    /// The commit that was built.
-    pub build_commit: String,
-}
-
-/// What a `Reconciler` reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportedReconciler {
-    /// The host.
-    pub host: String,
-    /// The reconciler.
-    pub reconciler: String,
-    /// `flux`, `arc` or `wo`.
-    pub kind: String,
-    /// The place of the manifests.
-    pub endpoint: String,
-    /// The commit that it reports; empty where it reported none.
-    pub commit: String,
-    /// `success`, `failure` or `in_progress`.
-    pub status: String,
-    /// What it said.
-    pub message: String,
-}
 
 /// What was found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

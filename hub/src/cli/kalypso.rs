@@ -7,7 +7,6 @@ use serde_json::json;
 use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::state::Hub;
-use crate::store::{Descriptor, ReportedReconciler};
 use crate::time;
 use outhaul_kalypso as kalypso;
 
@@ -36,10 +35,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let now_ms = time::now_ms();
     hub.store.write(|session| {
         for one in &found.descriptors {
-            session.add_descriptor(&descriptor(one), now_ms)?;
+            session.add_descriptor(one, now_ms)?;
         }
         for one in &found.reconcilers {
-            session.add_reconciler(&reconciler(one), now_ms)?;
+            session.add_reconciler(one, now_ms)?;
         }
         Ok::<_, HubError>(())
     })?;
@@ -75,36 +74,4 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         return Ok(1);
     }
     Ok(0)
-}
-
-/// As the store keeps it.
-fn descriptor(read: &kalypso::Descriptor) -> Descriptor {
-    let one = read.clone();
-    Descriptor {
-        manifests_endpoint: one.manifests_endpoint,
-        commit: one.commit,
-        version: one.version,
-        workspace: one.workspace,
-        application: one.application,
-        workload: one.workload,
-        source_endpoint: one.source_endpoint,
-        target: one.target,
-        environment: one.environment,
-        build: one.build,
-        build_commit: one.build_commit,
-    }
-}
-
-/// The same of what was reported.
-fn reconciler(read: &kalypso::ReportedReconciler) -> ReportedReconciler {
-    let one = read.clone();
-    ReportedReconciler {
-        host: one.host,
-        reconciler: one.reconciler,
-        kind: one.kind,
-        endpoint: one.endpoint,
-        commit: one.commit,
-        status: one.status,
-        message: one.message,
-    }
 }

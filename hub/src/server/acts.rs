@@ -214,14 +214,7 @@ async fn record(
     headers: HeaderMap,
     body: Body,
 ) -> Page {
-    let fields = Fields::read(
-        &shared,
-        (peer, &visitor),
-        &headers,
-        body,
-        visitor.secret.as_ref(),
-    )
-    .await?;
+    let fields = Fields::of_session(&shared, (peer, &visitor), &headers, body).await?;
     let now_ms = time::now_ms();
     let text = |name: &str| fields.text(name).to_owned();
     let asked = ActQuestion {

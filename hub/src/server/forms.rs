@@ -26,6 +26,19 @@ const TOKEN: &str = "form";
 pub(super) struct Fields(BTreeMap<String, String>);
 
 impl Fields {
+    /// Reads a form of the visitor's own session.
+    ///
+    /// # Errors
+    /// As [`Fields::read`].
+    pub(super) async fn of_session(
+        shared: &Arc<Shared>,
+        from: (Peer, &Visitor),
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Self, Problem> {
+        Self::read(shared, from, headers, body, from.1.secret.as_ref()).await
+    }
+
     /// Reads a form of the session with this secret.
     ///
     /// # Errors

@@ -170,14 +170,7 @@ async fn logout(
     headers: HeaderMap,
     body: Body,
 ) -> Page {
-    Fields::read(
-        &shared,
-        (peer, &visitor),
-        &headers,
-        body,
-        visitor.secret.as_ref(),
-    )
-    .await?;
+    Fields::of_session(&shared, (peer, &visitor), &headers, body).await?;
     let entry = visitor.entry("logout", String::new(), true);
     let session = visitor.secret.map(|secret| secret.digest());
     shared

@@ -12,7 +12,7 @@ use super::{Session, StoreError, from_sql};
 const MAX_REFUSED: i64 = 10_000;
 
 /// One use of a right.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AccessEntry {
     /// Its number.
     pub id: i64,

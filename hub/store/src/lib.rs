@@ -71,7 +71,7 @@ pub use db::{
 };
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
-pub use kalypso::{DeploymentState, Descriptor, ReportedReconciler};
+pub use kalypso::DeploymentState;
 pub use many::{KnownEpoch, SiteEpoch};
 pub use materials::{BillSummary, RunningBundle, SiteBundle};
 pub use moving::{MOVED, Moved};

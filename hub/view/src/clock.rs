@@ -97,14 +97,9 @@ mod tests {
         let mut store = Store::in_memory().unwrap();
         let add = |store: &mut Store, at_ms: i64| {
             let entry = AccessEntry {
-                id: 0,
                 at_ms,
-                who: "ann".to_owned(),
-                how: "command line".to_owned(),
-                peer: String::new(),
                 action: "token create".to_owned(),
-                detail: String::new(),
-                allowed: true,
+                ..Default::default()
             };
             store.write(|session| session.add_access(&entry)).unwrap();
         };

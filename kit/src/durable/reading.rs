@@ -63,17 +63,26 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     opened(path, false)
 }
 
-/// What a person may name as a pipe, too: what a shell hands over.
-fn opened(path: &Path, may_be_pipe: bool) -> io::Result<File> {
-    let file = match rustix::fs::open(path, READ, Mode::empty()) {
+/// Opens what is there, which is not waited for, and tells what it is.
+pub(crate) fn opened_as(path: &Path, flags: OFlags, mode: Mode) -> io::Result<(File, FileType)> {
+    let file = match rustix::fs::open(path, flags | OFlags::NONBLOCK, mode) {
         Ok(file) => File::from(file),
-        // A socket cannot be opened at all.
+        // A socket cannot be opened at all, nor a folder for writing.
         Err(error) => match path.metadata() {
             Ok(there) if there.file_type().is_socket() => return Err(not_a_file(FileType::Socket)),
+            Ok(there) if there.is_dir() && error == rustix::io::Errno::ISDIR => {
+                return Err(not_a_file(FileType::Directory));
+            }
             _ => return Err(error.into()),
         },
     };
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    Ok((file, kind))
+}
+
+/// What a person may name as a pipe, too: what a shell hands over.
+fn opened(path: &Path, may_be_pipe: bool) -> io::Result<File> {
+    let (file, kind) = opened_as(path, READ, Mode::empty())?;
     if kind == FileType::RegularFile {
         return Ok(file);
     }
@@ -156,6 +165,24 @@ pub(crate) fn read_bounded(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Makes what is no file in `folder`: the names, and what each is.
+#[cfg(test)]
+pub(crate) fn no_files(folder: &Path) -> [(&'static str, &'static str); 4] {
+    let at = |name: &str| folder.join(name);
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
+    // It stays when nobody listens any more.
+    drop(std::os::unix::net::UnixListener::bind(at("socket")).unwrap());
+    std::fs::create_dir(at("folder")).unwrap();
+    // The name is not below /dev, so that it is nothing that a shell handed over.
+    std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+    [
+        ("fifo", "a FIFO"),
+        ("socket", "a socket"),
+        ("folder", "a folder"),
+        ("device", "a device"),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -168,20 +195,7 @@ mod tests {
     fn what_is_not_a_file_is_named_and_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let made = std::process::Command::new("mkfifo")
-            .arg(at("fifo"))
-            .status();
-        assert!(made.unwrap().success());
-        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        fs::create_dir(at("folder")).unwrap();
-        // The name is not below /dev, so that it is nothing that a shell handed over.
-        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
-        for (name, said) in [
-            ("fifo", "a FIFO"),
-            ("socket", "a socket"),
-            ("folder", "a folder"),
-            ("device", "a device"),
-        ] {
+        for (name, said) in no_files(folder.path()) {
             for error in [
                 read(&at(name), 9).unwrap_err(),
                 read_secret(&at(name), 9).unwrap_err(),

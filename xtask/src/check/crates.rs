@@ -40,6 +40,10 @@ const CENTRE: [&str; 24] = [
 ];
 /// What reads YAML: for the centre, and for who applies manifests.
 const MANIFESTS: &[&str] = &["saphyr-parser"];
+/// What serves, asks, or keeps rows.
+const SERVERS_AND_STORES: &[&str] = &[
+    "axum", "hyper", "postgres", "rusqlite", "rustls", "tokio", "ureq",
+];
 /// Networks, databases and runtimes: never below the programs.
 const OUTSIDE: [&str; 10] = [
     "axum",

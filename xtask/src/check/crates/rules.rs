@@ -2,7 +2,7 @@
 //!
 //! What comes in: nothing. What goes out: [`RULES`]. What is looked up with it is in `crates`.
 
-use super::{CENTRE, MANIFESTS, OUTSIDE, PROGRAMS, Rule, TESTS};
+use super::{CENTRE, MANIFESTS, OUTSIDE, PROGRAMS, Rule, SERVERS_AND_STORES, TESTS};
 
 mod outside_the_centre;
 
@@ -88,9 +88,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-control",
         never: &[
+            SERVERS_AND_STORES,
             &[
-                "axum",
-                "hyper",
                 "minijinja",
                 "jsonschema",
                 "outhaul-git",
@@ -99,11 +98,6 @@ pub(super) const RULES: &[Rule] = &[
                 "outhaul-plane",
                 "outhaul-ship",
                 "outhaul-signer",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
             ],
             PROGRAMS,
         ],
@@ -121,18 +115,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-plane",
         never: &[
-            &[
-                "axum",
-                "hyper",
-                "outhaul-git",
-                "outhaul-load",
-                "outhaul-ship",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
-            ],
+            SERVERS_AND_STORES,
+            &["outhaul-git", "outhaul-load", "outhaul-ship"],
             PROGRAMS,
         ],
         why: "a control plane becomes files without git, network or clock",
@@ -140,18 +124,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-load",
         never: &[
-            &[
-                "axum",
-                "hyper",
-                "outhaul-promote",
-                "outhaul-remote",
-                "outhaul-ship",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
-            ],
+            SERVERS_AND_STORES,
+            &["outhaul-promote", "outhaul-remote", "outhaul-ship"],
             PROGRAMS,
         ],
         why: "who loads opens no connection but git's, and knows no destination",
@@ -159,18 +133,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-import",
         never: &[
+            SERVERS_AND_STORES,
             &[
-                "axum",
-                "hyper",
                 "outhaul-promote",
                 "outhaul-registry",
                 "outhaul-remote",
                 "outhaul-ship",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
             ],
             PROGRAMS,
         ],
@@ -179,9 +147,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-needs",
         never: &[
+            SERVERS_AND_STORES,
             &[
-                "axum",
-                "hyper",
                 "outhaul-load",
                 "outhaul-plane",
                 "outhaul-promote",
@@ -189,11 +156,6 @@ pub(super) const RULES: &[Rule] = &[
                 "outhaul-remote",
                 "outhaul-ship",
                 "outhaul-signer",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
             ],
             PROGRAMS,
         ],
@@ -202,18 +164,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         member: "outhaul-ship",
         never: &[
-            &[
-                "axum",
-                "hyper",
-                "outhaul-promote",
-                "outhaul-registry",
-                "outhaul-remote",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
-            ],
+            SERVERS_AND_STORES,
+            &["outhaul-promote", "outhaul-registry", "outhaul-remote"],
             PROGRAMS,
         ],
         why: "who ships opens no connection but git's: forges and hubs are asked by the program",
@@ -305,30 +257,15 @@ pub(super) const RULES: &[Rule] = &[
         never: &[
             &CENTRE,
             MANIFESTS,
-            &[
-                "axum",
-                "hyper",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
-                "outhaul-control",
-                "outhaul-plane",
-                "outhaul-signer",
-            ],
+            SERVERS_AND_STORES,
+            &["outhaul-control", "outhaul-plane", "outhaul-signer"],
             PROGRAMS,
         ],
         why: "who speaks git knows no control plane, no key and no forge",
     },
     Rule {
         member: "outhaul-gocompat",
-        never: &[
-            &[
-                "axum", "hyper", "postgres", "rusqlite", "rustls", "tokio", "ureq",
-            ],
-            PROGRAMS,
-        ],
+        never: &[SERVERS_AND_STORES, PROGRAMS],
         why: "templates see no network and no database",
     },
     Rule {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: nothing. What goes out: [`OUTSIDE_THE_CENTRE`].
 
-use crate::check::crates::{CENTRE, MANIFESTS, PROGRAMS, Rule, TESTS};
+use crate::check::crates::{CENTRE, MANIFESTS, PROGRAMS, Rule, SERVERS_AND_STORES, TESTS};
 
 pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
     Rule {
@@ -17,18 +17,8 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
     Rule {
         member: "outhaul-kalypso",
         never: &[
-            &[
-                "axum",
-                "hyper",
-                "outhaul-http",
-                "outhaul-signer",
-                "outhaul-store",
-                "postgres",
-                "rusqlite",
-                "rustls",
-                "tokio",
-                "ureq",
-            ],
+            SERVERS_AND_STORES,
+            &["outhaul-http", "outhaul-signer", "outhaul-store"],
             PROGRAMS,
         ],
         why: "who reads Kalypso's objects knows no network, no database and no key",

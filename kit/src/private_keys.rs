@@ -25,11 +25,6 @@ pub fn in_text(text: &str) -> Option<&'static str> {
     begin(text).map(|_| "a private key in PEM")
 }
 
-/// Whether a word is an identity of age.
-pub fn is_age(word: &str) -> bool {
-    AGE.iter().any(|start| word.starts_with(start))
-}
-
 /// Where the private keys in PEM of a text stand: each up to its last line, or to the end of the text where it has none.
 pub fn spans(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();

@@ -297,7 +297,8 @@ impl Fleet {
             compared.push((format!("version {marked} of `{role}.json`"), marked, signed));
         }
         for (role, mark) in &marks.streams {
-            let signed = self.latest(role)?.map_or(0, |latest| latest.number);
+            let stream = published.stream(&self.metadata_folder(), role)?;
+            let signed = stream.map_or(0, |(stream, _)| stream.version);
             compared.push((
                 format!("number {} of stream `{role}`", mark.number),
                 mark.number,

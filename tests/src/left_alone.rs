@@ -29,11 +29,12 @@ enum Scope {
 }
 
 /// The sentences, and what each is about.
-const SENTENCES: [(&str, Scope); 26] = [
+const SENTENCES: [(&str, Scope); 27] = [
     ("nothing was changed", Scope::All),
     ("Nothing was changed", Scope::All),
     ("nothing was written", Scope::All),
     ("nothing was done", Scope::All),
+    ("nothing was shipped", Scope::All),
     ("nothing was signed", Scope::All),
     ("nothing was published", Scope::All),
     ("nothing was compared", Scope::All),

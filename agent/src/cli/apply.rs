@@ -22,14 +22,14 @@ pub struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
+    if !busy {
+        tidy::restore_floors(&agent)?;
+    }
     let who = args.who.clone().unwrap_or_else(super::who);
     let ordered = match decisions::order_repair(&mut agent, &who)? {
         Again::Bundle(number) => Ordered::Apply { number },
         Again::Rollback(rollback) => Ordered::Rollback(rollback),
     };
-    if !busy {
-        tidy::restore_floors(&agent)?;
-    }
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     Ok(context.print_answer(&answer))
 }

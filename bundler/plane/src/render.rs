@@ -466,6 +466,11 @@ pub fn assignment_of(path: &str) -> Option<&str> {
     folder.contains('/').then_some(folder)
 }
 
+/// The folder at the top of a path: the cluster type, of an assignment's file.
+pub fn top_of(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
+}
+
 /// Whether `path` is named as the files of an assignment are: `<cluster type>/<target>/reconciler.yaml`, and the like.
 pub fn is_of_assignment(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();

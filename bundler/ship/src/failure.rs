@@ -112,7 +112,8 @@ impl Classified for ProduceError {
                 | ShippedError::Damaged { .. }
                 | ShippedError::Lost { .. }
                 | ShippedError::TooLarge { .. }
-                | ShippedError::Unverified { .. },
+                | ShippedError::Unverified { .. }
+                | ShippedError::Waiting { .. },
             )
             | Self::Lock(LockError::Damaged { .. }) => Usage,
             Self::Assemble(AssembleError::Inconsistent(_))

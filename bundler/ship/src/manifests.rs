@@ -188,7 +188,7 @@ impl<'a> Manifests<'a> {
     }
 
     /// Packages of one name that several assignments of one site have.
-    pub fn same_packages(&self) -> Diagnostics {
+    fn same_packages(&self) -> Diagnostics {
         let mut findings = Diagnostics::new();
         for (cluster_type, group) in &self.platform.rendering.cluster_types {
             if self.platform.reconciler_kind(&group.reconciler) != ReconcilerKind::Zarf {

@@ -66,7 +66,7 @@ pub mod volumes;
 mod vouched;
 
 use agent::AgentPrograms;
-use built::{Built, images_of, last_of, remember, remember_encoded};
+use built::{Built, images_of, last_of, record_of, remember_encoded};
 use countersigned::CountersignedBundle;
 use current::Current;
 pub use delivery_rules::PolicyViolation;
@@ -132,7 +132,9 @@ pub fn produce(
     let _exclusive = exclusive(fleet)?;
     shelf::sweep(fleet.folder());
     let left = fleet.remove_leftovers()?;
-    tracing::debug!(?left, "a killed run left these, they were removed");
+    if !left.is_empty() {
+        tracing::debug!(?left, "a killed run left these, they were removed");
+    }
     let rendering = &platform.rendering;
     known(platform, request)?;
     if let Some(given) = request.readers {

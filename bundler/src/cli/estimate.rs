@@ -27,7 +27,7 @@ pub(super) fn print(
     let mut unreachable = offline::unreachable(platform, Some(cluster_types));
     unreachable.append(estimates.uncertain.clone());
     unreachable.append(reaching_nothing(&platform.control_plane));
-    unreachable.append(Manifests::new(platform).same_packages());
+    unreachable.append(Manifests::new(platform).noted(cluster_types));
     unreachable.sort();
     if output == Output::Json {
         let (kept, left_out) = isolation_json(&estimates.isolation);

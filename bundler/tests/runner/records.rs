@@ -428,3 +428,31 @@ fn attack_a_lost_record_of_a_folder_or_branch_leaves_no_assignment_behind_in_sil
     }
     assert_eq!(world.shipped(), before);
 }
+
+#[test]
+fn files_of_others_that_are_named_as_an_assignments_are_stay_beside_a_whole_record() {
+    let world = World::new();
+    let theirs = "infra/app/namespace.yaml";
+    world
+        .fleet
+        .fixture
+        .write(&format!("tree/{theirs}"), "theirs");
+    world.file("branch");
+    world
+        .fleet
+        .fixture
+        .write(&format!("copy/{theirs}"), "theirs");
+    let copy = world.fleet.path("copy");
+    commit(&copy, "theirs");
+    git(&copy, &["push", "--quiet", "origin", "dev"]);
+    world.fleet.second_version();
+    for place in ["folder", "branch"] {
+        let seen = world.ship(place);
+        assert!(seen.starts_with("exit code 0"), "{place}: {seen}");
+    }
+    world.file("branch");
+    for kept in ["tree", "copy"] {
+        let kept = world.fleet.path(kept).join(theirs);
+        assert_eq!(fs::read_to_string(kept).unwrap(), "theirs");
+    }
+}

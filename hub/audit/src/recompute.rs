@@ -116,11 +116,9 @@ fn check(
         Ok(found) => found,
         Err(missing) => return Recomputed::Missing(missing),
     };
-    if let Some(back) = clock::put_back(export, reports, recorded) {
-        return Recomputed::Missing(back);
-    }
+    let back = clock::put_back(export, reports, recorded);
     if let Some(missing) = missing(export, reports, recorded) {
-        return Recomputed::Missing(missing);
+        return Recomputed::Missing(back.unwrap_or(missing));
     }
     let question = GateQuestion {
         environment: recorded.environment.clone(),
@@ -173,10 +171,11 @@ fn check(
     compare(&mut again, &text, &mut differences);
     compare_lines(&lines, &recorded.evidence, &mut differences);
     differences.truncate(NAMED);
-    match differences.is_empty() {
-        true => Recomputed::AsRecorded,
-        false => Recomputed::Differs(differences),
+    if differences.is_empty() {
+        return Recomputed::AsRecorded;
     }
+    differences.extend(back);
+    Recomputed::Differs(differences)
 }
 
 /// What of a decision's evidence is not in the export, or does not hold.

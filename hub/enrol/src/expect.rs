@@ -1,8 +1,8 @@
 //! A kit that is announced: the site that comes with it is registered without a person, once.
 //!
 //! What comes in: a site, the id of a kit, and a request that proves it. What goes out: the kit on record as expected, whether the site is
-//! revoked, or why not; and an entry of a registration by it. A kit that was used is never expected again, and a key that was taken from
-//! the site never comes back by one.
+//! revoked, or why not; and an entry of a registration by it. The kit that the site was enrolled with last is not expected again, and
+//! a key that was taken from the site does not come back by one.
 
 use outhaul_store::{AccessEntry, RequestOrigin, Session, StoreError};
 

@@ -5,13 +5,15 @@
 //! timestamp role: the one that every publication needs. Statements inform; what a site installs is
 //! decided by the metadata alone.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Fleet, FleetError};
 use crate::envelope::Envelope;
 use crate::key::{PublicKey, Secret, SigningKey};
 use crate::metadata::{self, Root};
-use crate::trust::TrustedMetadata;
+use crate::trust::walk::Walk;
+use crate::trust::{TrustError, TrustedMetadata};
 
 /// The role with the keys that sign statements.
 const ROLE: &str = "timestamp";
@@ -52,6 +54,24 @@ impl Fleet {
         let keys = &published.root.roles[ROLE];
         let mut signers = self.ring().signers(ROLE, keys, secret)?;
         Ok(StatementSigner(signers.swap_remove(0)))
+    }
+
+    /// The keys that sign this fleet's statements now, by the chain of its root metadata: a key that was taken away is none of them.
+    ///
+    /// # Errors
+    /// [`FleetError`] when the root metadata cannot be read, or a link of its chain does not hold.
+    pub fn statement_keys(&self) -> Result<Vec<PublicKey>, FleetError> {
+        let broken = |error: TrustError| FleetError::Damaged {
+            folder: self.folder().to_owned(),
+            problem: error.to_string(),
+        };
+        let roots = self.published_roots()?.into_iter();
+        let roots: BTreeMap<String, Vec<u8>> = roots
+            .map(|(name, text)| (name, text.into_bytes()))
+            .collect();
+        let mut walk = Walk::from_root(&self.root_bytes()?).map_err(broken)?;
+        walk.update_root(&roots, &mut |_| {}).map_err(broken)?;
+        Ok(statement_keys(&walk.trusted()))
     }
 }
 

@@ -295,3 +295,68 @@ fn a_stream_whose_key_is_lost_says_how_it_gets_another() {
     let status = fixture.agent("edge-1", 0, &["status"]).stdout;
     assert!(status.contains("active: bundle 3"), "{status}");
 }
+
+/// Where the record of the one stream lies below `folder`.
+fn record_below(fixture: &SystemFixture, folder: &str) -> PathBuf {
+    let all = fs::read_dir(fixture.path(folder).join("rendered")).unwrap();
+    let mut all = all.map(|entry| entry.unwrap().path());
+    let is_last = |path: &PathBuf| !path.to_string_lossy().ends_with("before.json");
+    all.find(is_last).unwrap()
+}
+
+#[test]
+fn attack_the_record_of_a_bundle_that_waits_is_not_signed_when_it_says_something_else() {
+    let fixture = first_bundle();
+    let role = two_signatures(&fixture);
+    greet(&fixture, "hello");
+    let waiting = bundle(&fixture, 1, &[]);
+    let request = waiting["bundles"][0]["waiting"]["request"]
+        .as_str()
+        .unwrap();
+    let folder = format!("fleet/requests/2.{role}.contents");
+    let record = record_below(&fixture, &folder);
+    let mut changed: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let all = changed["stream"]["assignments"].as_object_mut().unwrap();
+    let one = all.values_mut().next().unwrap();
+    one["rendered"]["workspace"] = "evil".into();
+    fs::write(&record, changed.to_string()).unwrap();
+    countersign(&fixture, request);
+    let refused = bundle(&fixture, 2, &[]).to_string();
+    assert!(
+        refused.contains("is not what the bundle has that waits for signatures"),
+        "{refused}"
+    );
+    assert!(!fixture.path("stick/dev-edge-2.outhaul").exists());
+    // The way out, as it is named.
+    fs::remove_dir_all(fixture.path(&folder)).unwrap();
+    let anew = bundle(&fixture, 1, &[]);
+    let request = anew["bundles"][0]["waiting"]["request"].as_str().unwrap();
+    countersign(&fixture, request);
+    bundle(&fixture, 0, &[]);
+}
+
+#[test]
+fn attack_a_record_signed_by_a_key_that_was_taken_away_counts_no_more() {
+    let fixture = first_bundle();
+    let rotate = [
+        "--passphrase-file",
+        "passphrase",
+        "rotate",
+        "fleet",
+        "online",
+    ];
+    fixture.run("outhaul-signer", 0, &rotate);
+    let kept = fixture.path("fleet/bundles");
+    let aside = fixture.path("aside");
+    fs::rename(&kept, &aside).unwrap();
+    greet(&fixture, "hello");
+    let refused = bundle(&fixture, 2, &[]).to_string();
+    assert!(refused.contains("is not signed by the fleet"), "{refused}");
+    // With the bundle that it is of it is compared, and the next record is signed by the new key.
+    fs::rename(&aside, &kept).unwrap();
+    bundle(&fixture, 0, &[]);
+    fs::remove_dir_all(&kept).unwrap();
+    greet(&fixture, "hello again");
+    let made = bundle(&fixture, 0, &[]);
+    assert_eq!(made["bundles"][0]["number"], 3, "{made}");
+}

@@ -310,17 +310,17 @@ fn installed(agent: &Agent, site: &Site, name: &str) -> Result<Option<u64>, Agen
     Err(unknown(agent, site, name))
 }
 
-/// The assignments of all bundles that are on disk.
+/// The assignments that bundles on disk have for this site.
 fn names(agent: &Agent, site: &Site) -> BTreeSet<String> {
     let active = site.active.map(|active| active.number);
     let waiting = site.waiting.map(|waiting| waiting.number);
     let all = active.into_iter().chain(waiting);
     let all = all.chain(site.earlier.iter().chain(&site.pins).copied());
     let indexes = all.filter_map(|number| crate::index_of(agent, number).ok());
-    let named = indexes.flat_map(|index| index.assignments);
-    named
-        .map(|assignment| assignment.name.to_string())
-        .collect()
+    let here =
+        |index| generation::desired(&agent.state_folder, &index, &agent.site.name).into_iter();
+    let named = indexes.flat_map(here);
+    named.map(|one| one.assignment.name.to_string()).collect()
 }
 
 fn unknown(agent: &Agent, site: &Site, name: &str) -> AgentError {

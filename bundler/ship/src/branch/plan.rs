@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Snapshot;
 
 use super::{Desired, RECORD_PATH};
-use outhaul_plane::render::is_of_assignment;
+use outhaul_plane::render::{is_of_assignment, top_of};
 use outhaul_plane::schedule::AssignmentId;
 use outhaul_record::guard::{self, Removal};
 use outhaul_record::isolation::Isolation;
@@ -196,13 +196,22 @@ impl OnRecord {
             }
         }
         refuse_foreign(root, &there, desired, &owned)?;
-        let mut left = there.others.iter();
-        if let Some(first) = left.find(|path| is_of_assignment(path)) {
+        // Beside a record, what lies in other folders than those of cluster types is somebody else's.
+        let of_record = record.iter().flat_map(|record| record.files.keys());
+        let mut tops: BTreeSet<&str> = of_record.map(|path| top_of(path)).collect();
+        let of_plane = desired.control_plane.cluster_types.keys();
+        tops.extend(of_plane.map(String::as_str));
+        tops.extend(desired.tree.keys().map(|path| top_of(path)));
+        let is_left = |path: &&String| {
+            is_of_assignment(path) && (record.is_none() || tops.contains(top_of(path)))
+        };
+        let mut left = there.others.iter().filter(is_left);
+        if let Some(first) = left.next() {
             return Err(PlanError::Lost {
                 path: at(root, RECORD_PATH),
                 is_there: record.is_some(),
                 first: first.clone(),
-                count: 1 + left.filter(|path| is_of_assignment(path)).count(),
+                count: 1 + left.count(),
             });
         }
         let sound = desired.failures.is_empty()

@@ -19,7 +19,7 @@ use super::exchange::{self, sync};
 use super::remembered::{Remembered, time_of_file_system};
 use super::walk::{FileStamp, FilesFound, walk};
 use super::{FolderChanges, OutputError, absolute, io_error, read_file, record_path, write_record};
-use outhaul_plane::render::is_of_assignment;
+use outhaul_plane::render::{is_of_assignment, top_of};
 use outhaul_record::record::Record;
 
 /// The most files and folders that are synced one by one; of more the whole file system is synced once.
@@ -132,8 +132,16 @@ pub fn write(
 fn refuse_lost(folder: &Path, tree: &Tree<'_>, before: &Remembered) -> Result<(), OutputError> {
     let record = before.record.as_ref();
     let is_on_record = |path: &str| record.is_some_and(|record| record.files.contains_key(path));
-    let is_written =
-        |path: &&String| is_of_assignment(path) && !tree.contains_key(*path) && !is_on_record(path);
+    // Beside a record, what lies in other folders than those of cluster types is somebody else's.
+    let of_record = record.iter().flat_map(|record| record.files.keys());
+    let tops = of_record.chain(tree.keys());
+    let tops: BTreeSet<&str> = tops.map(|path| top_of(path)).collect();
+    let is_written = |path: &&String| {
+        is_of_assignment(path)
+            && !tree.contains_key(*path)
+            && !is_on_record(path)
+            && (record.is_none() || tops.contains(top_of(path)))
+    };
     let mut left = before.there.keys().filter(is_written);
     let Some(first) = left.next() else {
         return Ok(());

@@ -44,27 +44,16 @@ pub(super) fn last_of(environment: &str, plan: &StreamContents<'_>, built: &Buil
     Record::of_stream(environment, plan.cluster_type, snapshot, kept, assignments)
 }
 
-/// Puts on record what the stream ships with this bundle, when that is not on record.
-pub(super) fn remember(
-    fleet: &Fleet,
+/// What goes on record of it where its content is the one that was signed last.
+pub(super) fn record_of(
     environment: &str,
     plan: &StreamContents<'_>,
     built: &Built,
+    latest: &Latest,
     signer: &StatementSigner,
-) -> Result<(), ProduceError> {
-    let latest = fleet.latest(&plan.role)?;
-    let now = last_of(environment, plan, built);
-    let now = match latest {
-        Some(latest) => {
-            let now = now.with_index(Digest::from_bytes(latest.index));
-            shipped::signed(now, signer)?
-        }
-        None => now,
-    };
-    if plan.last.as_ref() != Some(&now) {
-        shipped::write(&now, fleet.folder(), &plan.role)?;
-    }
-    Ok(())
+) -> Result<Record, ProduceError> {
+    let record = last_of(environment, plan, built).with_index(Digest::from_bytes(latest.index));
+    Ok(shipped::signed(record, signer)?)
 }
 
 /// Lets blobs of the kept bundle `number` be used again, when it is the one that was signed last.

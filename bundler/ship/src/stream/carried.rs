@@ -11,7 +11,6 @@ use std::io::{self, Seek as _, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use jiff::Timestamp;
 use outhaul_bundle::decode;
 use outhaul_bundle::index::{Blob, Content, Index, Source};
 use outhaul_bundle::limits::Limits;
@@ -23,11 +22,10 @@ use outhaul_plane::schedule::AssignmentId;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 
-use super::shelf::{self, StoredBundle};
+use super::shelf::{self, Signed};
 use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
-use outhaul_attest::inspect;
 use outhaul_record::record::ShippedAssignment;
 
 /// The payloads of the bundle that a stream shipped last.
@@ -42,19 +40,15 @@ pub(super) struct LastPayloads {
 impl LastPayloads {
     /// The kept bundle of `role`, when it is there, is what it was, and can be read here.
     pub(super) fn open(fleet: &Fleet, role: &str) -> Option<Self> {
-        let kept = StoredBundle::read(fleet.folder(), role).ok()??;
-        let path = shelf::bundle(fleet.folder(), role, kept.number());
-        // What is taken from it is signed anew: the record beside it is not enough. Dates are no matter: it is the fleet's own copy.
-        let root = fleet.root_bytes().ok()?;
-        let file = durable::open_file(&path).ok()?;
-        let found = inspect::inspect(file, Some(&root), Timestamp::UNIX_EPOCH).ok()?;
-        if found.index.stream.role.as_str() != role || found.index.number != kept.number() {
-            return None;
-        }
+        let latest = fleet.latest(role).ok()??;
+        let path = shelf::bundle(fleet.folder(), role, latest.number);
+        // What is taken from it is signed anew: it has to be the one that was signed last, whole.
+        let signed = Signed::of(fleet, &latest).ok()?;
+        let index = signed.index(durable::open_file(&path).ok()?)?;
         Some(Self {
             path,
-            number: kept.number(),
-            index: found.index,
+            number: latest.number,
+            index,
             taken: BTreeMap::new(),
         })
     }

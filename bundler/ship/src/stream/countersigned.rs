@@ -13,7 +13,8 @@ use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Pending;
 
 use super::{
-    AwaitedSignature, Built, BundleRequest, ProduceError, Produced, StreamContents, shipped,
+    AwaitedSignature, Built, BundleRequest, ProduceError, Produced, ShippedError, StreamContents,
+    shipped, vouched,
 };
 use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
@@ -56,6 +57,11 @@ pub(super) fn ready(
     let folder = folder(fleet, role, pending.number);
     let bundle = UnsignedBundle::kept(&folder, &Digest::from_bytes(pending.index))?;
     let last = shipped::read(fleet, &folder, role)?;
+    if let (Some(bundle), Some(last)) = (&bundle, &last)
+        && let Some(id) = vouched::differs(&bundle.index, last)
+    {
+        return Err(ShippedError::Waiting { folder, id }.into());
+    }
     let plain = durable::read_if_present(&folder.join(PLAIN), 1024).map_err(FleetError::from)?;
     let plain = plain
         .and_then(|hex| Digest::from_hex(std::str::from_utf8(&hex).ok()?).ok())

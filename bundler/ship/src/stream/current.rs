@@ -16,7 +16,9 @@ use outhaul_signer::publish::Latest;
 
 use super::recording::{file_of, publish};
 use super::shelf::{self, Signed, StoredBundle};
-use super::{Built, BundleRequest, ProduceError, Produced, StreamContents, remember};
+use super::{
+    Built, BundleRequest, ProduceError, Produced, StreamContents, record_of, shipped, vouched,
+};
 use crate::deliver;
 use outhaul_attest::inspect::CheckOnly;
 
@@ -53,11 +55,17 @@ pub(super) fn again(
     // One that is wanted sealed is not the one that was signed open.
     let signed = request.readers.is_none()
         && *Digest::of(&same.bundle.index_bytes).as_bytes() == latest.index;
-    if !signed && kept.is_none() {
+    // What is not sealed is the one that was signed, or another; of what is sealed the kept bundle says what it holds.
+    if !signed && (request.readers.is_none() || kept.is_none()) {
         return Ok(Current::Changed);
     }
-    // It may be missing after a power cut.
-    remember(fleet, environment, plan, same, signer)?;
+    let record = record_of(environment, plan, same, latest, signer)?;
+    if !signed
+        && let Some(index) = vouched::signed_index(fleet, role, latest).ok().flatten()
+        && vouched::differs(&index, &record).is_some()
+    {
+        return Ok(Current::Changed);
+    }
     let to = file_of(request, plan.cluster_type, environment, latest.number);
     let own = shelf::bundle(fleet.folder(), role, latest.number);
     let index = Content {
@@ -100,6 +108,10 @@ pub(super) fn again(
         );
         return Ok(Current::Lost { why, signed });
     };
+    // It may be missing after a power cut.
+    if plan.last.as_ref() != Some(&record) {
+        shipped::write(&record, fleet.folder(), role)?;
+    }
     if let Some(folder) = request.publish
         && signed
     {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_kit::interrupt;
-use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
+use outhaul_signer::fleet::{Fleet, StatementSigner};
 use outhaul_signer::publish::SignRequest;
 
 use super::plan::StreamContents;
@@ -65,8 +65,10 @@ pub(super) fn ship(
     let _whole = interrupt::finishing();
     drop((unrecorded, keys));
     let record = last.with_index(Digest::of(sign.index_bytes));
-    shipped::begin(&shipped::signed(record, signer)?, fleet, role)?;
-    if let Err(error) = fleet.commit(&signed) {
+    let begun = shipped::signed(record, signer)
+        .and_then(|record| shipped::begin(&record, fleet, role))
+        .map_err(ProduceError::from);
+    if let Err(error) = begun.and_then(|()| Ok(fleet.commit(&signed)?)) {
         return Err(not_recorded(fleet, role, number, [&own, &file], error));
     }
     interrupt::finished(format!("{name}: number {number}, `{}`", file.display()));
@@ -102,7 +104,7 @@ fn not_recorded(
     role: &str,
     number: u64,
     files: [&Path; 2],
-    error: FleetError,
+    error: ProduceError,
 ) -> ProduceError {
     match fleet.latest(role) {
         Ok(latest)
@@ -128,7 +130,7 @@ fn not_recorded(
             files[1].display()
         ),
     }
-    error.into()
+    error
 }
 
 fn is_recorded_all_the_same(number: u64, file: &Path) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_attest::inspect;
 use outhaul_bundle::Digest;
+use outhaul_bundle::Index;
 use outhaul_bundle::digest::Hasher;
 use outhaul_signer::durable::{self, FileError, SECRET_MODE};
 use outhaul_signer::fleet::{Fleet, FleetError};
@@ -164,11 +165,17 @@ impl Signed {
             input,
             hasher: &mut hasher,
         };
+        self.index(input)?;
+        Some(hasher.finish())
+    }
+
+    /// The index of the whole bundle in `input`, when it is what was signed.
+    pub(super) fn index(&self, input: impl Read) -> Option<Index> {
         // Dates are no matter: a site decides by them.
         let found = inspect::inspect(input, Some(&self.root), Timestamp::UNIX_EPOCH).ok()?;
         let is_whole = found.volume.is_none() && found.parity.is_none();
         let is_it = is_whole && Digest::of(&found.index.to_bytes()) == self.index;
-        is_it.then(|| hasher.finish())
+        is_it.then_some(found.index)
     }
 }
 

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::Digest;
 use outhaul_signer::Envelope;
 use outhaul_signer::durable::{self, FileError};
-use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner, statement_keys};
-use outhaul_signer::trust::TrustedMetadata;
+use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
 
 use outhaul_record::record::Record;
 
@@ -63,9 +62,21 @@ pub enum ShippedError {
         /// The number that was signed last.
         number: u64,
     },
+    /// The record of a bundle that waits for signatures is not what the bundle has.
+    #[error(
+        "`{}` is not what the bundle has that waits for signatures, by `{id}`; nothing was shipped\nhelp: remove that folder: the next \
+         `outhaul bundle` makes the bundle anew and asks for the signatures again; and see that nobody else writes to the fleet's folder",
+        folder.display()
+    )]
+    Waiting {
+        /// The folder of what waits.
+        folder: PathBuf,
+        /// The first assignment that differs.
+        id: String,
+    },
     /// It would be larger than what is read.
     #[error(
-        "`{}` would have {bytes} bytes, and {MAX_BYTES} are the most that is read of a record; nothing was signed\nhelp: let what is large \
+        "`{}` would have {bytes} bytes, and {MAX_BYTES} are the most that is read of a record; nothing was shipped\nhelp: let what is large \
          travel as a workload's files, not as rendered ones",
         path.display()
     )]
@@ -136,10 +147,14 @@ pub(super) fn read(
 }
 
 fn read_file(fleet: &Fleet, path: &Path, role: &str) -> Result<Option<Record>, ShippedError> {
-    let Some(bytes) = durable::read_if_present(path, MAX_BYTES)? else {
-        return Ok(None);
-    };
-    let record = Record::parse_stream(&bytes).and_then(|record| {
+    let bytes = durable::read_if_present(path, MAX_BYTES)?;
+    bytes
+        .map(|bytes| parsed(fleet, &bytes, path, role))
+        .transpose()
+}
+
+fn parsed(fleet: &Fleet, bytes: &[u8], path: &Path, role: &str) -> Result<Record, ShippedError> {
+    let record = Record::parse_stream(bytes).and_then(|record| {
         let streams = fleet.streams();
         let own = streams
             .get(role)
@@ -150,8 +165,7 @@ fn read_file(fleet: &Fleet, path: &Path, role: &str) -> Result<Option<Record>, S
         }
     });
     let path = path.to_owned();
-    let record = record.map_err(|problem| ShippedError::Damaged { path, problem });
-    record.map(Some)
+    record.map_err(|problem| ShippedError::Damaged { path, problem })
 }
 
 /// Puts it in the place of what was there, durably.
@@ -175,8 +189,9 @@ pub(super) fn begin(record: &Record, fleet: &Fleet, role: &str) -> Result<(), Sh
     let latest = fleet.latest(role)?;
     let latest = latest.map(|latest| Digest::from_bytes(latest.index));
     // One of a bundle that never came on record does not take the place of the one before it: it may be the second cut in a row.
-    if read(fleet, folder, role).is_ok_and(|now| now.is_some_and(|now| is_of(&now, latest)))
-        && let Some(bytes) = durable::read_if_present(&path(folder, role), MAX_BYTES)?
+    let path = path(folder, role);
+    if let Some(bytes) = durable::read_if_present(&path, MAX_BYTES)?
+        && parsed(fleet, &bytes, &path, role).is_ok_and(|now| is_of(&now, latest))
     {
         durable::write(&before(folder, role), &bytes, durable::SECRET_MODE)?;
     }
@@ -210,12 +225,10 @@ pub(super) fn is_signed(
     let (Some(envelope), true) = (record.signature(), record.index() == Some(latest)) else {
         return Ok(false);
     };
-    let root = fleet.root_bytes()?;
-    let keys = TrustedMetadata::enrol(&root).map(|root| statement_keys(&root));
-    let stated = Envelope::from_json(envelope.as_bytes())
-        .ok()
-        .zip(keys.ok())
-        .and_then(|(envelope, keys)| Some(envelope.verify(PAYLOAD_TYPE, &keys).ok()?.to_vec()));
+    let keys = fleet.statement_keys()?;
+    let envelope = Envelope::from_json(envelope.as_bytes()).ok();
+    let stated =
+        envelope.and_then(|envelope| Some(envelope.verify(PAYLOAD_TYPE, &keys).ok()?.to_vec()));
     let digest = record.unsigned_digest().ok();
     Ok(digest.is_some_and(|digest| stated.as_deref() == Some(digest.to_string().as_bytes())))
 }

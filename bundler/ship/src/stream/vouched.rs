@@ -21,6 +21,7 @@ use outhaul_plane::render::{RenderedAssignment, RenderedOverlay};
 use outhaul_signer::TimePolicy;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
+use outhaul_signer::publish::Latest;
 use outhaul_signer::trust::{self, TrustedMetadata};
 
 use super::{ProduceError, ShippedError, shelf, shipped};
@@ -53,6 +54,24 @@ pub(super) fn compare(
     if shipped::is_signed(fleet, record, Digest::from_bytes(latest.index))? {
         return Ok(Compared::Same);
     }
+    let Some(index) = signed_index(fleet, role, &latest)? else {
+        return Ok(Compared::Unknown);
+    };
+    match differs(&index, record) {
+        Some(id) => Err(shipped::not_signed(fleet, role, &id).into()),
+        None => Ok(Compared::Same),
+    }
+}
+
+/// The index of the bundle that was signed last, out of the one that the fleet keeps; `None` where it is gone.
+///
+/// # Errors
+/// [`ShippedError::Bundle`] when what lies there is not that bundle.
+pub(super) fn signed_index(
+    fleet: &Fleet,
+    role: &str,
+    latest: &Latest,
+) -> Result<Option<Index>, ShippedError> {
     let path = shelf::bundle(fleet.folder(), role, latest.number);
     let unusable = |problem: String| ShippedError::Bundle {
         path: path.clone(),
@@ -60,33 +79,39 @@ pub(super) fn compare(
     };
     let file = match durable::open_file(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Compared::Unknown),
-        Err(error) => return Err(unusable(error.to_string()).into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(error.to_string())),
     };
     let (index, digest) = verified(fleet, role, file).map_err(unusable)?;
-    if *digest.as_bytes() != latest.index {
-        let problem = "it is not the bundle that was signed last".to_owned();
-        return Err(unusable(problem).into());
+    match *digest.as_bytes() == latest.index {
+        true => Ok(Some(index)),
+        false => Err(unusable(
+            "it is not the bundle that was signed last".to_owned(),
+        )),
     }
+}
+
+/// The first assignment of which a record says otherwise than an index, or that only one of them has.
+pub(super) fn differs(index: &Index, record: &Record) -> Option<String> {
     let cluster_type = index.stream.cluster_type.as_str();
-    let ids = |one: &Assignment| format!("{cluster_type}/{}", one.name);
-    let signed: BTreeMap<String, &Assignment> = index
-        .assignments
-        .iter()
-        .map(|one| (ids(one), one))
+    let signed = index.assignments.iter();
+    let signed: BTreeMap<String, &Assignment> = signed
+        .map(|one| (format!("{cluster_type}/{}", one.name), one))
         .collect();
     let on_record = record.assignments();
     let all: BTreeSet<&String> = signed.keys().chain(&on_record).collect();
-    let differs = |id: &&&String| {
+    let is_other = |id: &&&String| {
         let (signed, before) = (signed.get(**id), record.shipped(id));
         signed.zip(before).is_none_or(|(signed, before)| {
-            !is_same(signed, &before.rendered) || !has_source(&index, before)
+            let from = index.kept.get(&signed.name);
+            // A record of before names the snapshot of each, also of those that are not kept.
+            let is_from = record.kept.get(**id).map_or(from.is_none(), |kept| {
+                kept.from == *from.unwrap_or(&index.snapshot.digest)
+            });
+            !is_same(signed, &before.rendered) || !has_source(index, before) || !is_from
         })
     };
-    match all.iter().find(differs) {
-        Some(id) => Err(shipped::not_signed(fleet, role, id).into()),
-        None => Ok(Compared::Same),
-    }
+    all.iter().find(is_other).map(|id| (*id).clone())
 }
 
 /// Whether the payload's commit is one of those that the bundle was made from.
@@ -168,12 +193,8 @@ pub(super) fn assignments_signed(
     let Some(latest) = fleet.latest(role)? else {
         return Ok(None);
     };
-    let Ok(file) = std::fs::File::open(shelf::bundle(fleet.folder(), role, latest.number)) else {
-        return Ok(None);
-    };
-    let found = verified(fleet, role, file).ok();
-    let found = found.filter(|(_, digest)| *digest.as_bytes() == latest.index);
-    Ok(found.map(|(index, _)| {
+    let found = signed_index(fleet, role, &latest).ok().flatten();
+    Ok(found.map(|index| {
         let all = index.assignments.iter();
         let cluster_type = &index.stream.cluster_type;
         all.map(|one| format!("{cluster_type}/{}", one.name))

@@ -87,7 +87,7 @@ pub fn usable(
     if empty {
         problem = Some((
             "damaged-acks",
-            "the file is empty; it was cut off while it was written".to_owned(),
+            "the file is empty: writing it was interrupted".to_owned(),
         ));
     }
     (usable, problem)

@@ -35,7 +35,7 @@ pub enum HubError {
         source: Box<DesiredError>,
     },
     /// How old a report is cannot be told by this machine's clock.
-    #[error("{problem}; how old reports are cannot be told by it, and none was removed")]
+    #[error("{problem}; the age of reports cannot be determined with it, and none was removed")]
     Clock {
         /// By how much it is off.
         problem: Implausible,

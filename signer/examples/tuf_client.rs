@@ -211,7 +211,7 @@ fn download(arguments: &Arguments, store: &Path) -> Result<()> {
     for path in &arguments.targets {
         let found = walk.target(&source, path);
         keep(store, &walk.trusted())?;
-        let target = found?.ok_or_else(|| format!("no role vouches for `{path}`"))?;
+        let target = found?.ok_or_else(|| format!("no role lists `{path}`"))?;
         let file = folder.join(encoded(path, ""));
         if fs::read(&file).is_ok_and(|bytes| matches(&target, &bytes)) {
             continue;
@@ -232,7 +232,7 @@ fn download(arguments: &Arguments, store: &Path) -> Result<()> {
         let bytes = targets.get(&encoded(&url, "/"), target.length)?;
         let bytes = bytes.ok_or_else(|| format!("`{url}` is missing"))?;
         if !matches(&target, &bytes) {
-            return Err(format!("`{path}` is not what the metadata vouches for").into());
+            return Err(format!("`{path}` is not what the metadata lists").into());
         }
         durable::write(&file, &bytes, PUBLIC_MODE)?;
     }

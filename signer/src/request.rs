@@ -184,7 +184,7 @@ impl SigningRequest {
         let stream = request.role.strip_prefix("s-").is_some_and(hexadecimal);
         if !hexadecimal(&request.fleet) || !(stream || request.role == "root") {
             return Err(malformed(
-                "its fleet or role is not one that can be".to_owned(),
+                "its fleet or role is not a valid name".to_owned(),
             ));
         }
         // Only what is read back the same is signed: no second meaning in the bytes.

@@ -14,10 +14,6 @@ use anyhow::Result;
 
 use crate::repository::{files, text};
 
-/// The circles that still stand, as [`Circle::name`] has them. This list only shrinks.
-const STANDING: &[&str] =
-    &["bundler/gocompat/src: format, functions, hash, json, runtime, template, yaml"];
-
 /// Lists modules that import each other.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: cargo xtask circles")]
@@ -25,7 +21,7 @@ pub struct Args {}
 
 impl Args {
     #[expect(clippy::unused_self, reason = "called as every subcommand is")]
-    /// Prints all circles, also those that are known to stand.
+    /// Prints all circles, with the imports that close them.
     pub fn run(&self) -> Result<Vec<String>> {
         for circle in circles()? {
             println!("{}", circle.line());
@@ -34,27 +30,13 @@ impl Args {
     }
 }
 
-/// Circles that are new or have grown, and lines of [`STANDING`] that are no longer true.
+/// The circles, each with where to look.
 pub fn findings() -> Result<Vec<String>> {
-    Ok(compared(&circles()?, STANDING))
-}
-
-fn compared(circles: &[Circle], standing: &[&str]) -> Vec<String> {
-    let names: Vec<String> = circles.iter().map(Circle::name).collect();
-    let see = "see `cargo xtask circles`";
-    let new = circles
-        .iter()
-        .filter(|circle| !standing.iter().any(|known| circle.is_within(known)));
-    let new = new.map(|circle| format!("{} import each other: {see}", circle.name()));
-    let gone = standing
-        .iter()
-        .filter(|known| !names.iter().any(|name| name == *known));
-    let gone = gone.map(|known| {
-        format!(
-            "xtask/src/circles.rs: `{known}` is no longer so: shorten or remove the line; {see}"
-        )
-    });
-    new.chain(gone).collect()
+    let line = |circle: &Circle| {
+        let name = circle.name();
+        format!("{name} import each other: see `cargo xtask circles`")
+    };
+    Ok(circles()?.iter().map(line).collect())
 }
 
 /// A module, by the names of those that it lies in and its own; the root has none.
@@ -73,19 +55,6 @@ struct Circle {
 impl Circle {
     fn name(&self) -> String {
         format!("{}: {}", self.folder, self.members.join(", "))
-    }
-
-    /// Whether it is `known`, a line of [`STANDING`], or a part of it.
-    fn is_within(&self, known: &str) -> bool {
-        let known = known.split_once(": ");
-        known.is_some_and(|(folder, members)| {
-            let members: BTreeSet<&str> = members.split(", ").collect();
-            folder == self.folder
-                && self
-                    .members
-                    .iter()
-                    .all(|name| members.contains(name.as_str()))
-        })
     }
 
     fn line(&self) -> String {
@@ -280,28 +249,6 @@ mod tests {
             ("a/c.rs", "use super::Renamed;"),
         ];
         assert_eq!(found(&files), ["x/src/a: b, c"]);
-    }
-
-    #[test]
-    fn the_list_of_what_stands_only_shrinks() {
-        let circle = |members: &[&str]| Circle {
-            folder: "x/src".into(),
-            members: members.iter().map(|name| (*name).to_owned()).collect(),
-            because: Vec::new(),
-        };
-        let standing = ["x/src: a, b, c"];
-        assert!(compared(&[circle(&["a", "b", "c"])], &standing).is_empty());
-        let smaller = compared(&[circle(&["a", "b"])], &standing);
-        assert!(
-            smaller.len() == 1 && smaller[0].contains("shorten"),
-            "{smaller:?}"
-        );
-        let grown = compared(&[circle(&["a", "b", "c", "d"])], &standing);
-        assert!(
-            grown
-                .iter()
-                .any(|finding| finding.starts_with("x/src: a, b, c, d import"))
-        );
     }
 
     #[test]

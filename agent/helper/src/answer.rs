@@ -97,7 +97,7 @@ fn request(stream: &UnixStream, agent: &Path) -> Result<Option<HelperRequest>, R
     let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| {
         refused(
             "peer",
-            format!("who asks cannot be known ({error}); nobody is answered then"),
+            format!("the caller cannot be identified ({error}), and gets no answer"),
         )
     })?;
     let uid = peer.uid.as_raw();

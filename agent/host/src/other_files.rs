@@ -72,7 +72,7 @@ pub fn refuse_other_file(name: &str, file: &File) -> Result<(), AgentError> {
 fn refuse_no_bundle(name: &str, first: &[u8]) -> Result<(), AgentError> {
     match instead(name, first) {
         Some(what) if !is_called_bundle(name) => Err(AgentError::Usage {
-            message: format!("`{name}` is no bundle: {what}"),
+            message: format!("`{name}` is not a bundle: {what}"),
             help: "bundles are files named `*.outhaul`, written by `outhaul bundle` or `outhaul copy` at the centre".to_owned(),
         }),
         _ => Ok(()),

@@ -182,7 +182,9 @@ impl Zarf {
             &self.program,
             heartbeat,
         )? {
-            tracing::info!("the Helm release `{release}`, which was cut off, is installed anew");
+            tracing::info!(
+                "the Helm release `{release}`, which was interrupted, is installed anew"
+            );
         }
         // An upgrade that was cut off makes the first attempt fail, by which Zarf takes it back.
         match once() {

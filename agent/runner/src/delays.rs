@@ -121,7 +121,7 @@ fn asked(agent: &Agent) -> Vec<Asked> {
             Answered::Absent(problem) => {
                 tracing::info!(
                     name = one.name,
-                    "nobody is there to ask for later: {problem}"
+                    "there is no program to ask for a delay: {problem}"
                 );
             }
             Answered::Silent(problem) => {

@@ -27,7 +27,7 @@ pub(super) fn perform(agent: &mut Agent, task: Task) -> Result<Transition, Agent
             tidy::discard(agent)?;
             Transition::new(
                 Event::CopyLost(number),
-                "the copy was cut off before it was whole",
+                "the copy was interrupted before it was whole",
             )
         }
         Task::AskGate(number) => approval::ask(agent, number)?,

@@ -110,7 +110,7 @@ impl FileBody {
             let (source, bytes) = match read.map_err(io::Error::other).flatten() {
                 Ok(read) => read,
                 Err(error) => {
-                    tracing::error!(%error, "an answer is cut off");
+                    tracing::error!(%error, "an answer is truncated");
                     return Poll::Ready(Some(Err(error)));
                 }
             };

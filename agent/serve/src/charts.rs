@@ -145,7 +145,7 @@ fn add(
         ));
     }
     if !is_path(path) || !path.ends_with(".tgz") {
-        return Err("the path of its archive is not one".to_owned());
+        return Err("the path of its archive is not valid".to_owned());
     }
     let layout = &manifest.stored.layout;
     let config: PathBuf = blob_path(&parts.config);

@@ -105,7 +105,7 @@ impl Visit {
             }
             self.cut_off = unfinished.is_none();
             self.text = match unfinished {
-                None => "reading it was cut off; nothing of it is half done; import it again; it is safe to \
+                None => "reading it was interrupted; nothing of it is half done; import it again; it is safe to \
                          remove now"
                     .to_owned(),
                 Some(number) => format!(

@@ -174,7 +174,7 @@ impl BundleSource for BundleFile {
 
     fn metadata(&mut self) -> Result<&dyn MetadataSource, AgentError> {
         if let Some(instead) = &self.instead {
-            let message = format!("it is no bundle: {instead}");
+            let message = format!("it is not a bundle: {instead}");
             return Err(AgentError::refused(&self.name, "not-a-bundle", message));
         }
         let metadata = match self.metadata.take() {

@@ -65,7 +65,7 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
         .filter(|visit| visit.cut_off && !status.command)
     {
         next.push(format!(
-            "`outhaul-agent import {}` again: reading it was cut off before anything was copied",
+            "`outhaul-agent import {}` again: reading it was interrupted before anything was copied",
             visit.place
         ));
     }

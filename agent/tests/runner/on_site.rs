@@ -119,25 +119,25 @@ fn a_file_of_anything_else_is_no_bundle_and_a_part_of_one_is_incomplete() {
             "photo.jpg",
             &photo[..],
             2,
-            "is no bundle: it is a JPEG image",
+            "is not a bundle: it is a JPEG image",
         ),
         (
             "note.txt",
             b"milk, eggs",
             2,
-            "is no bundle: it does not begin as one",
+            "is not a bundle: it does not begin as one",
         ),
         (
             "photo.outhaul",
             &photo[..100],
             4,
-            "it is no bundle: it is a JPEG image",
+            "it is not a bundle: it is a JPEG image",
         ),
         (
             "zeros.outhaul",
             &[0; 4_096],
             4,
-            "it is no bundle: it does not begin as one",
+            "it is not a bundle: it does not begin as one",
         ),
     ] {
         let file = write(name, bytes);
@@ -159,7 +159,7 @@ fn a_file_of_anything_else_is_no_bundle_and_a_part_of_one_is_incomplete() {
         .arg(&folder)
         .arg("photo.jpg");
     assert!(tar.status().unwrap().success());
-    let words = ["`photos.tar` is no bundle: it is an archive of something else"];
+    let words = ["`photos.tar` is not a bundle: it is an archive of something else"];
     assert_reports(&site.import(&archive), 2, &words);
     // What begins as a bundle is one.
     let whole = fs::read(centre.publish(&Draft::hello("one"))).unwrap();

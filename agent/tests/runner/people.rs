@@ -413,7 +413,10 @@ fn what_was_applied_from_a_stick_is_not_said_to_be_cut_off_when_the_end_of_the_i
     assert_eq!(site.active(), Some(2));
     for _ in 0..2 {
         let status = site.status();
-        assert!(!status["next"].to_string().contains("cut off"), "{status}");
+        assert!(
+            !status["next"].to_string().contains("interrupted"),
+            "{status}"
+        );
         let stick = status["media"].as_array().unwrap().last().unwrap();
         let said = stick["text"].as_str().unwrap();
         assert!(
@@ -429,7 +432,10 @@ fn what_was_applied_from_a_stick_is_not_said_to_be_cut_off_when_the_end_of_the_i
     let done = cut.env("OUTHAUL_CUT", "blob-written").output().unwrap();
     assert!(!done.status.success());
     let status = site.status();
-    assert!(status["next"].to_string().contains("cut off"), "{status}");
+    assert!(
+        status["next"].to_string().contains("interrupted"),
+        "{status}"
+    );
 }
 
 #[test]
@@ -442,7 +448,10 @@ fn what_was_copied_from_a_stick_is_not_said_to_be_cut_off_after_it_was_given_up(
     assert!(!done.status.success());
     assert_eq!(site.ok(&["rollback"])["given_up"], 1);
     let status = site.status();
-    assert!(!status["next"].to_string().contains("cut off"), "{status}");
+    assert!(
+        !status["next"].to_string().contains("interrupted"),
+        "{status}"
+    );
     let stick = status["media"][0]["text"].as_str().unwrap();
     assert!(
         stick.contains("bundle 1 was copied from it, and is"),

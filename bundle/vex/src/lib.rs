@@ -107,14 +107,14 @@ pub enum VexError {
     #[error("it is not a document in the form of OpenVEX: {0}")]
     Json(#[from] serde_json::Error),
     /// Of another form, or of a version that nobody here knows.
-    #[error("its `@context` is `{found}`, which is none that is known: {}", listed(&CONTEXTS))]
+    #[error("its `@context` is `{found}`, which is not supported: {}", listed(&CONTEXTS))]
     Context {
         /// As it is written.
         found: String,
     },
     /// A reason that is no word of `OpenVEX`.
     #[error(
-        "statement {number} has the justification `{found}`, which is none that OpenVEX has: {}; text of your own belongs into \
+        "statement {number} has the justification `{found}`, which OpenVEX does not have: {}; text of your own belongs into \
          `impact_statement`",
         listed(&JUSTIFICATIONS)
     )]

@@ -105,16 +105,16 @@ pub fn blame(request: &BlameRequest<'_>) -> Blame {
     let mut notes = std::mem::take(&mut found.notes);
     for (from, to) in &fault.missing {
         notes.push(match from == to {
-            true => format!("report {from} of the site is missing: what it told is not known"),
+            true => format!("report {from} of the site is missing: its content is not known"),
             false => format!(
-                "reports {from} to {to} of the site are missing: what they told is not known"
+                "reports {from} to {to} of the site are missing: their content is not known"
             ),
         });
     }
     if fault.good.is_none() && fault.kind != FaultKind::Drifted {
         let note = match fault.no_longer_kept.is_empty() {
             true => {
-                "no report tells that this was ever well: only what the site did is known, not what changed"
+                "no report shows that this was ever well: only what the site did is known, not what changed"
             }
             false => {
                 "too little history: the hub removed the reports in which it may have been well last, so what changed is not known"

@@ -34,10 +34,10 @@ pub fn text(told: &SiteFaults, answers: &[(&SiteFault, Blame)]) -> String {
     ));
     if answers.is_empty() {
         let _ = match told.reports_read {
-            0 => writeln!(out, "{place}: it never reported, so nothing can be said"),
+            0 => writeln!(out, "{place}: it never reported, so nothing is known"),
             read => writeln!(
                 out,
-                "{place}: its newest reports tell of nothing that is not well ({} read)",
+                "{place}: its newest reports show no fault ({} read)",
                 format_count(
                     usize::try_from(read).unwrap_or(usize::MAX),
                     "report",

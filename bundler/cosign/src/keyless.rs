@@ -130,7 +130,7 @@ fn identity(held: &VerificationResult, root: &TrustedRoot) -> Result<Identity, S
             is_logged: held.tlog_verified(),
         }),
         (None, ..) => Err("a certificate does not say who issued its identity".to_owned()),
-        (_, None, _) => Err("a certificate names nobody".to_owned()),
+        (_, None, _) => Err("a certificate names no subject".to_owned()),
         _ => Err("a signature was not verified whole".to_owned()),
     }
 }

@@ -160,7 +160,7 @@ fn of_layer(
         match by {
             Ok(identity) if may_sign(&identity) => return Ok(SignedBy::Identity(identity)),
             Ok(other) => problems.push(format!(
-                "it is signed by `{}` of `{}`, who is none of the identities",
+                "it is signed by `{}` of `{}`, which is not one of the allowed identities",
                 keyless::shown(&other.subject),
                 keyless::shown(&other.issuer)
             )),

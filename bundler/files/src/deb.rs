@@ -104,7 +104,7 @@ pub fn read_with_control(mut from: impl Read) -> Result<(Package, String), DebEr
         }
         let padded = size + size % 2;
         if io::copy(&mut from.by_ref().take(padded), &mut io::sink())? != padded {
-            return malformed("it is cut off");
+            return malformed("it is truncated");
         }
     }
     malformed("it has no control archive")

@@ -18,7 +18,6 @@ pub(crate) mod sprig;
 
 use args::string;
 pub(crate) use kalypso::{restore_literals, stringify_value};
-pub(crate) use sprig::{base64_decode, base64_encode};
 
 /// Go type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,13 +17,16 @@
     reason = "short texts; the functions of one table share one signature"
 )]
 
+mod binary_text;
+mod data;
 mod error;
 mod value;
 
+pub use data::{Fields, TemplateData, TemplateView};
 pub use error::{JsonError, TemplateError, TemplateErrorKind, YamlError};
 pub use value::{Decoder, GoMap, GoValue, MapKind};
 mod template;
-pub use template::{Fields, RenderOptions, Rendered, Template, TemplateData, TemplateView, render};
+pub use template::{RenderOptions, Rendered, Template, render};
 
 mod format;
 mod functions;

@@ -109,7 +109,7 @@ fn not_looked_at(count: usize) -> Diagnostic {
         "{files} whose ending is not `.yaml` or `.yml` were not looked at: too many of them cannot be read"
     );
     Diagnostic::warning("file-ending", message).help(
-        "see that no object of a control plane is in them; what is too large, or is no object, is listed in `.sourceignore`",
+        "see that no object of a control plane is in them; what is too large, or is not an object, is listed in `.sourceignore`",
     )
 }
 

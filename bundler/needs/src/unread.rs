@@ -11,7 +11,7 @@ use outhaul_control::diagnostic::{Diagnostic, Location, SourceFile};
 pub(crate) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What to do about one.
-pub(crate) const HELP: &str = "correct it, so that every reader of YAML reads the same in it; give what is no manifest another ending, such as `.tpl`";
+pub(crate) const HELP: &str = "correct it, so that every reader of YAML reads the same in it; give what is not a manifest another ending, such as `.tpl`";
 
 /// A manifest that is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -157,7 +157,7 @@ pub fn kind_of(template: &Template) -> Option<&'static str> {
 pub(crate) fn not_for_the_agent(bootstrap: &Bootstrap, target: &str) -> Diagnostic {
     let template = &bootstrap.reconciler;
     let message = format!(
-        "`{target}` brings a reconciler, and `{}` is no template for `kubernetes`",
+        "`{target}` brings a reconciler, and `{}` is not a template for `kubernetes`",
         template.value
     );
     Diagnostic::error("bootstrap-template", message).at(&template.location)

@@ -113,7 +113,7 @@ pub enum PromoteError {
     },
     /// The commit that is there is no part of the one that was asked for.
     #[error(
-        "{there}, where `{environment}` is, is no part of {commit}: this would take out what is in it, as after a branch was forced to \
+        "{there}, where `{environment}` is, is not part of {commit}: this would take out what is in it, as after a branch was forced to \
          another history\nhelp: merge it; if that is meant, give `--backwards`; nothing was changed"
     )]
     Beside {

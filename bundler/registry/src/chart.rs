@@ -134,7 +134,7 @@ fn wanted<'i>(index: &'i Index, chart: ChartReference<'_>) -> Result<&'i Version
         let what = match is_exact(chart.version) {
             true => format!("has no version {}", chart.version),
             false => format!(
-                "is asked for as `{}`, which is not one version",
+                "is requested as `{}`, which is not a single version",
                 chart.version
             ),
         };

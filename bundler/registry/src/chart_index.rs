@@ -251,7 +251,7 @@ impl<'r, R: Read + 'r> Reader<'r, R> {
                     let digest = format!("sha256:{hex}").parse();
                     let digest = digest.map_err(|_| {
                         let line = at.start.line();
-                        format!("lists a digest that is not one by SHA-256, after line {line}")
+                        format!("lists a digest that is not SHA-256, after line {line}")
                     })?;
                     version.digest = Some(digest);
                 }

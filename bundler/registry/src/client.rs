@@ -52,7 +52,7 @@ pub enum RegistryError {
         problem: String,
     },
     /// It wants to know who asks, or does not let them.
-    #[error("`{host}` does not give out `{what}`: {problem}")]
+    #[error("`{host}` does not serve `{what}`: {problem}")]
     Denied {
         /// The server.
         host: String,
@@ -270,7 +270,7 @@ impl RegistryClient {
             let next = location(&response, &at).ok_or_else(|| RegistryError::Wrong {
                 host: image.host().to_owned(),
                 what: format!("`{what}`"),
-                problem: "is said to be at an address that is not https".to_owned(),
+                problem: "has an address that is not https".to_owned(),
             })?;
             // Another server: it gets nothing that authenticates.
             response = self.ask(image, &next, None, range, limit)?;

@@ -74,7 +74,7 @@ fn odd(registry: &str) -> Option<&'static str> {
         (Some(port), Some(Ok(number))) if number.to_string() != port || number == 0 => {
             Some("the port of its registry is not written plainly, such as `5000`")
         }
-        (Some(_), Some(Err(_))) => Some("the port of its registry is no number up to 65535"),
+        (Some(_), Some(Err(_))) => Some("the port of its registry is not a number up to 65535"),
         _ => None,
     }
 }

@@ -86,7 +86,7 @@ pub enum DeliverError {
     },
     /// What was verified is another file by now.
     #[error(
-        "`{}` was changed while it was copied: what was written is not what was verified, and took nobody's place", path.display()
+        "`{}` was changed while it was copied: what was written is not what was verified, and replaced no file", path.display()
     )]
     Changed {
         /// The file that was copied.

@@ -321,7 +321,7 @@ fn read(path: &Path) -> Result<SiteFaults, Failure> {
     faults.map_err(|error| {
         Failure::say(
             failure::USAGE,
-            format!("`{shown}` does not hold what a hub tells of a site: {error}"),
+            format!("`{shown}` does not hold a hub's answer about a site: {error}"),
         )
         .help(WRITE_IT)
     })
@@ -357,7 +357,7 @@ fn say_undone(undone: &Undone) {
             say("what is rendered otherwise when it is merged:");
             data(outhaul_diff::text::text(changes).trim_end());
         }
-        Err(why) => say(&format!("what it changes cannot be said here: {why}")),
+        Err(why) => say(&format!("what it changes is not known here: {why}")),
     }
     let promoted = match undone.is_base {
         true => ", promote its commit (`outhaul promote`)",

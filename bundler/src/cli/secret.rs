@@ -153,7 +153,7 @@ fn from_file(path: &Path) -> Result<Vec<Reader>, Failure> {
     }
     if readers.is_empty() {
         let message = format!(
-            "`{}` names nobody to seal for; nothing was written",
+            "`{}` names no recipient; nothing was written",
             path.display()
         );
         return Err(Failure::say(failure::USAGE, message).help(
@@ -258,7 +258,7 @@ fn seal(place: &PlaceArgs, readers: &ReaderArgs, output: Output) -> Result<Exit,
     }
     data(&marker);
     say(&format!(
-        "{} can read it as {binding}, nobody else and nowhere else: not you either",
+        "only {} can read it, and only as {binding}; you cannot",
         names.join(", ")
     ));
     Ok(Exit::SUCCESS)

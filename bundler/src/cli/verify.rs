@@ -229,7 +229,7 @@ impl Args {
             [
                 "the parity in this file is as it was written",
                 &what,
-                "content: nobody signs parity; a site compares what it makes of it with the signed index",
+                "content: parity is not signed; a site compares what it makes of it with the signed index",
             ],
         )
     }

@@ -223,7 +223,7 @@ impl ServeConfig {
 
     fn contradiction(&self) -> Option<String> {
         if self.environments.is_empty() {
-            return Some("it has no `[[environment]]`, so that there is nothing to do".to_owned());
+            return Some("it has no `[[environment]]`, so there is nothing to do".to_owned());
         }
         if self.webhook_secret_file.is_some() && self.listen.is_none() {
             return Some(

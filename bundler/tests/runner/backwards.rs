@@ -54,7 +54,7 @@ fn a_commit_without_what_is_there_moves_only_when_that_is_meant() {
     for line in [promote, watch] {
         let (_, out, err) = made.ends(1, line);
         assert!(
-            format!("{out}{err}").contains(&format!("{fix}, where `dev` is, is no part of ")),
+            format!("{out}{err}").contains(&format!("{fix}, where `dev` is, is not part of ")),
             "{out}{err}"
         );
         assert_eq!(made.at("dev"), before);

@@ -285,7 +285,7 @@ impl Advisory {
             .map(|text| shown(text, MAX_NAME_BYTES))
             .collect();
         for text in odd {
-            let why = format!("`{text}` is no version that is understood, so it bounds nothing");
+            let why = format!("`{text}` is not a valid version, so it bounds nothing");
             self.unmatch(&name, why);
         }
         // An image's tag may be any word.
@@ -294,7 +294,7 @@ impl Advisory {
             affected.versions.into_iter().partition(is_named);
         for text in odd {
             let (text, of) = (shown(&text, MAX_NAME_BYTES), shown(&name, MAX_NAME_BYTES));
-            let why = format!("`{text}` of `{of}` is no version that is understood");
+            let why = format!("`{text}` of `{of}` is not a valid version");
             self.unlist(&name, why);
         }
         let mut subject = Subject {

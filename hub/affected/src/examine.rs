@@ -205,7 +205,7 @@ fn nothing_said(hit: &Hit, component: &Component) -> String {
     let within = hit.image.as_ref();
     let within = within.map_or(String::new(), |image| format!(" in image `{image}`"));
     format!(
-        "`{}` of {of}{within}: the advisory says nothing of that release",
+        "`{}` of {of}{within}: the advisory does not cover that release",
         hit.component
     )
 }

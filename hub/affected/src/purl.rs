@@ -59,7 +59,7 @@ impl Purl {
         } else if let Some(found) = Self::parse(text) {
             return Ok(found);
         } else {
-            "it is no package URL that can be read: a part is missing, or what follows a `%` is no character"
+            "it is not a valid package URL: a part is missing, or what follows a `%` is not a character"
         };
         Err(Odd::Unusable(why))
     }

@@ -132,7 +132,7 @@ fn odd(named: &Named, on_record: &BTreeSet<Distribution>) -> Vec<Unmatched> {
         && !one.agrees(other)
     {
         let why = format!(
-            "it is said to be `{}` as well, which is another thing",
+            "it also has `{}`, which is another product",
             shown(first, MAX_SHOWN)
         );
         add(second, why);

@@ -178,7 +178,7 @@ impl AlertSettings {
 
     fn problem(&self) -> Option<String> {
         if self.destinations.is_empty() {
-            return Some("`destinations` is empty: nobody would get anything".into());
+            return Some("`destinations` is empty: no alert would be sent".into());
         }
         if self.destinations.len() > MAX_DESTINATIONS {
             return Some(format!("more than {MAX_DESTINATIONS} destinations"));
@@ -233,7 +233,7 @@ impl MailSettings {
             return Some("`mail.user` and `mail.passwordFile` belong together".into());
         }
         if self.to.is_empty() {
-            return Some("`mail.to` names nobody".into());
+            return Some("`mail.to` has no address".into());
         }
         let mut all = self.to.iter().chain([&self.from]);
         let wrong = all.find(|address| !is_address(address))?;

@@ -204,7 +204,7 @@ fn print(output: Output, audit: &Audit) {
     }
     for what in &audit.taken_from_the_hub {
         console::message(&format!(
-            "note: taken from the hub, and signed by nobody else: {what}"
+            "note: taken from the hub, with no signature of another party: {what}"
         ));
     }
 }

@@ -348,7 +348,7 @@ fn approvals(question: &GateQuestion, facts: &Facts<'_>, rule: &ApprovalRule) ->
         names.join(", ")
     };
     let mut found = match people.len() {
-        0 => "nobody of them has".to_owned(),
+        0 => "none of them has".to_owned(),
         count => format!("{count} of them have: {}", quoted(&people)),
     };
     if !others.is_empty() {

@@ -343,7 +343,7 @@ fn unconfirmed(facts: &Facts<'_>, site: &str, running: &Running) -> Option<(Site
     for assignment in wanted.iter().filter(|one| one.is_for(site)) {
         let (name, version) = (&assignment.assignment, assignment.config_for(site));
         match running.assignments.get(name) {
-            None => return Some((SiteStatus::Unconfirmed, format!("says nothing of `{name}`"))),
+            None => return Some((SiteStatus::Unconfirmed, format!("does not report `{name}`"))),
             // A cluster that follows the repository by itself shows the commit, and no version of a config.
             Some(actual) if actual.config_version.is_empty() => {}
             Some(actual) if actual.config_version != version => {

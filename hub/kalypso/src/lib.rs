@@ -176,7 +176,7 @@ impl Fields<'_> {
             (false, _) => reported,
             (true, Some(commit)) => commit.to_owned(),
             (true, None) => {
-                self.problem("it says no `status.gitOpsCommitId`; give the commit that carries it with `--commit`");
+                self.problem("it has no `status.gitOpsCommitId`; give the commit that carries it with `--commit`");
                 String::new()
             }
         };

@@ -202,7 +202,7 @@ fn is_for(claims: &Map<String, Value>, expected: &Expected<'_>) -> Result<(), Lo
     }
     let begins_ms = match claims.get("nbf") {
         None => i64::MIN,
-        Some(_) => ms("nbf").ok_or_else(|| wrong("its `nbf` is no time"))?,
+        Some(_) => ms("nbf").ok_or_else(|| wrong("its `nbf` is not a time"))?,
     };
     if begins_ms > expected.now_ms.saturating_add(SKEW_MS) {
         return Err(wrong("it does not hold yet: a clock is wrong"));

@@ -89,7 +89,7 @@ fn of_gates((environment, gates): GatesOf) -> Vec<Condition> {
                 let key = format!("{environment}/{to}@{}", decision.commit);
                 condition(key, decision.verdict.as_str(), of_gate(decision))
             };
-            let told = "its gates can be told".to_owned();
+            let told = "its gates can be evaluated".to_owned();
             let readable = condition(environment.clone(), READABLE, told);
             let gates = decisions.iter().map(of_decision);
             std::iter::once(readable).chain(gates).collect()

@@ -106,7 +106,7 @@ fn list(common: &Common, last: u32) -> Result<u8, HubError> {
             alert.subject.clone(),
             alert.status.clone(),
             match states.is_empty() {
-                true => "nobody wants it".to_owned(),
+                true => "no destination subscribes".to_owned(),
                 false => states.join(", "),
             },
             alert.message.chars().take(100).collect(),

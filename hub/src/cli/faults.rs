@@ -43,11 +43,8 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
 fn print_faults(told: &SiteFaults) {
     if told.faults.is_empty() {
         print::data(&match told.reports_read {
-            0 => format!("{}: it never reported, so nothing can be said", told.site),
-            read => format!(
-                "{}: its newest {read} reports tell of nothing that is not well",
-                told.site
-            ),
+            0 => format!("{}: it never reported, so nothing is known", told.site),
+            read => format!("{}: its newest {read} reports show no fault", told.site),
         });
         return;
     }

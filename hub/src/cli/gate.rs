@@ -19,8 +19,7 @@ const MAX_RULES_BYTES: u64 = 64 * 1024;
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
 const REFUSED: u8 = 1;
-const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or let one site be missed for a time \
-                       with `outhaul-hub waive` or `defer`; what each rule needs stands beside it";
+const WAY_OUT: &str = "import the missing reports (`import`), fix what failed, or excuse one site for a time with `outhaul-hub waive` or `defer`; what each rule needs is shown beside it";
 
 /// Decide whether a base commit may go on from an environment: exit code 0 open, 1 closed
 ///

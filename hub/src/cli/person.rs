@@ -49,7 +49,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
             match common.output {
                 Output::Json => print::json(&people),
                 Output::Text if people.is_empty() => {
-                    print::talk("nobody logged in at an identity provider yet");
+                    print::talk("no person has logged in through an identity provider yet");
                 }
                 Output::Text => {
                     let rows: Vec<_> = people.iter().map(row).collect();

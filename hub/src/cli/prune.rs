@@ -91,7 +91,7 @@ fn text(rule: &Rule, done: &Removed, is_trial: bool) {
     for (because, count) in &done.kept {
         let why = match because {
             KeptBecause::Record => {
-                "they tell of a decision, an order, a refusal, a loss or a bundle that failed"
+                "they report a decision, an order, a refusal, a loss or a bundle that failed"
             }
             KeptBecause::State => "the present state rests on them",
             KeptBecause::Decision => "a gate's decision or rule rests on them",

@@ -262,7 +262,7 @@ fn an_assignment_for_some_sites_is_expected_of_nobody_else() {
     World::new().with([well("a", 2), well("b", 2)]).open();
     let decision = World::new().with([well("canary", 2)]).closed("unconfirmed");
     let reported = format!("{decision:?}");
-    assert!(reported.contains("says nothing of `trial`"), "{reported}");
+    assert!(reported.contains("does not report `trial`"), "{reported}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn freshness(fleet: &Measured, now_ms: i64) -> Vec<Metric> {
     );
     let mut oldest = Metric::gauge(
         "outhaul_hub_longest_silence_seconds",
-        "Seconds since the site of an environment that has been silent for longest was heard of last.",
+        "Seconds since the last report of the site of an environment that has been silent for longest.",
     );
     let mut within = Metric::gauge(
         "outhaul_hub_report_age_sites",

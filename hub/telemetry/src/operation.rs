@@ -143,7 +143,7 @@ fn pushes(counts: &PushCounts) -> Vec<Metric> {
         total,
         Metric::counter(
             "outhaul_hub_otlp_rejected_points_total",
-            "Values that the collector said it rejected since the start.",
+            "Values that the collector reported as rejected since the start.",
         )
         .with(&[], Value::Whole(counts.rejected_points)),
         Metric::gauge(

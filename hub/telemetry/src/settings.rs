@@ -128,7 +128,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (name, value) = (name.trim_end(), value.trim());
         let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(at("this is no name of a header"));
+            return Err(at("this is not the name of a header"));
         }
         if OURS.contains(&name.to_ascii_lowercase().as_str()) {
             return Err(at("this header is set by the push itself"));

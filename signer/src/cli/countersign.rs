@@ -141,7 +141,7 @@ impl Args {
         }
         if !std::io::stdin().is_terminal() {
             return Err(Failure::Usage(format!(
-                "nobody is here to be asked; nothing was signed\nhelp: read what is shown above, and name \
+                "there is no terminal at which to confirm; nothing was signed\nhelp: read what is shown above, and name \
                  what you sign: `--digest {digest}`"
             )));
         }

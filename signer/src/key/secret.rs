@@ -81,8 +81,7 @@ impl Secret {
     pub fn asked() -> Result<Self, KeyError> {
         let nobody = |tried: String| KeyError::NoPassphrase { tried };
         if !prompt::is_possible() {
-            let tried =
-                "nobody is at a terminal to type the new one\nhelp: `--new-passphrase-file FILE`";
+            let tried = "there is no terminal at which to type the new one\nhelp: `--new-passphrase-file FILE`";
             return Err(nobody(tried.to_owned()));
         }
         let typed = prompt::ask(true).map_err(nobody)?;

@@ -321,7 +321,7 @@ fn value(
     let binding: Binding = binding.parse().map_err(|_| MarkerProblem::Relabelled)?;
     binding.check(here)?;
     let sealed = URL_SAFE_NO_PAD.decode(body).map_err(|_| {
-        let problem = "its text is cut off or changed";
+        let problem = "its text is truncated or changed";
         MarkerProblem::Open(SealError::NotSealed { problem })
     })?;
     let most = binding::MAX_BINDING_BYTES + MAX_VALUE_BYTES;

@@ -33,6 +33,6 @@ updater = Updater(
 updater.refresh()
 target = updater.get_targetinfo(name)
 if target is None:
-    sys.exit(f"no role vouches for {name}")
+    sys.exit(f"no role lists {name}")
 path = updater.download_target(target)
 sys.stdout.buffer.write(Path(path).read_bytes())

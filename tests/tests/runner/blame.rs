@@ -405,7 +405,7 @@ fn mistyped_words_are_named_and_change_nothing() {
         (
             "edge-1 control-plane --faults other.json".to_owned(),
             2,
-            "does not hold what a hub tells",
+            "does not hold a hub",
         ),
         (
             "edge-1 control-plane --faults nothing".to_owned(),

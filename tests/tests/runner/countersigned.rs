@@ -250,7 +250,7 @@ fn a_list_of_readers_that_names_nobody_seals_nothing_and_writes_nothing() {
         fs::write(fixture.path("sites.keys"), text).unwrap();
         let said = bundle(&fixture, 2, &["--seal-for", "sites.keys"]);
         let said = said.as_str().unwrap().to_owned();
-        assert!(said.contains("names nobody to seal for"), "{said}");
+        assert!(said.contains("names no recipient"), "{said}");
         assert_eq!(paths(&fixture.path("stick")), before);
     }
     // One that names somebody does not make up for one that names nobody.

@@ -121,7 +121,7 @@ fn a_commit_reaches_stage_when_the_sites_of_dev_confirm_it_and_a_version_when_it
     fixture.carry("drone-1");
     fixture.home("drone-1");
     // The gate is open; of what `stage` names the folder has no history either.
-    assert!(to_stage(1).stderr.contains("is no part of"));
+    assert!(to_stage(1).stderr.contains("is not part of"));
     let command = ["--from", "dev", "--to", "stage", "--hub", &hub.url];
     promote(0, &[&command[..], &["--backwards"]].concat());
     assert!(base_of_stage().contains(&main), "{}", base_of_stage());

@@ -126,7 +126,7 @@ fn application(object: &Value) -> Health {
     match error {
         Some(error) => Health::Failing(error),
         None if spec["syncPolicy"]["automated"].is_null() => Health::Waiting(format!(
-            "it is {sync}, and says no `syncPolicy.automated`: somebody has to sync it"
+            "it is {sync}, and has no `syncPolicy.automated`: it has to be synced by hand"
         )),
         None => Health::Waiting(format!("it is {sync}")),
     }

@@ -172,7 +172,7 @@ fn is_behind(object: &Value, source: Option<&Value>) -> bool {
 fn flux_message(object: &Value, source: Option<&Value>) -> String {
     match (flux_status(object, source), flux::health(object, source)) {
         (FollowerStatus::Suspended, _) => {
-            "it is suspended: nobody follows the repository".to_owned()
+            "it is suspended: the repository is not followed".to_owned()
         }
         (FollowerStatus::OtherRevision, _) => {
             let applied = text(&object["status"]["lastAppliedRevision"]);

@@ -210,7 +210,7 @@ pub fn ask(
     };
     let said = |what: &str| match words.as_str() {
         "" => format!(
-            "it {what} at `{}` and said nothing on standard error",
+            "it {what} at `{}` and wrote nothing to standard error",
             verb.as_str()
         ),
         words => words.to_owned(),

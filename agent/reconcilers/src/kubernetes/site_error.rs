@@ -23,7 +23,7 @@ pub(super) fn site_error(trouble: &Trouble) -> ApplyError {
     let said = trouble.to_string();
     let help = match trouble.refusal().map(|refusal| refusal.reason) {
         None if said.contains("certificate") => {
-            "see this machine's clock (`date`), by which certificates are judged, and that `certificate-authority` in \
+            "see this machine's clock (`date`), by which certificates are checked, and that `certificate-authority` in \
              the kubeconfig that agent.toml names is the one of this API server"
         }
         None if matches!(trouble, Trouble::Access(AccessError::Nowhere)) => {

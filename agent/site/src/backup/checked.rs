@@ -59,7 +59,7 @@ pub fn check(
     whole.update(&line);
     let damaged = |problem: String| BackupError::Header { problem };
     let Some(text) = line.strip_suffix(b"\n") else {
-        return Err(damaged("it is cut off in its header".to_owned()));
+        return Err(damaged("it is truncated in its header".to_owned()));
     };
     // The format first: a newer header has other fields.
     let shape: Shape = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;

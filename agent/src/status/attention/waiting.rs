@@ -63,7 +63,7 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 None if known => (What::Due, due(service)),
                 _ if !generation.note.contains("outhaul-agent approve") => (
                     What::Approval,
-                    format!("nobody needs to approve it: {}", due(service)),
+                    format!("no approval is needed: {}", due(service)),
                 ),
                 _ => (
                     What::Approval,

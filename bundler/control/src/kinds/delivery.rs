@@ -242,7 +242,10 @@ pub(super) fn read(reader: &mut Reader<'_>, object: &Fields<'_>) -> Option<Deliv
 fn scan(reader: &mut Reader<'_>, spec: &Fields<'_>) -> Option<Spanned<String>> {
     let name = reader.optional_text(spec, "scan")?;
     if name.value.trim().is_empty() {
-        let message = format!("`{}.scan` is no scanner's name: it is blank", spec.what);
+        let message = format!(
+            "`{}.scan` is not the name of a scanner: it is blank",
+            spec.what
+        );
         let finding = Diagnostic::error("bad-value", message).at(&name.location);
         reader.report(finding.help(
             "write the name that `--scanner NAME=PROGRAM` gives a program, such as `grype`; where nothing is to be scanned, remove the line",

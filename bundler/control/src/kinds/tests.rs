@@ -248,8 +248,8 @@ fn a_delivery_policy_with_a_mistake_is_told_of_that_alone() {
             "  encryption:\n",
             "`DeliveryPolicy.spec.encryption` has no value",
         ),
-        ("  scan: ''\n", "is no scanner's name"),
-        ("  scan: ' '\n", "is no scanner's name"),
+        ("  scan: ''\n", "is not the name of a scanner"),
+        ("  scan: ' '\n", "is not the name of a scanner"),
     ] {
         let shown = found(fields);
         assert_eq!(shown.len(), 1, "{shown:?}");

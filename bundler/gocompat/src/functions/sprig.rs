@@ -19,7 +19,6 @@ pub(crate) mod urls;
 mod versions;
 mod words;
 
-pub(crate) use encoding::{base64_decode, base64_encode};
 pub(super) use strings::trim_space;
 
 pub(super) const GROUPS: &[&[Function]] = &[

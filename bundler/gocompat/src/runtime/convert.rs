@@ -4,8 +4,8 @@
 //! Out: fresh values, shared with nothing, so that a template may change them.
 
 use super::{Data, Elem, IntKind, Key, List, Map, Text, UintKind, Value, int, text};
+use crate::data::TemplateView;
 use crate::gotime::Time;
-use crate::template::TemplateView;
 use crate::value::{FloatKey, GoMap, GoValue};
 use std::collections::BTreeMap;
 use std::rc::Rc;

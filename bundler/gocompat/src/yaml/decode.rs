@@ -7,8 +7,8 @@
 use super::parser::{Document, Id, Node, NodeKind, parse};
 use super::resolve::{Scalar, resolve, timestamp};
 use super::scanner::MAX_DEPTH;
+use crate::binary_text::base64_decode;
 use crate::error::YamlError;
-use crate::functions::base64_decode;
 use crate::value::{Decoder, GoMap, GoValue, MapKind};
 use std::collections::BTreeSet;
 

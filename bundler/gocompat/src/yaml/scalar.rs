@@ -151,7 +151,7 @@ fn examined(text: &str) -> Analysis {
 
 /// Base64 in lines of 70 characters, each with a newline when there are several.
 pub(super) fn base64_lines(bytes: &[u8]) -> String {
-    let encoded = crate::functions::base64_encode(bytes);
+    let encoded = crate::binary_text::base64_encode(bytes);
     if encoded.len() / 70 == 0 {
         return encoded;
     }

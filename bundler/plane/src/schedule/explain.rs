@@ -64,7 +64,7 @@ impl Weight {
             text = format!("{text}; last because of taint {}", self.avoided.join(", "));
         }
         if let Some(said) = &self.said {
-            text = format!("{text}; the scheduler says: {said}");
+            text = format!("{text}; the scheduler reports: {said}");
         }
         text
     }

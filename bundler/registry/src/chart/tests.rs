@@ -237,7 +237,7 @@ fn each_way_in_which_a_repository_lies_is_named_and_nothing_of_it_is_kept() {
         (
             Lie::None,
             "^1.2",
-            "is asked for as `^1.2`, which is not one version; the repository has 1.2.3+site, 1.2.2",
+            "is requested as `^1.2`, which is not a single version; the repository has 1.2.3+site, 1.2.2",
         ),
         (
             Lie::None,

@@ -198,7 +198,7 @@ fn a_token_is_fetched_where_it_is_asked_for_and_a_refusal_is_named() {
     let (_registry, _folder, found) = pulled(Lie::Denies);
     let error = found.unwrap_err();
     assert!(
-        error.contains("does not give out `team/app:1`: no credentials for it"),
+        error.contains("does not serve `team/app:1`: no credentials for it"),
         "{error}"
     );
 }

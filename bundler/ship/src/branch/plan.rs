@@ -82,8 +82,7 @@ pub enum PlanError {
     },
     /// The record cannot be read.
     #[error(
-        "`{path}` is not a record of Outhaul: {problem}\nhelp: restore it from the branch's history; without it \
-         nobody knows which files are whose"
+        "`{path}` is not a record of Outhaul: {problem}\nhelp: restore it from the branch's history; without it the owner of each file is not known"
     )]
     Record {
         /// Where it lies.

@@ -53,7 +53,9 @@ pub enum ProduceError {
     #[error(transparent)]
     Forbidden(#[from] PolicyViolation),
     /// Keys that are not those of whom they are named after; nothing was written for any stream.
-    #[error("the bundle would be sealed for keys that are not whose they are said to be")]
+    #[error(
+        "the bundle would be sealed for keys that do not belong to the sites that they are listed for"
+    )]
     Readers {
         /// One sentence for each.
         problems: Vec<String>,

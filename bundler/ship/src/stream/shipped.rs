@@ -50,7 +50,7 @@ pub enum ShippedError {
     },
     /// It is not signed by the fleet, and there is nothing to compare it with.
     #[error(
-        "`{}` is not signed by the fleet, and the bundle that it is of is not here whole: whether it says what the stream shipped is not known; \
+        "`{}` is not signed by the fleet, and the bundle that it is of is not here whole: whether it matches what the stream shipped is not known; \
          nothing was signed\nhelp: put the bundle of number {number} back into the fleet's folder `bundles`, from a backup or a stick that has \
          it; if there is none, give `--strict` once, with `--cluster-type` for this stream alone: {without}",
         path.display(),
@@ -101,7 +101,7 @@ pub enum ShippedError {
     },
     /// The file is damaged.
     #[error(
-        "`{}` does not say what the stream last shipped: {problem}\nhelp: restore it from a backup of the fleet's \
+        "`{}` does not match what the stream last shipped: {problem}\nhelp: restore it from a backup of the fleet's \
          folder; if there is none, remove it and give `--strict` once, with `--cluster-type` for this stream alone: {without}",
         path.display(),
         without = WITHOUT
@@ -245,7 +245,7 @@ pub(super) fn not_signed(fleet: &Fleet, role: &str, assignment: &str) -> Shipped
     ShippedError::Damaged {
         path: path(fleet.folder(), role),
         problem: format!(
-            "what it says of `{assignment}` is not what the stream's last bundle has, which is signed"
+            "its entry for `{assignment}` is not what the stream's last bundle has, which is signed"
         ),
     }
 }

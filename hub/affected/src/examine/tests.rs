@@ -76,7 +76,7 @@ fn a_package_is_affected_by_its_source_and_release() {
         let finding = examined(&other, &[], &[]);
         assert!(finding.hits.is_empty(), "{finding:?}");
         let why = finding.unknown.first().unwrap();
-        assert!(why.contains("says nothing of that release"), "{why}");
+        assert!(why.contains("does not cover that release"), "{why}");
         let cleared = examined(&other, &statement("1", "not_affected"), &[]);
         assert!(cleared.unknown.is_empty() && cleared.cleared.len() == 1);
         other.kind = ComponentKind::Apk;

@@ -115,8 +115,7 @@ impl FromStr for Address {
             Some("verify-full") => true,
             Some(_) => {
                 return Err(malformed(
-                    "`sslmode` is `verify-full` (what is not this machine, unless said otherwise) or `disable`: encryption \
-                     without knowing who answers protects from nobody",
+                    "`sslmode` is `verify-full` (what is not this machine, unless said otherwise) or `disable`: encryption without a verified server protects from no attacker",
                 ));
             }
         };

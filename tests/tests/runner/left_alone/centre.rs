@@ -32,7 +32,7 @@ fn what_was_mistyped_at_the_centre_changes_nothing() {
         (
             format!("{bundle} --seal-for nobody.keys"),
             2,
-            "`nobody.keys` names nobody to seal for; nothing was written",
+            "`nobody.keys` names no recipient; nothing was written",
         ),
         (
             format!("{bundle} --seal-for false.keys"),

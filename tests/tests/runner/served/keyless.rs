@@ -149,13 +149,13 @@ fn an_image_travels_only_when_an_identity_of_the_policy_signed_it_and_its_signat
     let sign = |subject: &str| instance.sign(&scene.cosign, &image, subject, false);
     sign("other@press.example").unwrap();
     let other = scene.bundle(1);
-    let who = format!("it is signed by `other@press.example` of `{issuer}`, who is none of");
+    let who = format!("it is signed by `other@press.example` of `{issuer}`, which is not one of");
     assert!(other.contains(&who), "{other}");
     sign(PRESS).unwrap();
     let elsewhere = "https://accounts.example";
     wanted(fixture, &team, (elsewhere, PRESS), &root);
     let other = scene.bundle(1);
-    let who = format!("it is signed by `{PRESS}` of `{issuer}`, who is none of");
+    let who = format!("it is signed by `{PRESS}` of `{issuer}`, which is not one of");
     assert!(other.contains(&who), "{other}");
     assert!(!fixture.path("stick/dev-store-1.outhaul").exists());
 

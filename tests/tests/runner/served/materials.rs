@@ -252,7 +252,7 @@ fn who_is_affected(fixture: &SystemFixture) {
     import("other.json", &advisory("DSA-1-1", "11", "1.0"));
     let other = hub(1, &["advisories", "show", "CVE-2026-1"]);
     assert!(
-        other.contains("the advisory says nothing of that release"),
+        other.contains("the advisory does not cover that release"),
         "{other}"
     );
     import("new.json", &advisory("DSA-2-1", "12", "99"));

@@ -316,7 +316,7 @@ fn root(
         Some(name) => match known(&name.value) {
             Some(root) => return Some(Some(root.clone())),
             None => (
-                format!("`{}` is no root of this policy", name.value),
+                format!("`{}` is not a root of this policy", name.value),
                 &name.location,
                 format!(
                     "give it in `{}`, with this `name` and its `json`",

@@ -78,7 +78,7 @@ pub(super) fn read(
     let mut value = BTreeSet::new();
     for text in texts {
         if let Some(help) = problem(&text.value) {
-            let message = format!("`{}` is no platform", text.value);
+            let message = format!("`{}` is not a platform", text.value);
             let finding = Diagnostic::error("bad-value", message).at(&text.location);
             reader.report(finding.help(help));
             sound = false;
@@ -101,7 +101,7 @@ fn problem(text: &str) -> Option<String> {
         (true, true) => return None,
         (false, true) => {
             let system = did_you_mean(os, &SYSTEMS);
-            return Some(format!("`{os}` is no system; {system}"));
+            return Some(format!("`{os}` is not an operating system; {system}"));
         }
         _ => {}
     }
@@ -131,7 +131,7 @@ mod tests {
             ("aarch64", "did you mean `linux/arm64`?"),
             ("linux/arm/7", "`linux/arm/v7`"),
             ("linux/arm/v7/x", "`linux/arm/v7`"),
-            ("/amd64", "is no system"),
+            ("/amd64", "is not an operating system"),
             ("", "such as"),
             ("Linux/amd64", "did you mean `linux`?"),
             ("linus/amd64", "did you mean `linux`?"),

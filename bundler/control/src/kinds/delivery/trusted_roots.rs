@@ -58,7 +58,7 @@ fn problem(json: &str) -> Option<String> {
         Ok(value) => {
             let kind = value["mediaType"].as_str().unwrap_or_default();
             (!kind.starts_with(MEDIA_TYPE))
-                .then(|| format!("is no trusted root: its `mediaType` is `{kind}`"))
+                .then(|| format!("is not a trusted root: its `mediaType` is `{kind}`"))
         }
     }
 }

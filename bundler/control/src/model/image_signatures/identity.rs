@@ -173,7 +173,7 @@ pub fn bad_subject(subject: &str) -> Option<(&'static str, &'static str)> {
 pub fn unknown_to(issuer: &str, subject: &str) -> Option<(&'static str, &'static str)> {
     let is_workflow = issuer.trim_end_matches('/') == WORKFLOWS;
     (is_workflow && !subject.contains("://")).then_some((
-        "fits nobody whom this issuer knows: its subjects are URLs of workflows",
+        "matches no subject of this issuer: its subjects are URLs of workflows",
         "write the workflow's URL, such as `https://github.com/press/app/.github/workflows/release.yml@refs/tags/*`, or the issuer that \
          knows such addresses",
     ))

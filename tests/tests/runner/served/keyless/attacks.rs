@@ -138,7 +138,11 @@ impl Recorded {
         });
         let cut_off = &self.bundle[..self.bundle.len() / 2];
         vec![
-            ("other issuer", other_issuer, "none of the identities"),
+            (
+                "other issuer",
+                other_issuer,
+                "is not one of the allowed identities",
+            ),
             (
                 "moved to another image",
                 of_bundle(&self.second, &self.bundle, &self.root),

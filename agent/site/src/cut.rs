@@ -136,9 +136,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_a_row_for_every_instant_in_their_order() {
-        let readme = include_str!("../../README.md");
-        let mut rest = readme;
+    fn the_page_has_a_row_for_every_instant_in_their_order() {
+        let page = include_str!("../../../docs/internals/agent.md");
+        let mut rest = page;
         for instant in all() {
             let row = format!("\n| `{instant}` |");
             let at = rest.find(&row);

@@ -409,8 +409,8 @@ fn a_hold_after_a_cut_in_a_correction_leaves_what_differs_until_it_is_released()
 
 /// Names in the first column of the table of instants.
 fn listed() -> BTreeSet<String> {
-    let readme = include_str!("../../README.md");
-    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `"));
+    let page = include_str!("../../../docs/internals/agent.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let names = rows
         .filter_map(|row| row.split_once('`'))
         .map(|(name, _)| name.to_owned());

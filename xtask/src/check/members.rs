@@ -1,7 +1,7 @@
 //! What each member of the workspace has: a README, a line in `ARCHITECTURE.md`, and only dependencies that it uses.
 //!
 //! What comes in: the manifests, the sources and `ARCHITECTURE.md`. What goes out: one line per member without a
-//! README or a line, per path in `ARCHITECTURE.md` that is not there, and per dependency that no source names.
+//! README or with a long one, or without a line, per path in `ARCHITECTURE.md` that is not there, and per dependency that no source names.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -10,6 +10,8 @@ use crate::repository::{files, root, text};
 
 /// Two printed pages.
 const MOST_LINES: usize = 130;
+/// A few lines: what a crate needs explained beyond that stands in `docs/internals/`.
+const MOST_README_LINES: usize = 40;
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 pub fn findings() -> Result<Vec<String>> {
@@ -29,6 +31,8 @@ pub fn findings() -> Result<Vec<String>> {
     let mut findings = described(&architecture, &members, &all);
     let mut used_anywhere = Vec::new();
     for member in &members {
+        let readme = text(&format!("{member}/README.md"))?.unwrap_or_default();
+        findings.extend(long(member, &readme));
         let manifest = table(&format!("{member}/Cargo.toml"))?;
         for (section, folders) in [
             ("dependencies", &["src"][..]),
@@ -55,6 +59,13 @@ pub fn findings() -> Result<Vec<String>> {
         }
     }
     Ok(findings)
+}
+
+/// Whether a member's README has become a document.
+fn long(member: &str, readme: &str) -> Option<String> {
+    (readme.lines().count() > MOST_README_LINES).then(|| {
+        format!("{member}/README.md: more than {MOST_README_LINES} lines; what is explained belongs into `docs/internals/`")
+    })
 }
 
 /// What is missing in the page, and of the members.
@@ -135,6 +146,12 @@ mod tests {
         let found = described(page, &["bundle", "xtask"], &all);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found.iter().any(|line| line.contains("bundle/src/gone.rs")));
+    }
+
+    #[test]
+    fn a_readme_of_more_than_a_few_lines_is_found() {
+        assert_eq!(long("kit", &"a\n".repeat(MOST_README_LINES)), None);
+        assert!(long("kit", &"a\n".repeat(MOST_README_LINES + 1)).is_some());
     }
 
     #[test]

@@ -251,7 +251,7 @@ mod tests {
             ),
             (
                 r#"{"@id":"pkg:deb/debian/curl","identifiers":{"purl":"pkg:deb/debian/openssl"}}"#,
-                "which is another thing",
+                "which is another product",
             ),
             (
                 r#"{"@id":"pkg:oci/app","hashes":{"sha-512":"ff"}}"#,

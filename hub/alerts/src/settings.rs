@@ -303,7 +303,7 @@ mod tests {
             )
         };
         for (text, words) in [
-            ("destinations: []\n".to_owned(), "nobody would get anything"),
+            ("destinations: []\n".to_owned(), "no alert would be sent"),
             (
                 "destination: []\n".to_owned(),
                 "unknown field `destination`",
@@ -332,7 +332,7 @@ mod tests {
             (mail(", user: x"), "belong together"),
             (
                 mail("").replace("to: [a@example.org]", "to: []"),
-                "names nobody",
+                "has no address",
             ),
             (
                 mail("").replace("a@example.org", "a"),

@@ -192,7 +192,7 @@ mod tests {
         );
         for (text, words) in [
             ("a secret", "line 1: a header is"),
-            ("\nA B: secret", "line 2: this is no name"),
+            ("\nA B: secret", "line 2: this is not the name"),
             ("content-TYPE: secret", "set by the push"),
             ("A: secret\u{7f}", "visible ASCII"),
             ("A:", "visible ASCII"),

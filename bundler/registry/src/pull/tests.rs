@@ -163,7 +163,7 @@ fn attack_a_registry_that_lies_about_a_layer_is_named_and_nothing_of_it_stays() 
         (Lie::Digest, "has the digest sha256:"),
         (Lie::Short, "ends after 1000 of its 200000 bytes"),
         (Lie::Long, "is longer than its 200000 bytes"),
-        (Lie::RedirectsToFile, "at an address that is not https"),
+        (Lie::RedirectsToFile, "has an address that is not https"),
     ] {
         let (registry, folder, found) = pulled(lie);
         let error = found.unwrap_err();

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use outhaul_kit::media;
 
 use super::Context;
+use crate::durable;
 use crate::enrol::{self, Enrolled, ValueBefore};
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
@@ -41,6 +42,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    let made = context.state.parent().and_then(durable::first_missing);
     let enrolled = enrol::enrol(&StateFolder::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;
     let request = enrolled.request.display();
@@ -73,6 +75,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "help: the next bundle writes nothing over these: move them away, or have them overwritten with \
              `outhaul-agent enrol {} --adopt-changed`",
             args.kit.display()
+        ));
+    }
+    if let Some(made) = made {
+        super::say(&format!(
+            "warning: the folder `{}` was not there and was made, for the state folder `{}`: see that this is where the site is to be",
+            outhaul_kit::text::path(&made),
+            outhaul_kit::text::path(&context.state)
         ));
     }
     say_lost(&enrolled);

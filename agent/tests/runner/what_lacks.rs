@@ -243,4 +243,10 @@ fn a_folder_that_lacks_on_the_way_is_the_one_that_is_named() {
     let lacks = format!("`{}` does not exist", gone.display());
     assert_reports(&other.checked().unwrap(), 2, &["there is no site", &lacks]);
     assert!(!gone.exists());
+    // A site may be made there, and whoever mistyped it reads so.
+    let mut other = Command::new(env!("CARGO_BIN_EXE_outhaul-agent"));
+    other.arg("--state").arg(&below).arg("enrol");
+    other.arg(centre.kit("drone-7"));
+    let made = format!("the folder `{}` was not there and was made", gone.display());
+    assert_reports(&other.checked().unwrap(), 0, &[&made]);
 }

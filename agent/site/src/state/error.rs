@@ -218,8 +218,8 @@ fn what_lacks(folder: &Path) -> String {
 pub fn removable_help(folder: &Path) -> String {
     let folder = text::path(folder);
     format!(
-        "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles that are not \
-         active may be removed (`rollback` to these is not possible then); never `agent.db` and the files whose names begin so, \
+        "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles that are neither \
+         active nor held may be removed (`rollback` to these is not possible then); never `agent.db` and the files whose names begin so, \
          `floors.json`, `site.key`, `identities`, or the folder of the active bundle"
     )
 }

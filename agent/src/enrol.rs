@@ -27,7 +27,7 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 
-pub use adopt::Adopted;
+pub use adopt::{Adopted, ValueBefore};
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub struct Enrolled {
     pub again: bool,
     /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
+    /// Whether there was an earlier database in this folder, and it is gone.
+    pub lost: bool,
 }
 
 /// Enrols the site. With `adopt_changed`, files that kept generations bring are this agent's whatever their content.
@@ -82,7 +84,7 @@ pub fn enrol(
         .trusted()
         .map_err(|error| refused(text::chain(&error)))?;
     let kit_key = kit.key();
-    let (_lock, config) = claimed(state_folder)?;
+    let (_lock, config, lost) = claimed(state_folder)?;
     let mut store = Store::open(&state_folder.database())?;
     if let Some(site) = state::meta::<SiteIdentity>(store.read(), key::SITE)? {
         if (site.fleet.as_str(), site.name.as_str()) != (kit.fleet.as_str(), kit.site.as_str())
@@ -112,6 +114,7 @@ pub fn enrol(
             fingerprint: key.public().id(),
             again: true,
             adopted,
+            lost: false,
         });
     }
     let key = load_or_make_key(state_folder)?;
@@ -154,6 +157,7 @@ pub fn enrol(
         fingerprint: key.public().id(),
         again: false,
         adopted,
+        lost,
     })
 }
 
@@ -161,13 +165,14 @@ fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {
     Ok(Secrets::own_public_key(&state_folder.identities()).map_err(StateError::from)?)
 }
 
-/// The state folder for a site: with nothing of somebody else's in it, locked, closed to others and with its folders; and its settings.
-fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig), AgentError> {
+/// The state folder for a site: with nothing of somebody else's in it, locked, closed to others and with its folders; its settings; and whether
+/// what lies in it shows that a site was here.
+fn claimed(state_folder: &StateFolder) -> Result<(Lock, AgentConfig, bool), AgentError> {
     state_folder.check_unused()?;
     let lock = state_folder.lock()?;
     let config = config::load(&state_folder.config())?;
     state_folder.create()?;
-    Ok((lock, config))
+    Ok((lock, config, state_folder.shows_site().is_some()))
 }
 
 /// A key that an interrupted enrolment made is used again.

@@ -30,6 +30,7 @@ use crate::state::{self, StateError, floors, key};
 pub(crate) mod copy;
 pub mod file;
 pub mod media;
+pub(crate) mod not_taken;
 pub mod parity;
 pub mod parts;
 pub mod plan;

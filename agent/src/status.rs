@@ -18,7 +18,7 @@ use crate::incomplete::{self, IncompleteBundle};
 use crate::intake::plan;
 use crate::intake::refusals::{self, PastRefusal};
 use crate::intake::visit::{self, Visit};
-use crate::machine::State;
+use crate::machine::{Site, State};
 use crate::orders::{self, EnrolmentStatus};
 use crate::report;
 use crate::runner::progress::{self, Step};
@@ -204,7 +204,8 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
             index: g.index.to_string(),
             source: g.source,
             note: g.note,
-            on_disk: g.whole,
+            // What a backup left out, or somebody removed, is not here, whatever the database says.
+            on_disk: g.whole && agent.state_folder.generation(g.number).is_dir(),
         })
         .collect();
     let site = runner::site_now(agent.store.read())?;
@@ -250,7 +251,7 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
         hold_left_s: deadline.map(|deadline| deadline.left(&reading).as_secs()),
         hold,
         held: held::all(agent)?,
-        earlier: site.earlier.clone(),
+        earlier: kept_earlier(agent, &site),
         reports_waiting: outbox::count(db)?,
         reports_last: cursor.last,
         reports_acknowledged: cursor.acknowledged,
@@ -275,6 +276,13 @@ pub fn of_site(agent: &Agent) -> Result<Status, AgentError> {
     };
     status.next = next::steps(&status, report::hub_url(agent).is_some());
     Ok(status)
+}
+
+/// The bundles that ran before and whose files are here.
+fn kept_earlier(agent: &Agent, site: &Site) -> Vec<u64> {
+    let mut earlier = site.earlier.clone();
+    earlier.retain(|number| agent.state_folder.generation(*number).is_dir());
+    earlier
 }
 
 impl Clock {
@@ -321,6 +329,12 @@ impl Status {
             ComplianceStatus::Failed => "failed",
             ComplianceStatus::InProgress => "in progress",
         }
+    }
+
+    /// Whether the files of a bundle are not here, though it is the active one.
+    fn is_without_files(&self, number: u64) -> bool {
+        let mut all = self.generations.iter();
+        all.any(|bundle| bundle.number == number && !bundle.on_disk)
     }
 
     /// Whether a bundle is here and waits to be applied, or it was said already to import one again.
@@ -413,6 +427,11 @@ impl Status {
         )];
         lines.push(brief::enrolment(self));
         lines.push(match self.active {
+            Some(number) if self.is_without_files(number) => {
+                format!(
+                    "active: bundle {number}, by the database; its files are not on this machine"
+                )
+            }
             Some(number) => format!("active: bundle {number}"),
             None if self.cluster.is_some() => {
                 "active: no bundle; the cluster follows the platform repository by itself".into()

@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::interrupt;
@@ -41,6 +41,23 @@ pub struct Unexpected {
 
 /// What must be in a folder of a program's own.
 pub const OWN_ENTRY: &str = "the agent's own file or folder";
+/// What must be there where a program has a file.
+pub const OWN_FILE: &str = "the agent's own file";
+
+/// What a file system has at a path, in words: `a symbolic link`, `a FIFO` …
+pub fn kind_of(kind: fs::FileType) -> &'static str {
+    let known = [
+        (kind.is_symlink(), rustix::fs::FileType::Symlink),
+        (kind.is_dir(), rustix::fs::FileType::Directory),
+        (kind.is_file(), rustix::fs::FileType::RegularFile),
+        (kind.is_fifo(), rustix::fs::FileType::Fifo),
+        (kind.is_socket(), rustix::fs::FileType::Socket),
+        (kind.is_block_device(), rustix::fs::FileType::BlockDevice),
+        (kind.is_char_device(), rustix::fs::FileType::CharacterDevice),
+    ];
+    let of = known.into_iter().find(|(is_it, _)| *is_it);
+    found(of.map_or(rustix::fs::FileType::Unknown, |(_, kind)| kind))
+}
 
 impl fmt::Display for Unexpected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +122,9 @@ impl FileError {
         use io::ErrorKind as Kind;
         let cause = self.source.get_ref();
         if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
+            if what.expected == OWN_FILE {
+                return "find out who put it there, and move it away; then put a file in its place, such as the one from a backup of the whole folder, and repeat the command".into();
+            }
             if self.doing == "open" && what.found == "a folder" {
                 return "name a file in that folder".into();
             }
@@ -155,7 +175,9 @@ impl FileError {
 
     fn absence_help(&self) -> String {
         let there = self.path.ancestors().skip(1).find(|path| path.exists());
-        let missing = text::path(&self.path);
+        // Often it is not the last part of a path that is wrong.
+        let missing = first_missing(&self.path);
+        let missing = text::path(missing.as_deref().unwrap_or(&self.path));
         let what = match there {
             Some(path) if !path.as_os_str().is_empty() => {
                 format!("`{}` exists, `{missing}` does not", text::path(path))
@@ -167,6 +189,19 @@ impl FileError {
              spelling"
         )
     }
+}
+
+/// The first part of a path that is not there: the path itself, or the topmost folder on the way to it.
+pub fn first_missing(path: &Path) -> Option<PathBuf> {
+    let absent = |path: &&Path| !path.as_os_str().is_empty() && fs::symlink_metadata(path).is_err();
+    let missing = path.ancestors().take_while(absent).last();
+    missing.map(Path::to_owned)
+}
+
+/// Whether the file system of `path` is mounted read-only. Where that cannot be known, no.
+pub fn is_read_only(path: &Path) -> bool {
+    let mounted = rustix::fs::statvfs(path);
+    mounted.is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// Attaches verb and path to an I/O error.
@@ -420,7 +455,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("no/stick");
         let help = read(&gone, 1).unwrap_err().help();
-        let there = format!("`{}` exists", folder.path().display());
+        let there = folder.path().display();
+        let there = format!("`{there}` exists, `{there}/no` does not");
         assert!(
             help.starts_with(&there) && help.contains("mounted"),
             "{help}"

@@ -256,14 +256,15 @@ fn busy(roots: &[PathBuf]) -> bool {
 
 /// What may differ after any command: the record of what happened, and caches.
 ///
-/// An agent's reports (`outbox`), its list of sticks and refusals, the bundle that it calls rejected and the
+/// An agent's reports (`outbox`), its list of sticks and refusals, what kept a bundle away, the bundle that it calls rejected and the
 /// steps to that (`journal`), calls to the service, and its lower bound of time; a hub's list of refusals,
 /// attempts and of decisions of the gate; what `outhaul serve` remembers of a round; what was pulled today; locks; and the cache of
 /// fetched repositories.
 fn is_record(line: &str) -> bool {
-    const META: [&str; 9] = [
+    const META: [&str; 10] = [
         "clock",
         "media",
+        "not-taken",
         "outbox",
         "refused",
         "refusals",

@@ -13,9 +13,9 @@ use std::time::Duration;
 use outhaul_http::{Authority, ClientSettings, HttpError, Method, TimeLimits};
 use outhaul_kit::durable::{self, FileError};
 use outhaul_kit::heartbeat::Heartbeat;
-use outhaul_reconcilers::hook;
 use outhaul_reconcilers::settings::KubernetesConfig;
 use outhaul_reconcilers::watched::{self, RunEnd, RunError, RunLimits};
+use outhaul_reconcilers::{ApplyError, hook};
 
 use crate::settings::AskConfig;
 
@@ -59,10 +59,16 @@ fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered
         return Answered::Silent(error.to_string());
     }
     // Whoever may change it decides what runs on this host.
-    if let Some(problem) = hook::changeable_by_others(Path::new(program)) {
-        return Answered::Silent(format!("`{program}` is not started: {problem}"));
-    }
-    let mut command = Command::new(program);
+    let file = match hook::started(Path::new(program), None) {
+        Ok(Some(file)) => file,
+        // It says so itself when it is started.
+        Ok(None) => program.into(),
+        Err(ApplyError::Program { problem, help, .. }) => {
+            return Answered::Silent(format!("`{program}`: {problem}; {help}"));
+        }
+        Err(error) => return Answered::Silent(error.to_string()),
+    };
+    let mut command = Command::new(file);
     command.args(arguments).current_dir("/");
     let bounds = RunLimits {
         input: b"",

@@ -50,9 +50,12 @@ impl Blind {
         on_disk.sort_unstable();
         // Opening what is gone would make an empty one in its place.
         let store = match error {
-            AgentError::State(StateError::Gone { .. }) => None,
+            AgentError::State(StateError::Gone { .. } | StateError::Instead { .. }) => None,
             AgentError::State(StateError::NoSpace { .. }) => {
                 Store::open_without_space(&state_folder.database()).ok()
+            }
+            AgentError::State(StateError::ReadOnly { .. }) => {
+                Store::open_read_only(&state_folder.database()).ok()
             }
             _ => Store::open(&state_folder.database()).ok(),
         };

@@ -4,8 +4,7 @@
 //! next; for a script, the exit code of the table in the design (1 refused, 2 usage, 3 environment,
 //! 4 trust, 5 internal). It adds no cause of its own.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outhaul_bundle::{Parity, ReadError, Volume};
 use outhaul_reconcilers::ApplyError;
@@ -14,10 +13,13 @@ use outhaul_site::backup::BackupError;
 use outhaul_content::content_error::GenerationError;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::failure::{Classified, FailureClass};
-use outhaul_kit::text;
 use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
+
+mod ways;
+
+use ways::{is_denied, removable_help, rights_help};
 
 /// The rule by which content is refused that failed here before.
 pub const FAILED_BEFORE: &str = "failed-before";
@@ -94,6 +96,8 @@ pub enum AgentError {
         free: u64,
         /// MiB missing.
         missing: u64,
+        /// What of the agent's own may be removed by hand.
+        removable: Vec<PathBuf>,
     },
     /// Nothing there to work on.
     #[error("{message}")]
@@ -346,6 +350,7 @@ impl AgentError {
             }
             Self::Apply(error) => error.help(),
             Self::Blocked { help, .. } => {
+                let help = help.trim_end_matches("; then repeat the command");
                 format!("{help}; then run `outhaul-agent apply`, or leave it to the service where it runs")
             }
             Self::Refused { rule, .. } => refusal_help(rule).into(),
@@ -353,9 +358,12 @@ impl AgentError {
                 "check the stick or the link and repeat the command; a half-copied bundle does no harm"
                     .into()
             }
-            Self::Space { .. } => {
-                "free that much and repeat the command, or lower `min_free_mb` in agent.toml".into()
-            }
+            Self::Space {
+                folder, removable, ..
+            } => format!(
+                "free that much and repeat the command, or lower `min_free_mb` in agent.toml; {}",
+                removable_help(folder, removable)
+            ),
             Self::Nothing { help, .. } | Self::Failed { help, .. } | Self::Usage { help, .. } => {
                 help.clone()
             }
@@ -377,24 +385,6 @@ impl AgentError {
             }
         }
     }
-}
-
-/// Whether the user who runs this lacks a right.
-fn is_denied(error: &FileError) -> bool {
-    error.source.kind() == io::ErrorKind::PermissionDenied
-}
-
-/// How the user who runs this gets at a stick. Whoever came so far owns the state folder: where that is not root, root is refused.
-fn rights_help(error: &FileError, what: &str, or: &str) -> String {
-    let user = rustix::process::geteuid();
-    if user.is_root() {
-        return error.help();
-    }
-    let (user, path) = (user.as_raw(), text::path(&error.path));
-    format!(
-        "let user {user}, who owns the state folder, {what} `{path}`: mount the stick for that user (`mount -o uid={user}`, where it is \
-         FAT), or {or}"
-    )
 }
 
 /// What a refusal leaves alone: a revoked site still notes which keys sign the orders of a bundle that it

@@ -19,13 +19,12 @@ use zeroize::Zeroizing;
 use crate::assignment::Desired;
 use crate::context::ReconcilerContext;
 use crate::error::ApplyError;
-use crate::hook::refuse_of_others;
+use crate::hook;
 use crate::inventory::{Item, Ledger};
 use crate::outcome::{Change, failed, result, step};
 use crate::reconciler::Reconciler;
 use crate::sealed::{Binding, Scratch, SealedError, copy_opened, struck_out};
 use crate::settings::AnsibleConfig;
-use crate::watched::is_there;
 
 mod playbook;
 
@@ -74,12 +73,24 @@ impl Ansible {
         }
     }
 
-    fn python(&self) -> Result<&Path, ApplyError> {
-        let python = self
-            .python
-            .get_or_init(|| playbook::python(self.config.python.as_deref()));
+    /// The Python that runs modules; each time looked at again, since it may be another program by now.
+    fn python(&self) -> Result<PathBuf, ApplyError> {
+        let python = match self.python.get() {
+            Some(python) => python,
+            None => {
+                let found = playbook::python(self.config.python.as_deref())?;
+                self.python.get_or_init(|| found)
+            }
+        };
         let gone = || playbook::gone(Path::new("python3"), "no working Python 3 was found");
-        python.as_deref().ok_or_else(gone)
+        let python = python.as_deref().ok_or_else(gone)?;
+        hook::started(python, None)?.ok_or_else(gone)
+    }
+
+    /// `ansible-playbook`, looked at in the same way.
+    fn program(&self) -> Result<PathBuf, ApplyError> {
+        let program = &self.config.playbook_program;
+        hook::started(program, None)?.ok_or_else(|| playbook::gone(program, "it is not installed"))
     }
 
     fn run(
@@ -89,10 +100,7 @@ impl Ansible {
         check: bool,
         heartbeat: &Heartbeat,
     ) -> Result<PlaybookOutput, ApplyError> {
-        let python = self.python()?;
-        // Each time: what was looked at when the bundle came may be another program by now.
-        refuse_of_others(&self.config.playbook_program)?;
-        refuse_of_others(python)?;
+        let (python, program) = (self.python()?, self.program()?);
         let opened = self
             .site
             .keys()
@@ -123,7 +131,7 @@ impl Ansible {
         variables["ansible_python_interpreter"] = serde_json::json!(python);
         let outcome = playbook::run(
             &PlaybookRun {
-                program: &self.config.playbook_program,
+                program: &program,
                 playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
                 payload: place.payload,
@@ -302,11 +310,7 @@ impl Reconciler for Ansible {
         if let Some(vault) = &self.config.vault_password_file {
             durable::read(vault, MAX_KEPT_BYTES)?;
         }
-        let program = &self.config.playbook_program;
-        if !is_there(program, None) {
-            return Err(playbook::gone(program, "it is not installed"));
-        }
-        refuse_of_others(program)
+        self.program().map(drop)
     }
 
     fn plan(&self, desired: &Desired, recorded: &[Item]) -> Vec<Change> {
@@ -339,6 +343,8 @@ impl Reconciler for Ansible {
             let message = "it has no `namespace.yaml` and no `reconciler.yaml` to run";
             return Ok(failed(desired, message, Vec::new()));
         }
+        // Where nothing can be started, nothing was begun.
+        self.ready()?;
         // Before the inventory names this bundle: cut off here, it is run again.
         let mut undone = Vec::new();
         match self.go_back(desired, recorded, heartbeat)? {
@@ -377,7 +383,11 @@ impl Reconciler for Ansible {
             return Ok(failed(desired, &reason, steps));
         }
         ledger.confirm(KIND, desired.assignment.name.as_str())?;
-        Ok(result(desired, ComplianceStatus::Compliant, "", steps))
+        let message = match steps.is_empty() {
+            true => "its playbooks ran no task",
+            false => "",
+        };
+        Ok(result(desired, ComplianceStatus::Compliant, message, steps))
     }
 
     fn observe(

@@ -24,7 +24,7 @@ mod contract;
 mod program;
 mod question;
 
-pub use program::{changeable_by_others, refuse_of_others};
+pub use program::{Changeable, changeable_by_others, started};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;

@@ -9,9 +9,9 @@
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -311,13 +311,23 @@ fn read(mut pipe: impl Read, kept: &Mutex<Kept>, limit: usize, open: Sender<()>)
     drop(open);
 }
 
-/// Whether a program is to be found: by its path, or in the folders of `path`, without which they are this process's own.
-pub fn is_there(program: &Path, path: Option<&str>) -> bool {
+/// The file of a program: by its path, or in the folders of `path`, without which they are this process's own. As an absolute path,
+/// since programs run in other folders.
+pub fn found(program: &Path, path: Option<&str>) -> Option<PathBuf> {
     if program.components().count() > 1 {
-        return program.is_file();
+        let program = std::path::absolute(program).ok()?;
+        return program.is_file().then_some(program);
     }
     let path = path.map_or_else(|| std::env::var_os("PATH"), |path| Some(path.into()));
-    std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&path?)
+        .filter_map(|folder| std::path::absolute(folder.join(program)).ok())
+        .find(|file| is_executable(file))
+}
+
+/// Whether the system would start it: it goes on to the next folder otherwise.
+fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// The last lines of what a program said, in one.

@@ -4,7 +4,7 @@
 //! change goes through [`Agent::commit`], which hands out the one author of reports. An agent opened
 //! without the lock can look, decide and send, but never apply.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outhaul_bundle::{Index, Limits};
@@ -59,8 +59,8 @@ impl Agent {
     /// [`AgentError`] when the site is not enrolled or its folder cannot be used.
     pub fn open(state: &Path) -> Result<Self, AgentError> {
         let state_folder = StateFolder::new(state);
-        state_folder.check()?;
         state::check_enrolled(&state_folder)?;
+        state_folder.check()?;
         let config = config::load(&state_folder.config())?;
         state_folder.create()?;
         let store = Store::open(&state_folder.database())?;
@@ -207,6 +207,21 @@ impl Agent {
             reserve,
             free: free / MIB,
             missing: (needed - free).div_ceil(MIB),
+            removable: self.removable()?,
         })
+    }
+
+    /// Folders of bundles before the active one: without them there is no going back to these, and nothing else is lost.
+    fn removable(&self) -> Result<Vec<PathBuf>, StateError> {
+        let site = crate::site_now(self.store.read())?;
+        let earlier = site
+            .earlier
+            .iter()
+            .filter(|number| !site.pins.contains(number));
+        let mut folders: Vec<_> = earlier
+            .map(|number| self.state_folder.generation(*number))
+            .collect();
+        folders.retain(|folder| folder.is_dir());
+        Ok(folders)
     }
 }

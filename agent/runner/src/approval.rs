@@ -124,7 +124,7 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
             (Obstacle::Hold, Some(hold)) => {
                 let asks = match deadline_has_passed(agent)? {
                     true => {
-                        "; the deadline has passed: `outhaul-agent hold --release` lets it through"
+                        "; the deadline has passed: `outhaul-agent hold --release` ends it, and then the service applies what waits, or `outhaul-agent apply`"
                     }
                     false => "",
                 };

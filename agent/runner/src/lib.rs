@@ -246,6 +246,8 @@ pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
             (from, format!("apply {from}"))
         }
         Work::Reverting { from, to, .. } => (to, format!("revert {from}")),
+        // What is applied again is here already: only what was begun of it, or done, may be half of it.
+        Work::Repairing => return repair_has_begun(agent, site),
         other => return Ok(other != Work::Idle),
     };
     let db = agent.store.read();
@@ -257,6 +259,16 @@ pub fn has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
         .any(|item| item.generation == number || item.phase == "intent")
         || !generations::results(db, &pass)?.is_empty()
         || !index_of(agent, number).is_ok_and(brings))
+}
+
+fn repair_has_begun(agent: &Agent, site: &Site) -> Result<bool, AgentError> {
+    let db = agent.store.read();
+    let done = match stored::pass(site) {
+        Some(pass) => !generations::results(db, &pass)?.is_empty(),
+        None => false,
+    };
+    let intended = inventory::items(db, None)?;
+    Ok(done || intended.iter().any(|item| item.phase == "intent"))
 }
 
 /// The kept index of a generation, as this site gets it.

@@ -28,6 +28,8 @@ pub enum Progress {
     Failed,
     /// Nothing of it was applied yet.
     NotYet,
+    /// It is here as it was applied before, and was not applied again yet.
+    NotAgain,
 }
 
 impl Progress {
@@ -38,6 +40,7 @@ impl Progress {
             Self::HalfApplied => "half applied",
             Self::Failed => "failed",
             Self::NotYet => "not applied yet",
+            Self::NotAgain => "as it was, and not applied again yet",
         }
     }
 }
@@ -106,9 +109,15 @@ pub fn results(
                 (Progress::HalfApplied, result)
             }
             None => {
-                let waits = ComplianceStatus::InProgress;
-                let result = outcome::result(&desired, waits, "not applied yet", Vec::new());
-                (Progress::NotYet, result)
+                let progress = match site.work {
+                    Work::Repairing | Work::Correcting => Progress::NotAgain,
+                    _ => Progress::NotYet,
+                };
+                let (waits, label) = (ComplianceStatus::InProgress, progress.label());
+                (
+                    progress,
+                    outcome::result(&desired, waits, label, Vec::new()),
+                )
             }
         });
     }

@@ -42,6 +42,10 @@ pub fn what_runs(site: &Site, begun: bool) -> String {
         (Some(active), Work::Idle | Work::Correcting) => {
             format!("bundle {} is active", active.number)
         }
+        (Some(active), Work::Repairing) if !begun && !active.broken => format!(
+            "bundle {} is active as it was, and was not applied again yet",
+            active.number
+        ),
         (Some(active), _) => format!(
             "bundle {} is the last one that ran, and may be partly overwritten",
             active.number

@@ -47,6 +47,8 @@ pub enum What {
     Content,
     /// The hub takes nothing of this site.
     HubRefuses,
+    /// A bundle could not be taken in, for a reason that can be mended on this machine.
+    NotTaken,
 }
 
 /// One thing that a person should do something about.
@@ -76,7 +78,7 @@ impl Attention {
 
     /// Whether it says already what to import.
     pub fn names_import(&self) -> bool {
-        use What::{Approved, Health, Left, Leftovers};
-        matches!(self.what, Left | Health | Approved | Leftovers)
+        use What::{Approved, Health, Left, Leftovers, NotTaken};
+        matches!(self.what, Left | Health | Approved | Leftovers | NotTaken)
     }
 }

@@ -8,7 +8,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use outhaul_bundle::Digest;
@@ -117,6 +117,8 @@ pub mod key {
     pub const REQUEST_UNTIL: &str = "request-until";
     /// `PastRefusal` of the agent, the latest last, for `status`.
     pub const REFUSALS: &str = "refusals";
+    /// `NotTaken` of the agent: what on this machine kept a bundle from being taken in.
+    pub const NOT_TAKEN: &str = "not-taken";
     /// `Visit` of the agent: the sticks and folders that were read, the latest last.
     pub const MEDIA: &str = "media";
     /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
@@ -159,36 +161,22 @@ pub mod key {
 /// # Errors
 /// [`StateError::NotEnrolled`], or [`StateError::File`] when it cannot be known.
 pub fn check_enrolled(state_folder: &StateFolder) -> Result<(), StateError> {
-    let database = state_folder.database();
-    match std::fs::metadata(&database) {
-        Ok(about) if about.len() > 0 => Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(at("open", &database)(error).into())
-        }
-        Ok(_) | Err(_) => {
-            // Only what was accepted or applied leaves these; an enrolment that was cut off does not.
-            let is_there = |path: &PathBuf| match *path == state_folder.generations() {
-                true => durable::list(path).is_ok_and(|names| !names.is_empty()),
-                false => path.exists(),
-            };
-            let left = [
-                state_folder.floors(),
-                state_folder.default_target(),
-                state_folder.generations(),
-            ];
-            Err(match left.into_iter().find(is_there) {
-                Some(beside) => StateError::Gone {
-                    beside: beside
-                        .file_name()
-                        .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-                    path: database,
-                },
-                None => StateError::NotEnrolled {
-                    folder: state_folder.root().to_owned(),
-                },
-            })
-        }
+    let path = state_folder.database();
+    if let Some(found) = state_folder.instead_of_database() {
+        return Err(StateError::Instead { path, found });
     }
+    let how = match std::fs::symlink_metadata(&path) {
+        Ok(about) if about.len() > 0 => return Ok(()),
+        Ok(_) => "is empty (0 bytes)",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone",
+        Err(error) => return Err(at("open", &path)(error).into()),
+    };
+    Err(match state_folder.shows_site() {
+        Some(beside) => StateError::Gone { path, how, beside },
+        None => StateError::NotEnrolled {
+            folder: state_folder.root().to_owned(),
+        },
+    })
 }
 
 /// A new life of a store: reports are numbered within it.
@@ -274,6 +262,36 @@ impl Store {
         Ok(Self { connection })
     }
 
+    /// Opens the database on a file system that is mounted read-only: nothing is written. What was committed and stands beside the
+    /// database only, such as after a power cut, would be left out: then it is not opened.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn open_read_only(path: &Path) -> Result<Self, StateError> {
+        let beside = path.with_file_name("agent.db-wal");
+        if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            return Err(StateError::ReadOnly {
+                folder,
+                doing: "read what is beside it",
+            });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut uri = String::from("file:");
+        for byte in path.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+                byte => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        uri.push_str("?immutable=1");
+        let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
+        Ok(Self { connection })
+    }
+
     /// A copy of all that is committed, in memory: what is written into it is gone with it.
     ///
     /// # Errors
@@ -326,6 +344,14 @@ fn damaged(path: &Path, what: &'static str, source: rusqlite::Error) -> StateErr
             folder: path.parent().unwrap_or(path).to_owned(),
             doing: what,
         },
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
+            if durable::is_read_only(path.parent().unwrap_or(path)) =>
+        {
+            StateError::ReadOnly {
+                folder: path.parent().unwrap_or(path).to_owned(),
+                doing: what,
+            }
+        }
         _ => StateError::Database {
             doing: what,
             source,

@@ -7,17 +7,18 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outhaul_kit::durable::{OWN_ENTRY, Unexpected};
 use outhaul_kit::lock;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::durable::{self, FileError, at};
+
+mod entries;
 
 /// The second line of the lock file while the service holds it; the first is the id of its process.
 const SERVICE: &str = "service";
@@ -60,57 +61,6 @@ impl StateFolder {
             root: self.root.clone(),
             rehearsal: Some(Arc::new(AtomicBool::new(!doubtful))),
         }
-    }
-
-    /// Refuses a folder in which something else lies where the agent's own files and folders are: a link leads elsewhere, and a FIFO
-    /// keeps whoever opens it waiting. Only `agent.toml` may be a link.
-    ///
-    /// # Errors
-    /// [`FileError`] names the first such entry.
-    pub fn check(&self) -> Result<(), FileError> {
-        let own = [
-            "blobs",
-            "blobs/sha256",
-            "blobs/partial",
-            "generations",
-            "roots",
-            "lock",
-        ];
-        for path in own.map(|name| self.root.join(name)) {
-            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
-                return Err(unexpected(&path, "a symbolic link"));
-            }
-        }
-        for path in durable::list(&self.root)? {
-            // What cannot be looked at is said by whoever needs it.
-            let Ok(found) = fs::metadata(&path) else {
-                continue;
-            };
-            let kind = found.file_type();
-            let what = match () {
-                () if kind.is_fifo() => "a FIFO",
-                () if kind.is_block_device() || kind.is_char_device() => "a device",
-                () => continue,
-            };
-            return Err(unexpected(&path, what));
-        }
-        Ok(())
-    }
-
-    /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
-    /// they hold open. Closing the folder would make that ours.
-    ///
-    /// # Errors
-    /// [`FileError`] names the first such entry.
-    pub fn check_unused(&self) -> Result<(), FileError> {
-        let own = rustix::process::geteuid().as_raw();
-        for path in durable::list(&self.root)? {
-            let found = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
-            if found.uid() != 0 && found.uid() != own {
-                return Err(unexpected(&path, "what another user put there"));
-            }
-        }
-        Ok(())
     }
 
     /// Lets only their owner into the folder and to the lock and the database: also where the folder was there before, or somebody
@@ -304,12 +254,6 @@ impl StateFolder {
         let _ = (&*file).write_all(format!("{}\n", std::process::id()).as_bytes());
         Ok(Lock { file })
     }
-}
-
-fn unexpected(path: &Path, found: &'static str) -> FileError {
-    let expected = OWN_ENTRY;
-    let what = Unexpected { found, expected };
-    at("open", path)(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 /// Who is the one agent now, beside this process.

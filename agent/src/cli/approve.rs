@@ -5,8 +5,8 @@ use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
 use crate::machine::State;
-use crate::runner::decisions;
 use crate::runner::decisions::assignments::{self, Decided};
+use crate::runner::{self, decisions};
 use crate::state::generations;
 use outhaul_kit::text::one_full_line;
 
@@ -68,6 +68,29 @@ fn waiting(agent: &Agent) -> Result<(String, String), AgentError> {
     })
 }
 
+/// What is said of a bundle that runs: there is nothing to approve. Whoever names it while another one waits means that one.
+fn active_already(agent: &Agent, number: u64) -> Result<Option<String>, AgentError> {
+    let site = runner::site_now(agent.store.read())?;
+    let Some(active) = site.active.filter(|active| active.number == number) else {
+        return Ok(None);
+    };
+    if site.worked_on() == Some(number) || active.broken {
+        return Ok(None);
+    }
+    match site.waiting {
+        None => Ok(Some(format!(
+            "bundle {number} is active already, and needs no approval; nothing was changed"
+        ))),
+        Some(waiting) => Err(AgentError::Nothing {
+            message: format!(
+                "bundle {number} is active already, and needs no approval; bundle {} waits; nothing was changed",
+                waiting.number
+            ),
+            help: people::let_through(agent, waiting.number)?,
+        }),
+    }
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let (mut agent, busy) = super::exclusive_or_shared(context)?;
     let number = number(&agent, args.number.as_deref())?;
@@ -84,6 +107,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         }
         None => assignments::approve_rest(&mut agent, number, &who)?,
     };
+    if !rest
+        && args.assignment.is_none()
+        && let Some(said) = active_already(&agent, number)?
+    {
+        context.print(
+            &said,
+            &serde_json::json!({ "number": number, "state": State::Active.as_str() }),
+        );
+        return Ok(0);
+    }
     let site = decisions::approve(&mut agent, number, &who)?;
     if rest {
         let ordered = Ordered::Apply { number };

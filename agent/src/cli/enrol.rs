@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use outhaul_kit::media;
 
 use super::Context;
-use crate::enrol;
+use crate::durable;
+use crate::enrol::{self, Enrolled, ValueBefore};
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 
@@ -41,6 +42,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         });
     }
     let kit = media::read_file(&args.kit, outhaul_signer::enrol::MAX_KIT_BYTES as u64)?;
+    let made = context.state.parent().and_then(durable::first_missing);
     let enrolled = enrol::enrol(&StateFolder::new(&context.state), &kit, args.adopt_changed)?;
     let site = &enrolled.site;
     let request = enrolled.request.display();
@@ -75,6 +77,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             args.kit.display()
         ));
     }
+    if let Some(made) = made {
+        super::say(&format!(
+            "warning: the folder `{}` was not there and was made, for the state folder `{}`: see that this is where the site is to be",
+            outhaul_kit::text::path(&made),
+            outhaul_kit::text::path(&context.state)
+        ));
+    }
+    say_lost(&enrolled);
     super::say(
         "next: bring the request to the centre (`outhaul-agent export` puts it on a stick), and tell \
          whoever approves it the fingerprint by another way, such as by telephone",
@@ -85,10 +95,39 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
             "fingerprint": enrolled.fingerprint, "again": enrolled.again,
-            "known_again": adopted.known, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
+            "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );
     Ok(0)
+}
+
+/// What of an earlier database is known again beside files, and what is not.
+fn say_lost(enrolled: &Enrolled) {
+    for one in &enrolled.adopted.values {
+        let ValueBefore {
+            assignment,
+            key,
+            value,
+            set,
+        } = one;
+        super::say(&match set {
+            true => format!(
+                "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
+                 `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
+            ),
+            false => format!(
+                "warning: `{key}` of `{assignment}` was once set to `{value}` on this site, and nothing shows whether it still was: the next \
+                 bundle has the centre's value; `outhaul-agent set {key}={value} --workload {assignment}` sets it again, when that bundle is \
+                 active"
+            ),
+        });
+    }
+    if enrolled.lost {
+        super::say(
+            "warning: holds of this site or of single assignments, and approvals, were in the database that is lost: where something was \
+             held, give `outhaul-agent hold` before the next bundle is imported",
+        );
+    }
 }
 
 /// Whether a file begins as bundles do.

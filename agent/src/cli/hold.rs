@@ -4,6 +4,7 @@ use super::Context;
 use crate::agent::Agent;
 use crate::calls::people::{self, Ordered};
 use crate::error::AgentError;
+use crate::machine::Site;
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{self, decisions, held};
 use crate::state::delays;
@@ -61,7 +62,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         );
         return Ok(0);
     }
-    decisions::hold(&mut agent, hold.as_ref(), &who)?;
+    let site = decisions::hold(&mut agent, hold.as_ref(), &who)?;
     let text = match (&hold, before.filter(|before| Some(before) != hold.as_ref())) {
         (Some(hold), None) => hold.sentence(),
         (Some(hold), Some(before)) => format!(
@@ -70,9 +71,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             before.who,
             before.why
         ),
-        (None, _) => {
-            format!("released by {who}; what waits is applied by `run`, `import` or `approve`")
-        }
+        (None, _) => format!("released by {who}; {}", waits_now(&agent, &site)?),
     };
     let work = match &hold {
         Some(_) => runner::site_now(agent.store.read())?.worked_on(),
@@ -87,6 +86,21 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
     let said = serde_json::json!({ "hold": hold, "goes_on": work });
     context.print(&text, &said);
     Ok(0)
+}
+
+/// What waits when a hold is over, and who applies it.
+fn waits_now(agent: &Agent, site: &Site) -> Result<String, AgentError> {
+    let Some(waiting) = site.waiting else {
+        return Ok("no bundle waits".to_owned());
+    };
+    let number = waiting.number;
+    let note = runner::note_of(agent.store.read(), number)?;
+    Ok(match note.as_str() {
+        "" => format!(
+            "bundle {number} waits: the service applies it where it runs, or `outhaul-agent apply` does now"
+        ),
+        note => format!("bundle {number} waits: {note}"),
+    })
 }
 
 /// The deadline that a person named.

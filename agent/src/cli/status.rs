@@ -27,14 +27,16 @@ pub struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
-    if let Some(path) = &args.page {
-        page::may_be_at(path, &context.state)?;
-    }
+    // What is wrong with the place of a page keeps nobody from knowing how the site stands.
+    let place = args.page.as_ref().map(|path| {
+        let refused = page::may_be_at(path, &context.state);
+        refused.map(|()| path)
+    });
     // A database may open and be damaged further on.
     match Agent::open(&context.state).and_then(|agent| status::of_site(&agent)) {
         Ok(status) => {
             context.print(&status.text(), &status);
-            if let Some(path) = &args.page {
+            if let Some(path) = place.transpose()? {
                 durable::write(path, page::html(&status).as_bytes(), MODE)?;
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 super::say(&format!("a browser opens `file://{}`", path.display()));
@@ -47,8 +49,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             if let Some(blind) = &blind {
                 context.print(&blind.text(), blind);
             }
-            if let Some(path) = &args.page {
-                say_on_page(path, &error, blind.is_some());
+            match place {
+                Some(Ok(path)) => say_on_page(path, &error, blind.is_some()),
+                Some(Err(refused)) => refused.lines().iter().for_each(|line| super::say(line)),
+                None => {}
             }
             Err(error)
         }

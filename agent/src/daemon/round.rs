@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::calls::{self, Call, CommandResult};
 use crate::error::AgentError;
 use crate::following;
+use crate::intake::not_taken;
 use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
@@ -347,8 +348,19 @@ fn send(agent: &mut Agent) -> Result<(), AgentError> {
         .map_or(Ok(()), |refusal| Err(report::refusal::error(&refusal)))
 }
 
-/// Takes the newest bundle of the repository, when there is a newer one.
+/// Takes the newest bundle of the repository, when there is a newer one, and keeps for `status` what of this machine prevents that.
 fn pull(agent: &mut Agent) -> Result<(), AgentError> {
+    let done = pull_newest(agent);
+    if let Some(url) = agent.config.repository.url.clone() {
+        let noted = not_taken::note_pulled(agent, &url, done.as_ref().err());
+        if let Err(error) = noted {
+            tracing::warn!("`status` cannot show what came of the repository: {error}");
+        }
+    }
+    done
+}
+
+fn pull_newest(agent: &mut Agent) -> Result<(), AgentError> {
     let site = agent.site.clone();
     let config = agent.config.repository.clone();
     let limits = agent.limits;

@@ -3,7 +3,7 @@
 //! What comes in: the state folder of a site that is enrolled with an empty database, and what its kept
 //! generations would have applied. What goes out: inventory rows for the files that are in the target with
 //! exactly that content, for playbooks of which the removal is kept, and for a cluster's objects, which say by
-//! themselves whose they are. Without them every file would be somebody else's, and no newer bundle could ever be
+//! themselves whose they are; and values that were set here, where the file in the target is the one that this agent made with them. Without them every file would be somebody else's, and no newer bundle could ever be
 //! applied over it; and what a newer bundle leaves out of a cluster would stay for ever. A file that was changed is
 //! known again only when a person says so, and a generation that cannot be read says nothing. It changes no file
 //! and removes none.
@@ -15,14 +15,20 @@ use std::rc::Rc;
 
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Index, Limits};
+use outhaul_reconcilers::folder::Folder;
 use outhaul_reconcilers::{Desired, Item, ansible};
+use outhaul_values::given::MAX_VALUES;
+use outhaul_values::{GivenValue, GivenValues, file};
 use rusqlite::Connection;
+use serde::Serialize;
 
 use crate::apply;
 use crate::config::AgentConfig;
 use crate::durable;
+use crate::facilities::Facilities as _;
 use crate::generation;
-use crate::state::{self, StateError, inventory, key};
+use crate::host::Host;
+use crate::state::{self, StateError, clock, inventory, key};
 use crate::state_folder::StateFolder;
 
 /// Most generations that are looked at; two are kept.
@@ -36,7 +42,27 @@ pub struct Adopted {
     /// Files that a kept generation brings and that have another content now: somebody else's, unless a person
     /// says that they are not.
     pub changed: Vec<PathBuf>,
+    /// Values that were set here before.
+    pub values: Vec<ValueBefore>,
 }
+
+/// A value that was set here before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ValueBefore {
+    /// The assignment.
+    pub assignment: String,
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Whether it is set again: what was applied with it shows that it was in use to the last.
+    pub set: bool,
+}
+
+/// Who set a value whose author nobody knows any more.
+const WHO: &str = "unknown";
+/// Why such a value is set.
+const WHY: &str = "found in the file that it was applied with, after the database was lost";
 
 /// Puts what is known again into the inventory; with `changed` files of another content, too. What the inventory
 /// has already stays as it is.
@@ -57,6 +83,7 @@ pub(super) fn adopt(
     let mut ours: BTreeSet<_> = inventory::items(db, None)?.iter().map(named).collect();
     let before = ours.clone();
     let mut differing = Vec::new();
+    let mut values = BTreeMap::new();
     for number in numbers.iter().copied().rev().take(MAX_GENERATIONS).rev() {
         let Some(index) = index(state_folder, number) else {
             continue;
@@ -74,8 +101,9 @@ pub(super) fn adopt(
             } else if matches!(kind.as_str(), "kubernetes" | "argocd" | "flux" | "zarf") {
                 (objects(state_folder, config, &kind, &desired), Vec::new())
             } else {
-                folder.known_again(&desired)
+                known_in(&folder, &desired, &mut values)
             };
+            named_values(&desired, &mut values);
             for item in same
                 .into_iter()
                 .filter(|item| !before.contains(&named(item)))
@@ -106,7 +134,83 @@ pub(super) fn adopt(
     Ok(Adopted {
         known: ours.len().saturating_sub(before.len()),
         changed: disputed.iter().map(|item| folder.path_of(item)).collect(),
+        values: set_again(values, config, db)?,
     })
+}
+
+/// Each value by assignment and key, and whether it was in use to the last.
+type Values = BTreeMap<(String, String), (String, bool)>;
+
+/// The files of an assignment that are in the target: those with the content that the bundle or one of the kept sets of values gives them,
+/// and the others. The values of a set that is in the target were in use.
+fn known_in(folder: &Folder, desired: &Desired, values: &mut Values) -> (Vec<Item>, Vec<Item>) {
+    let (mut same, mut changed) = folder.known_again(desired);
+    let form = desired.assignment.site_values.as_ref();
+    let shown =
+        form.map(|declared| format!("{}/{}", desired.assignment.name, declared.form.file()));
+    for own in file::kept(desired) {
+        let (with_values, _) = folder.known_again(&own);
+        let found = with_values.into_iter();
+        let found: Vec<Item> = found
+            .filter(|item| Some(&item.item) == shown.as_ref())
+            .collect();
+        if found.is_empty() {
+            continue;
+        }
+        changed.retain(|item| Some(&item.item) != shown.as_ref());
+        same.extend(found);
+        let name = own.assignment.name.to_string();
+        let used = own.site_values.into_iter();
+        values.extend(used.map(|(key, value)| ((name.clone(), key), (value, true))));
+    }
+    (same, changed)
+}
+
+/// Values of kept sets of which nothing shows whether they were in use to the last.
+fn named_values(desired: &Desired, values: &mut Values) {
+    let name = desired.assignment.name.to_string();
+    for (key, value) in file::kept(desired)
+        .into_iter()
+        .flat_map(|own| own.site_values)
+    {
+        let known = values.entry((name.clone(), key));
+        known.or_insert((value, false));
+    }
+}
+
+/// Sets again what was in use to the last. What is set already stays as it is.
+fn set_again(
+    found: Values,
+    config: &AgentConfig,
+    db: &Connection,
+) -> Result<Vec<ValueBefore>, StateError> {
+    let at_ms = clock::now(db, Host.clocks(&config.clock))?.wall_ms();
+    let mut given: GivenValues = state::meta(db, key::SITE_VALUES)?.unwrap_or_default();
+    let mut before = Vec::new();
+    for ((assignment, key), (value, in_use)) in found {
+        if given.of(&assignment).any(|(known, _)| known == key) {
+            continue;
+        }
+        let set = in_use && given.count() < MAX_VALUES;
+        if set {
+            let one = GivenValue {
+                value: value.clone(),
+                who: WHO.to_owned(),
+                why: WHY.to_owned(),
+                at_ms,
+            };
+            given.set(&assignment, &key, one);
+        }
+        before.push(ValueBefore {
+            assignment,
+            key,
+            value,
+            set,
+        });
+    }
+    let kept = Some(&given).filter(|given| !given.is_empty());
+    state::set_meta(db, key::SITE_VALUES, kept)?;
+    Ok(before)
 }
 
 /// By what an item of the inventory is one.

@@ -10,9 +10,9 @@ use outhaul_kit::media::Media;
 use outhaul_kit::text;
 use rusqlite::Connection;
 
-use super::ImportOutcome;
 use super::media::Findings;
 use super::slip::SlipEffect;
+use super::{ImportOutcome, not_taken};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::intake::media;
@@ -300,6 +300,9 @@ fn note_visit(
         }
         all.push(visit);
         all.drain(..all.len().saturating_sub(KEPT));
+        if let Some(read) = read {
+            not_taken::note_read(db, &place, read)?;
+        }
         state::set_meta(db, key::MEDIA, Some(&all))
     });
     if let Err(error) = noted {

@@ -16,6 +16,7 @@ use crate::apply;
 use crate::attention::{Attention, What};
 use crate::error::AgentError;
 use crate::intact::{self, Look};
+use crate::intake::not_taken;
 use crate::machine::{State, Work};
 use crate::report::refusal;
 use crate::runner::soak::UNWELL;
@@ -48,6 +49,8 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
             Attention::of_site(What::HubRefuses, refusal.sentence(), refusal.help())
         }),
     );
+    let short_of_space = found.iter().any(|one| one.what == What::Space);
+    found.extend(not_taken::present(agent.store.read(), short_of_space)?);
     found.extend(not_there(&agent.config.watch));
     // What one is to do about health comes first; the rest may follow from what is named before it.
     let mut left = left(agent)?;
@@ -255,6 +258,7 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
                 .push(format!("`{}`", item.item));
         }
     }
+    let rows = generations::all(db)?;
     Ok(found
         .into_iter()
         .map(|((assignment, number), mut items)| {
@@ -263,16 +267,32 @@ fn leftovers(agent: &Agent) -> Result<Vec<(u64, Attention)>, AgentError> {
             if more > 0 {
                 items.push(format!("{more} more"));
             }
+            let items = items.join(", ");
+            let is_known = rows.iter().any(|row| row.number == number);
+            let (message, help) = match is_known {
+                true => (
+                    format!("`{assignment}` of bundle {number} does not run, and this of it is on this host: {items}"),
+                    format!(
+                        "fix what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
+                         again; or import a newer bundle: what it does not have is removed, the rest is replaced"
+                    ),
+                ),
+                // Only what an enrolment found again is of a bundle that nobody knows.
+                false => (
+                    format!(
+                        "`{assignment}` of bundle {number} was applied before the database of this site was lost, and goes on; this of it is on \
+                         this host: {items}"
+                    ),
+                    format!(
+                        "import bundle {number} again, or a newer bundle (`outhaul-agent import FOLDER`): what it does not have is removed, the \
+                         rest is replaced"
+                    ),
+                ),
+            };
             let left = Attention {
                 what: What::Leftovers,
-                message: format!(
-                    "`{assignment}` of bundle {number} does not run, and this of it is on this host: {}",
-                    items.join(", ")
-                ),
-                help: format!(
-                    "fix what made bundle {number} fail, then `outhaul-agent approve {number}` and import it \
-                     again; or import a newer bundle: what it does not have is removed, the rest is replaced"
-                ),
+                message,
+                help,
                 assignment: Some(assignment),
             };
             (number, left)
@@ -371,7 +391,14 @@ fn drifted_now(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 AgentError::Apply(ApplyError::Helper { .. }) => What::ApplyHelper,
                 _ => What::Drift,
             },
-            message: format!("what runs cannot be compared with bundle {active}: {error}"),
+            message: match &error {
+                AgentError::Generation(_) if !agent.state_folder.generation(active).is_dir() => {
+                    format!(
+                        "the files of bundle {active} are not on this machine, so that what runs here cannot be compared with it"
+                    )
+                }
+                error => format!("what runs cannot be compared with bundle {active}: {error}"),
+            },
             help: match error {
                 AgentError::Generation(_) => format!(
                     "import bundle {active} again, which brings its folder back, or a newer bundle"

@@ -170,6 +170,36 @@ fn an_assignment_that_leaves_without_remove_yaml_is_reported_as_left_behind() {
     );
 }
 
+#[test]
+fn a_play_in_which_no_host_matched_fails_unless_it_is_for_a_group_that_the_playbook_made() {
+    let Some((centre, site)) = with_ansible() else {
+        return;
+    };
+    let draft =
+        |text: String| Draft::new([Load::new("hello").file("reconciler.yaml", text)]).ansible();
+    let good = playbook(&write("write", "f", "one"));
+    site.take(&centre.publish(&draft(good.clone())));
+    let nobody = playbook(&write("write", "f", "two")).replace("all", "printers");
+    let output = site.import(&centre.publish(&draft(nobody.clone())));
+    assert_reports(&output, 1, &[]);
+    let words = "play `printers`: no host matched `printers`, so that no task of it was run";
+    assert!(stdout(&output).contains(words), "{}", stdout(&output));
+    assert_eq!(site.active(), Some(1));
+    let group = "    - name: sort\n      ansible.builtin.group_by:\n        key: presses\n";
+    let sorted = format!("{}{good}{nobody}", playbook(group));
+    site.take(&centre.publish(&draft(sorted)));
+    let printed = results(&site, 3, GenerationState::Active);
+    let last = printed[0].steps.last().unwrap();
+    assert_eq!(
+        (last.name.as_str(), last.status.as_str()),
+        ("play `printers`", "skipped")
+    );
+    // One that runs nothing at all is said to have done nothing.
+    site.take(&centre.publish(&draft(playbook("    []\n"))));
+    let printed = results(&site, 4, GenerationState::Active);
+    assert!(printed[0].message.contains("ran no task"), "{printed:?}");
+}
+
 const PACKAGE: &str = "outhaul-test-hello";
 
 /// Removes the test's package however the test ends.

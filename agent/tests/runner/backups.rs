@@ -121,6 +121,25 @@ fn without_content_a_restored_site_takes_its_bundle_from_a_stick_again() {
     let backed = Backed::new(&[]);
     let machine = restored(&backed);
     assert!(!machine.state().join("generations/1/index.json").exists());
+    // What is here and what is not is said once, and nothing says the contrary.
+    let status = machine.status();
+    assert_eq!(status["generations"][0]["on_disk"], false, "{status}");
+    assert_eq!(
+        status["assignments"][0]["status"], "in_progress",
+        "{status}"
+    );
+    let printed = stdout(&machine.run(&["status"]));
+    for words in [
+        "active: bundle 1, by the database; its files are not on this machine",
+        "hello: in progress: not looked at since this site was restored from a backup",
+        "attention: the files of bundle 1 are not on this machine",
+        "import bundle 1 again",
+    ] {
+        assert!(printed.contains(words), "`{words}` is not in: {printed}");
+    }
+    for never in ["on disk", "as desired", "safe to remove"] {
+        assert!(!printed.contains(never), "{printed}");
+    }
     let newest = backed.centre.publish(&Draft::hello("two"));
     machine.take(&newest);
     assert_eq!(machine.applied()["hello/manifest.yaml"], b"greeting: two\n");

@@ -4,8 +4,12 @@
 //! active over the files of the old ones, and removes what it leaves out. A file that somebody else
 //! changed meanwhile stays somebody else's.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
+use outhaul_bundle::index::site_values::{Allowed, Form, Rule, SiteValues};
+use outhaul_bundle::report::ReportEvent;
 use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::Checked as _;
 
@@ -27,12 +31,36 @@ fn site_with_two() -> (Centre, Site) {
 /// What happens to the database, and what commands then say.
 type Loss = (&'static str, fn(&Site), &'static str);
 
-const LOSSES: [Loss; 3] = [
+const LOSSES: [Loss; 6] = [
     ("gone", |_| {}, "is gone"),
     (
         "empty",
         |site| fs::write(database(site), "").unwrap(),
-        "is gone",
+        "is empty (0 bytes)",
+    ),
+    (
+        "a folder",
+        |site| fs::create_dir(database(site)).unwrap(),
+        "in the place of the database",
+    ),
+    (
+        "a FIFO",
+        |site| {
+            let made = Command::new("mkfifo").arg(database(site)).status();
+            assert!(made.unwrap().success());
+        },
+        "agent.db` is a FIFO: it was not opened",
+    ),
+    (
+        "a link",
+        |site| {
+            // To a whole one: it is not followed, wherever it leads.
+            let other = Site::new(&Centre::new(), "drone-8");
+            let aside = site.folder.path().join("other.db");
+            fs::copy(database(&other), &aside).unwrap();
+            std::os::unix::fs::symlink(aside, database(site)).unwrap();
+        },
+        "agent.db` is a symbolic link: it was not opened",
     ),
     (
         "damaged",
@@ -71,7 +99,7 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
         );
         assert_eq!(site.applied(), before, "{}", loss.0);
 
-        let _ = fs::rename(database(&site), site.state().join("damaged.db"));
+        let _ = fs::rename(database(&site), site.folder.path().join("agent.db.aside"));
         let kit = centre.kit("drone-7");
         site.ok(&["enrol", kit.to_str().unwrap()]);
         site.take(&third);
@@ -187,4 +215,89 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
         let now: serde_json::Value = serde_json::from_slice(&fs::read(&floors).unwrap()).unwrap();
         assert_eq!(now["floors"], whole["floors"]);
     }
+}
+
+/// A site on which somebody set the width, and whose database is lost since.
+fn set_and_lost() -> (Centre, Site, Draft) {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let allowed = Allowed::Integer {
+        minimum: 20,
+        maximum: 110,
+    };
+    let about = String::new();
+    let open = SiteValues {
+        form: Form::Env,
+        keys: BTreeMap::from([("WIDTH".to_owned(), Rule { about, allowed })]),
+    };
+    let load = Load::new("printer").file("greeting", "one");
+    let draft = Draft::new([load.open(open, &[("WIDTH", "62")])]);
+    site.take(&centre.publish(&draft));
+    site.ok(&["set", "WIDTH=70", "--as", "ann"]);
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    lose(&site, &LOSSES[0]);
+    (centre, site, draft)
+}
+
+fn width(site: &Site) -> Vec<u8> {
+    site.applied()["printer/site-values.env"].clone()
+}
+
+#[test]
+fn after_a_lost_database_values_that_were_set_stay_and_lost_holds_are_said() {
+    let (centre, site, draft) = set_and_lost();
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    let words = [
+        "`WIDTH` of `printer` was set to `70` on this site, and stays so; who set it is not known any more",
+        "warning: holds of this site or of single assignments, and approvals, were in the database that is lost",
+    ];
+    assert_reports(&enrolled, 0, &words);
+    let printed = stdout(&site.run(&["status"]));
+    assert!(
+        printed.contains("applied before the database of this site was lost, and goes on"),
+        "{printed}"
+    );
+    assert!(!printed.contains("changed by hand"), "{printed}");
+    // The next bundle is not refused because of the file, and the value is in use and reported.
+    site.take(&centre.publish(&draft));
+    assert_eq!(width(&site), b"WIDTH=\"70\"\n");
+    let shown = site.ok(&["values"]);
+    assert_eq!(
+        (&shown[0]["value"], &shown[0]["who"]),
+        (&"70".into(), &"unknown".into())
+    );
+    let reports = site.reports().into_iter();
+    let mut reported = reports.filter_map(|report| match report.event {
+        ReportEvent::SiteValues { values, .. } => Some(values),
+        _ => None,
+    });
+    let last = reported.next_back().unwrap();
+    assert_eq!(
+        (last[0].value.as_str(), last[0].unused.as_deref()),
+        ("70", None)
+    );
+    // As it is said, it is the centre's again.
+    site.ok(&["unset", "WIDTH", "--workload", "printer"]);
+    assert_eq!(width(&site), b"WIDTH=\"62\"\n");
+}
+
+#[test]
+fn after_a_lost_database_a_value_that_somebody_typed_into_the_file_is_not_one_that_was_set() {
+    let (centre, site, draft) = set_and_lost();
+    let file = site.state().join("applied/printer/site-values.env");
+    fs::write(&file, "WIDTH=\"71\"\n").unwrap();
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    let words = [
+        "site-values.env` was changed by hand",
+        "`WIDTH` of `printer` was once set to `70` on this site, and nothing shows whether it still was",
+    ];
+    assert_reports(&enrolled, 0, &words);
+    assert_eq!(width(&site), b"WIDTH=\"71\"\n");
+    site.ok(&["enrol", kit.to_str().unwrap(), "--adopt-changed"]);
+    site.take(&centre.publish(&draft));
+    assert_eq!(width(&site), b"WIDTH=\"62\"\n");
+    site.ok(&["set", "WIDTH=70", "--workload", "printer"]);
+    assert_eq!(width(&site), b"WIDTH=\"70\"\n");
 }

@@ -73,6 +73,7 @@ mod volumes;
 mod waits;
 mod waves;
 mod web;
+mod what_lacks;
 mod wrong_stick;
 
 /// A file that nobody declares would silently test nothing.

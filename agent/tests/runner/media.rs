@@ -59,7 +59,7 @@ impl Stick {
         self.folder.path()
     }
 
-    fn read_only(&self) {
+    pub fn read_only(&self) {
         if self.mounted {
             let mut mount = Command::new("mount");
             mount.args(["-o", "remount,ro"]).arg(self.path());

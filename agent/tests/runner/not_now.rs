@@ -85,7 +85,7 @@ fn at_the_deadline_a_person_is_asked_unless_something_else_is_set() {
     round_at(&site, "+9h");
     assert_eq!(site.active(), Some(1));
     let printed = stdout(&site.run(&["status"]));
-    let words = "the deadline has passed: `outhaul-agent hold --release` lets it through";
+    let words = "the deadline has passed: `outhaul-agent hold --release` ends it, and then the service applies what waits, or `outhaul-agent apply`";
     assert!(printed.contains(words), "{printed}");
 }
 

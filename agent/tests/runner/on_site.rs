@@ -296,3 +296,34 @@ fn reports_are_not_written_where_a_stick_is_to_be_mounted_and_none_is() {
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     assert_eq!(site.status()["reports_acknowledged"], 0);
 }
+
+#[test]
+fn a_release_says_who_applies_what_waits_and_an_approval_of_what_runs_names_what_waits() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let before = site.event_log();
+    let again = site.run(&["approve", "1"]);
+    assert_reports(&again, 0, &[]);
+    let words = "bundle 1 is active already, and needs no approval; nothing was changed";
+    assert!(stdout(&again).contains(words), "{}", stdout(&again));
+    assert_eq!(site.event_log(), before);
+    site.ok(&["hold", "--who", "ann"]);
+    site.ok(&[
+        "import",
+        centre.publish(&Draft::hello("two")).to_str().unwrap(),
+    ]);
+    let released = stdout(&site.run(&["hold", "--release", "--who", "ann"]));
+    let words = "released by ann; bundle 2 waits: the hold is over: the service applies it where it runs, or `outhaul-agent apply`";
+    assert!(released.contains(words), "{released}");
+    let before = site.event_log();
+    let words = [
+        "bundle 1 is active already, and needs no approval; bundle 2 waits; nothing was changed",
+        "help: `outhaul-agent approve 2` lets it through",
+    ];
+    assert_reports(&site.run(&["approve", "1"]), 1, &words);
+    assert_eq!(site.event_log(), before);
+    // As it is said.
+    site.ok(&["apply"]);
+    assert_eq!(site.active(), Some(2));
+}

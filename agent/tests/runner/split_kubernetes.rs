@@ -274,13 +274,11 @@ fn a_helper_set_up_again_by_root_follows_no_link_of_its_user() {
     fs::write(&outside, "precious").unwrap();
     let folder = split.folder();
     let floors = folder.join("floors.json");
-    fs::remove_file(&floors).unwrap();
-    std::os::unix::fs::symlink(&outside, &floors).unwrap();
-    std::os::unix::fs::symlink("/etc", folder.join("init")).unwrap();
-    for name in ["floors.json", "init"] {
-        let link = folder.join(name);
-        std::os::unix::fs::lchown(&link, Some(HELPER), Some(HELPER)).unwrap();
-    }
+    let link = |to: &std::path::Path, at: &std::path::Path| {
+        std::os::unix::fs::symlink(to, at).unwrap();
+        std::os::unix::fs::lchown(at, Some(HELPER), Some(HELPER)).unwrap();
+    };
+    link("/etc".as_ref(), &folder.join("init"));
     let init = [
         "apply-helper",
         "init",
@@ -289,9 +287,15 @@ fn a_helper_set_up_again_by_root_follows_no_link_of_its_user() {
         "--again",
     ];
     let again = split.site.run(&init);
-    assert_eq!(fs::read(&outside).unwrap(), b"precious");
     assert!(fs::metadata("/etc/agent.db").is_err(), "{}", stderr(&again));
     let _ = fs::remove_file(folder.join("init"));
+    // What was refused in the middle has taken them away already.
+    let _ = fs::remove_file(&floors);
+    link(&outside, &floors);
+    let words = ["floors.json`: it is a symbolic link", "move it away"];
+    assert_reports(&split.site.run(&init), 3, &words);
+    assert_eq!(fs::read(&outside).unwrap(), b"precious");
+    fs::remove_file(&floors).unwrap();
     split.site.ok(&init);
     for entry in fs::read_dir(&folder).unwrap() {
         let found = entry.unwrap();

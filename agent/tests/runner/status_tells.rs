@@ -236,6 +236,8 @@ fn a_page_is_written_over_an_earlier_page_and_over_nothing_else() {
     for path in own.iter().chain([&other, &link]) {
         let done = site.run(&["status", "--page", path.to_str().unwrap()]);
         assert_reports(&done, 2, &["no page is written to", "nothing was changed"]);
+        // How the site stands is printed all the same.
+        assert!(stdout(&done).contains("active: bundle 1"));
     }
     assert_eq!(tree(&site.state()), before);
     assert_eq!(

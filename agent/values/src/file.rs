@@ -15,6 +15,8 @@ use outhaul_reconcilers::Desired;
 
 /// Largest rendered file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Most kept sets of values of one assignment that are looked at; one is in use.
+const MAX_KEPT: usize = 16;
 
 /// Why the values cannot be put into the file.
 #[derive(Debug)]
@@ -45,19 +47,62 @@ pub fn with_values(
     desired: &Desired,
     values: &BTreeMap<String, String>,
 ) -> Result<Desired, PutError> {
-    let mut own = desired.clone();
-    let Some(declared) = desired
-        .assignment
-        .site_values
-        .as_ref()
-        .filter(|_| !values.is_empty())
-    else {
-        return Ok(own);
+    let Some((mut own, name, text)) = changed(desired, values)? else {
+        return Ok(desired.clone());
+    };
+    let folder = folder(&own);
+    if !is_whole(&own, &folder) {
+        write(desired, &folder, (name, text.as_bytes()))?;
+    }
+    own.rendered = folder;
+    Ok(own)
+}
+
+/// `desired` with each set of values that was put into its file here and is kept whole. Which of them was in use last, nothing of it
+/// says. What cannot be read says nothing.
+pub fn kept(desired: &Desired) -> Vec<Desired> {
+    let Some(declared) = &desired.assignment.site_values else {
+        return Vec::new();
+    };
+    let name = declared.form.file();
+    let text = |folder: &Path| {
+        let bytes = durable::read(&folder.join(name), MAX_FILE_BYTES).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let Some((central, beside)) = text(&desired.rendered).zip(beside(desired)) else {
+        return Vec::new();
+    };
+    let folders = durable::list(&beside).unwrap_or_default().into_iter();
+    let with_its = |kept: PathBuf| {
+        let written = text(&kept)?;
+        let values = declared.keys.keys().filter_map(|key| {
+            let value = declared.value_in(&written, key)?;
+            (declared.value_in(&central, key).as_ref() != Some(&value))
+                .then(|| (key.clone(), value))
+        });
+        let (mut own, ..) = changed(desired, &values.collect()).ok()??;
+        let is_its = folder(&own) == kept && is_whole(&own, &kept);
+        own.rendered = kept;
+        is_its.then_some(own)
+    };
+    folders.take(MAX_KEPT).filter_map(with_its).collect()
+}
+
+/// The assignment with values, before its files are written: with the name of the file that has them, and its text. `None` when there is
+/// nothing to change.
+fn changed(
+    desired: &Desired,
+    values: &BTreeMap<String, String>,
+) -> Result<Option<(Desired, &'static str, String)>, PutError> {
+    let declared = desired.assignment.site_values.as_ref();
+    let Some(declared) = declared.filter(|_| !values.is_empty()) else {
+        return Ok(None);
     };
     let name = declared.form.file();
     let bytes = durable::read(&desired.rendered.join(name), MAX_FILE_BYTES)?;
     let text = declared.with(&String::from_utf8_lossy(&bytes), values)?;
     let digest = Digest::of(text.as_bytes());
+    let mut own = desired.clone();
     own.site_values.clone_from(values);
     for file in &mut own.assignment.files {
         if file.path.as_str() == name {
@@ -65,12 +110,7 @@ pub fn with_values(
             file.size = text.len() as u64;
         }
     }
-    let folder = folder(&own);
-    if !is_whole(&own, &folder) {
-        write(desired, &folder, (name, text.as_bytes()))?;
-    }
-    own.rendered = folder;
-    Ok(own)
+    Ok(Some((own, name, text)))
 }
 
 /// Removes the folders of other values of the same assignment; what is gone already is gone.
@@ -100,11 +140,16 @@ fn folder(own: &Desired) -> PathBuf {
         .map(|file| format!("{} {}", file.content, file.path.as_str()))
         .collect();
     let digest = Digest::of(holds.join("\n").as_bytes()).hex();
+    beside(own)
+        .unwrap_or_else(|| own.rendered.clone())
+        .join(digest)
+}
+
+/// `<generation>/site-values/<assignment>`: `<generation>/assignments/<assignment>` is where the verified files lie.
+fn beside(own: &Desired) -> Option<PathBuf> {
+    let generation = own.rendered.parent().and_then(Path::parent)?;
     let name = own.assignment.name.as_str();
-    // `<generation>/assignments/<assignment>` is where the verified files lie.
-    let generation = own.rendered.parent().and_then(Path::parent);
-    let generation = generation.unwrap_or(&own.rendered);
-    generation.join("site-values").join(name).join(digest)
+    Some(generation.join("site-values").join(name))
 }
 
 fn is_whole(own: &Desired, folder: &Path) -> bool {

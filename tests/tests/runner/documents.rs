@@ -262,6 +262,8 @@ impl Desk {
         std::fs::create_dir_all(&own).unwrap();
         if !machine.is_empty() {
             std::fs::create_dir_all(self.folder.join("stick")).unwrap();
+            // As every machine has it.
+            std::fs::create_dir_all(own.join("var/lib")).unwrap();
         }
         let mut shell = self.fixture.command(Path::new("sh"));
         shell.arg("-c").arg(script).env("PATH", path);

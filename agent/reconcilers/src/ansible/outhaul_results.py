@@ -1,7 +1,9 @@
 """Writes the result of every task as one line of JSON, for outhaul-agent.
 
 What comes in: ansible-core's callbacks, and the file to write to in OUTHAUL_TASK_RESULTS. What goes
-out: {"task", "status", "message"} per task and host. A task marked no_log shows no message.
+out: {"task", "status", "message"} per task and host. A task marked no_log shows no message. A play in
+which no host matched has a line of its own: with "no_hosts" unless an earlier task made groups of hosts,
+so that a play for a group that has none is meant to be skipped.
 ansible-core itself has no JSON callback; this one needs nothing beyond it.
 """
 
@@ -45,6 +47,8 @@ class CallbackModule(CallbackBase):
         path = os.environ.get("OUTHAUL_TASK_RESULTS")
         self.disabled = not path
         self.lines = open(path, "a", encoding="utf-8") if path else None
+        self.play = None
+        self.groups_made = False
 
     def _tell(self, result, status, message=""):
         task = getattr(result, "task", None) or getattr(result, "_task", None)
@@ -58,10 +62,33 @@ class CallbackModule(CallbackBase):
             "status": status,
             "message": str(message)[:LONGEST_MESSAGE],
         }
+        self._write(line)
+
+    def _write(self, line):
         self.lines.write(json.dumps(line) + "\n")
         self.lines.flush()
 
+    def v2_playbook_on_play_start(self, play):
+        self.play = play
+
+    def v2_playbook_on_no_hosts_matched(self):
+        hosts = getattr(self.play, "hosts", None) or []
+        hosts = ", ".join(map(str, hosts)) if isinstance(hosts, (list, tuple)) else str(hosts)
+        name = self.play.get_name() if self.play else "?"
+        line = {
+            "task": f"play `{name}`"[:LONGEST_MESSAGE],
+            "status": "skipped" if self.groups_made else "failed",
+            "message": f"no host matched `{hosts}`, so that no task of it was run"[:LONGEST_MESSAGE],
+        }
+        if not self.groups_made:
+            line["message"] += "; the inventory of a site is `localhost` alone: `hosts: all` matches it"
+            line["no_hosts"] = True
+        self._write(line)
+
     def v2_runner_on_ok(self, result):
+        task = getattr(result, "task", None) or getattr(result, "_task", None)
+        if str(getattr(task, "action", "")).rsplit(".", 1)[-1] in ("group_by", "add_host"):
+            self.groups_made = True
         values = getattr(result, "result", None) or getattr(result, "_result", None) or {}
         self._tell(result, "changed" if values.get("changed") else "ok")
 

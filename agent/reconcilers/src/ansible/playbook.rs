@@ -14,6 +14,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use serde::Deserialize;
 
 use crate::error::ApplyError;
+use crate::hook;
 use crate::outcome::step;
 use crate::watched::{self, RunEnd, RunError, RunLimits};
 
@@ -72,6 +73,9 @@ struct Line {
     task: String,
     status: String,
     message: String,
+    /// A play in which no host matched, where none was to be expected: Ansible itself counts that as success.
+    #[serde(default)]
+    no_hosts: bool,
 }
 
 /// Runs playbooks to their end, or to the end of the first that fails.
@@ -110,6 +114,12 @@ pub fn run(run: &PlaybookRun<'_>, heartbeat: &Heartbeat) -> Result<PlaybookOutpu
     let bytes = durable::read_if_present(&results, MAX_RESULT_BYTES)?.unwrap_or_default();
     let steps = parse(&bytes);
     let reason = match ran.end {
+        RunEnd::Exited(status)
+            if status.success()
+                && let Some(play) = unmatched(&bytes) =>
+        {
+            play
+        }
         RunEnd::Exited(status) if status.success() => {
             return Ok(PlaybookOutput {
                 steps,
@@ -184,11 +194,20 @@ fn command(run: &PlaybookRun<'_>, plugins: &Path, results: &Path) -> Command {
 
 /// Results from the callback's lines; a torn last line (the program was killed) is left out.
 pub(super) fn parse(bytes: &[u8]) -> Vec<StepResult> {
-    let lines = bytes.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
+    lines(bytes)
         .map(|line| step(line.task, &line.status, line.message))
         .collect()
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Line> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// The first play of which nothing was run, because no host matched.
+pub(super) fn unmatched(bytes: &[u8]) -> Option<String> {
+    let play = lines(bytes).find(|line| line.no_hosts)?;
+    Some(format!("{}: {}", play.task, play.message))
 }
 
 fn reason(steps: &[StepResult], printed: [&[u8]; 2], status: ExitStatus) -> String {
@@ -221,17 +240,26 @@ fn reason(steps: &[StepResult], printed: [&[u8]; 2], status: ExitStatus) -> Stri
 }
 
 /// The Python that runs Ansible's modules on this host: the first that starts.
-pub fn python(set: Option<&Path>) -> Option<PathBuf> {
+///
+/// # Errors
+/// [`ApplyError::Program`] for one that others may change: it is not started, to see whether it works, either.
+pub fn python(set: Option<&Path>) -> Result<Option<PathBuf>, ApplyError> {
     if let Some(set) = set {
-        return Some(set.to_owned());
+        return Ok(Some(set.to_owned()));
     }
     let usual = ["/usr/bin/python3", "/usr/local/bin/python3", "python3"];
-    usual.into_iter().map(PathBuf::from).find(|python| {
-        let mut command = Command::new(python);
+    for python in usual.map(Path::new) {
+        let Some(python) = hook::started(python, None)? else {
+            continue;
+        };
+        let mut command = Command::new(&python);
         command.args(["-c", "import json"]).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    })
+        if command.status().is_ok_and(|status| status.success()) {
+            return Ok(Some(python));
+        }
+    }
+    Ok(None)
 }
 
 /// A program of Ansible's that is not there, or does not start.

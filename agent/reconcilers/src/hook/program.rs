@@ -76,65 +76,102 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
         let problem = format!("the hook program `{shown}` is not a file that may be executed");
         return Err(unusable(
             problem,
-            "`chmod 755` it, or name another under `[hook]`",
+            &format!(
+                "`chmod 755 {}`, or name another under `[hook]`",
+                quoted(&program)
+            ),
         ));
     }
-    if let Some(problem) = changeable_by_others(set) {
+    if let Some(Changeable { problem, command }) = changeable_by_others(set) {
         return Err(unusable(
             format!("the hook program `{shown}` is not started: {problem}"),
-            "whoever may change it decides what runs on this host: `chown root` it and `chmod go-w` it",
+            &format!("{LOOK_FIRST}, then `{command}`"),
         ));
     }
     Ok(program)
 }
 
+/// What lets somebody else than root and this user change a program, and the command that ends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changeable {
+    /// What, in a sentence.
+    pub problem: String,
+    /// What to type.
+    pub command: String,
+}
+
 /// What lets somebody else than root and this user change the program at `path`, a link or folder on the way to it
 /// included.
-pub fn changeable_by_others(path: &Path) -> Option<String> {
+pub fn changeable_by_others(path: &Path) -> Option<Changeable> {
     let program = fs::canonicalize(path).ok()?;
     let both = path.ancestors().skip(1).chain(program.ancestors());
     both.filter(|path| !path.as_os_str().is_empty())
-        .find_map(|path| Some(format!("`{}` {}", path.display(), of_others(path)?)))
+        .find_map(of_others)
 }
 
-/// Refuses a program that is named by its path where others may change it. One that is found on the path is the machine's.
+/// The file of a program that is started: one that is named without a folder is looked for as the system does, and is looked at as one
+/// that is named by its path. `path` is where programs are looked for, without it this process's own.
 ///
 /// # Errors
-/// [`ApplyError::Program`]
-pub fn refuse_of_others(program: &Path) -> Result<(), ApplyError> {
-    if !program.is_absolute() {
-        return Ok(());
-    }
-    changeable_by_others(program).map_or(Ok(()), |problem| {
-        Err(ApplyError::Program {
-            program: program.display().to_string(),
-            problem: format!("it is not started: {problem}"),
-            help: "whoever may change it decides what runs on this host: look at what it is, then `chown root` and `chmod go-w` what \
-                   is named; then repeat the command"
-                .into(),
-        })
+/// [`ApplyError::Program`] where others may change it; `None` where there is none.
+pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, ApplyError> {
+    let Some(found) = watched::found(program, path) else {
+        return Ok(None);
+    };
+    let Some(Changeable { problem, command }) = changeable_by_others(&found) else {
+        return Ok(Some(found));
+    };
+    Err(ApplyError::Program {
+        program: program.display().to_string(),
+        problem: format!("it is not started: {problem}"),
+        help: format!("{LOOK_FIRST}, then `{command}`; then repeat the command"),
     })
 }
 
+/// What comes before the command that ends it.
+const LOOK_FIRST: &str = "whoever may change it decides what runs on this host: look at what it is, and who may have changed it";
+
 /// What lets somebody else than root and this user change `path`.
-fn of_others(path: &Path) -> Option<String> {
+fn of_others(path: &Path) -> Option<Changeable> {
+    let shown = quoted(path);
     let found = match fs::metadata(path) {
         Ok(found) => found,
-        Err(error) => return Some(format!("cannot be looked at: {error}")),
+        Err(error) => {
+            return Some(Changeable {
+                problem: format!("`{}` cannot be looked at: {error}", path.display()),
+                command: format!("ls -ld {shown}"),
+            });
+        }
     };
     let own = rustix::process::geteuid().as_raw();
+    let (mut problems, mut commands) = (Vec::new(), Vec::new());
     if found.uid() != 0 && found.uid() != own {
-        return Some(format!(
+        problems.push(format!(
             "belongs to user {}, who is neither root nor the agent's user {own}",
             found.uid()
         ));
+        commands.push(format!("chown root {shown}"));
     }
     let guarded = found.is_dir() && found.mode() & STICKY != 0;
     if found.mode() & BY_OTHERS != 0 && !guarded {
         let mode = found.mode() & 0o7777;
-        return Some(format!("may be written by others (mode {mode:o})"));
+        problems.push(format!("may be written by others (mode {mode:o})"));
+        commands.push(format!("chmod go-w {shown}"));
     }
-    None
+    (!problems.is_empty()).then(|| Changeable {
+        problem: format!("`{}` {}", path.display(), problems.join(", and ")),
+        command: commands.join(" && "),
+    })
+}
+
+/// A path as it is typed.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 /// Asks the program once. `home` is its own folder, which stays.

@@ -11,10 +11,10 @@ use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
 
 use crate::error::ApplyError;
-use crate::hook::refuse_of_others;
+use crate::hook;
 use crate::outcome::Stop;
 use crate::settings::ZarfConfig;
-use crate::watched::{self, RunEnd, RunError, RunLimits, is_there, output_tail};
+use crate::watched::{self, RunEnd, RunError, RunLimits, output_tail};
 
 /// Bytes kept of what it prints: the manifests of a chart are among it.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -46,12 +46,15 @@ impl Zarf {
         &self.folder
     }
 
-    /// Whether it is installed.
+    /// Whether it is installed, and nobody else may change it.
     pub fn is_there(&self) -> Result<(), ApplyError> {
-        match is_there(&self.config.program, Some(PATH)) {
-            true => refuse_of_others(&self.config.program),
-            false => Err(self.gone("it is not installed")),
-        }
+        self.file().map(drop)
+    }
+
+    /// The file that is started.
+    fn file(&self) -> Result<PathBuf, ApplyError> {
+        hook::started(&self.config.program, Some(PATH))?
+            .ok_or_else(|| self.gone("it is not installed"))
     }
 
     /// Waits until nothing that an earlier agent started is at work any more, and sees that it is Zarf which is started.
@@ -171,9 +174,10 @@ impl Zarf {
         folder: &Path,
         heartbeat: &Heartbeat,
     ) -> Result<String, Stop> {
-        refuse_of_others(&self.config.program)?;
+        // Each time: what was looked at when the bundle came may be another program by now.
+        let program = self.file()?;
         durable::make_folder(&self.folder)?;
-        let mut command = Command::new(&self.config.program);
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(folder)

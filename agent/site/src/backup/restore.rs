@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::media;
 use outhaul_signer::SigningKey;
 use rusqlite::{Connection, OpenFlags};
@@ -21,6 +22,7 @@ use crate::durable::{self, at};
 use crate::keys;
 use crate::secrets::Secrets;
 use crate::state::clock::{self, Clocks};
+use crate::state::generations;
 use crate::state::outbox::{self, Author};
 use crate::state::{self, SiteIdentity, StateError, Store, events, key};
 use crate::state_folder::StateFolder;
@@ -301,6 +303,7 @@ fn renumber(
             max_rows: u64::MAX,
         };
         outbox::renumber(db, &author(site), next, &who)?;
+        not_looked_at(db)?;
         events::repeat_state(db, &author(next))?;
         db.execute("DELETE FROM call", [])
             .map_err(state::doing("remove calls"))?;
@@ -316,6 +319,30 @@ fn renumber(
     })?;
     Ok(())
 }
+
+/// What was found of each assignment was found on the machine of the backup: of this one nothing is known before something is applied here.
+/// The sticks that were read there say nothing of this one either.
+fn not_looked_at(db: &Connection) -> Result<(), StateError> {
+    state::set_meta::<()>(db, key::MEDIA, None)?;
+    let known = state::meta(db, key::RESULTS)?;
+    let active = match known.is_none() {
+        true => generations::active(db)?,
+        false => None,
+    };
+    let mut results: Vec<AssignmentResult> = match active {
+        Some(active) => generations::results(db, &format!("apply {active}"))?,
+        None => known.unwrap_or_default(),
+    };
+    for result in &mut results {
+        result.status = ComplianceStatus::InProgress;
+        result.steps.clear();
+        NOT_LOOKED_AT.clone_into(&mut result.message);
+    }
+    state::set_meta(db, key::RESULTS, Some(&results))
+}
+
+/// What is known of an assignment on the machine of a restored site.
+const NOT_LOOKED_AT: &str = "not looked at since this site was restored from a backup";
 
 fn unusable(error: StateError) -> BackupError {
     BackupError::Database {

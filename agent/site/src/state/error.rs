@@ -3,14 +3,15 @@
 //! What comes in: what SQLite, the disk or another agent said. What goes out: a sentence, a way out, an exit code. It looks
 //! at nothing and changes nothing.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::text;
 use outhaul_signer::KeyError;
 use rusqlite::ErrorCode;
 
-use crate::durable::FileError;
+use crate::durable::{self, FileError};
 use crate::state_folder::LockError;
 
 /// Why the memory cannot be used.
@@ -64,10 +65,33 @@ pub enum StateError {
         /// What is wrong.
         problem: String,
     },
+    /// The file system of the state folder is mounted read-only.
+    #[error(
+        "the file system of `{}` is read-only: the database failed to {doing}; nothing was changed, and what runs on this site goes on",
+        folder.display()
+    )]
+    ReadOnly {
+        /// The state folder.
+        folder: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// Something else lies in the place of the database.
+    #[error(
+        "in the place of the database `{}` is {found}: it was not opened, and what runs on this site was not touched",
+        path.display()
+    )]
+    Instead {
+        /// The place.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
     /// The site has no identity yet.
     #[error(
-        "there is no site in `{}`: it holds no identity",
-        outhaul_kit::text::path(folder)
+        "there is no site in `{}`: {}",
+        outhaul_kit::text::path(folder),
+        what_lacks(folder)
     )]
     NotEnrolled {
         /// The state folder.
@@ -75,12 +99,14 @@ pub enum StateError {
     },
     /// The database of a machine that was a site is not there.
     #[error(
-        "the database `{}` is gone, though `{beside}` beside it shows that this machine was a site; what runs on it \
+        "the database `{}` {how}, though `{beside}` beside it shows that this machine was a site; what runs on it \
          was not touched", path.display()
     )]
     Gone {
         /// The file.
         path: PathBuf,
+        /// That it is gone, or empty.
+        how: &'static str,
         /// What shows it.
         beside: String,
     },
@@ -113,7 +139,13 @@ impl StateError {
     /// What to do next.
     pub fn help(&self) -> String {
         match self {
+            Self::File(error) | Self::Lock(LockError::File(error))
+                if error.source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
+            {
+                read_only_help(&error.path)
+            }
             Self::File(error) | Self::Lock(LockError::File(error)) => error.help(),
+            Self::ReadOnly { folder, .. } => read_only_help(folder),
             Self::Lock(LockError::Busy { .. }) => {
                 "if that is the service, put the bundle into a folder that it watches, or stop it \
                  first: `systemctl stop outhaul-agent`"
@@ -122,22 +154,22 @@ impl StateError {
             Self::Database { source, .. } => database_help(source.sqlite_error_code()).into(),
             Self::NoSpace { folder, .. } => format!(
                 "free some space there (`df -h {}` shows it) and repeat the command; the service, where it runs, goes on by \
-                 itself then",
-                folder.display()
+                 itself then; {}",
+                folder.display(),
+                removable_help(folder)
             ),
             Self::Damaged { path, .. } => format!(
                 "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
-                 (`outhaul site enrol` at the centre); leave all else in the folder: `floors.json` keeps older \
-                 bundles out, and what the kept bundles applied is known again; holds, and values that were set here, are not: give \
-                 them again",
+                 (`outhaul site enrol` at the centre); leave all else in the folder: {KNOWN_AGAIN}",
                 path.display()
             ),
-            Self::Gone { .. } => {
-                "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
-                 enrol` at the centre); leave all else in the folder: `floors.json` keeps older bundles out, and \
-                 what the kept bundles applied is known again; holds, and values that were set here, are not: give them again"
-                    .into()
-            }
+            Self::Gone { .. } => format!("{FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}"),
+            Self::Instead { path, .. } => format!(
+                "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
+                 file in its place; else {FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}",
+                path = text::path(path),
+                aside = text::path(&aside(path))
+            ),
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled { .. } => {
                 "run `outhaul-agent --state DIR enrol SITE.kit` first; if this machine was enrolled, name its \
@@ -158,6 +190,48 @@ impl StateError {
             }
         }
     }
+}
+
+/// The ways back to a database.
+const FROM_BACKUP_OR_KIT: &str = "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
+                                  enrol` at the centre), and leave all else in the folder";
+
+/// What an enrolment knows again, and what it does not.
+const KNOWN_AGAIN: &str = "`floors.json` keeps older bundles out, and what the kept bundles applied is known again, with values that were \
+                           set here where their files show them; holds are not: give them again";
+
+/// Where what is in the place of the database can lie: beside the state folder, where it keeps nobody from anything.
+fn aside(path: &Path) -> PathBuf {
+    let beside = path.parent().and_then(Path::parent).unwrap_or(path);
+    beside.join("agent.db.aside")
+}
+
+/// What lacks where there is no site: a folder, or what makes it a site's.
+fn what_lacks(folder: &Path) -> String {
+    match durable::first_missing(folder) {
+        Some(missing) => format!("`{}` does not exist", text::path(&missing)),
+        None => "it holds no identity".to_owned(),
+    }
+}
+
+/// What may be removed of a state folder whose file system is full, and what must stay.
+pub fn removable_help(folder: &Path) -> String {
+    let folder = text::path(folder);
+    format!(
+        "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles that are neither \
+         active nor held may be removed (`rollback` to these is not possible then); never `agent.db` and the files whose names begin so, \
+         `floors.json`, `site.key`, `identities`, or the folder of the active bundle"
+    )
+}
+
+/// A file system is mounted so, or the kernel has made it so after errors of the disk.
+fn read_only_help(path: &Path) -> String {
+    let path = text::path(path);
+    format!(
+        "`findmnt -T {path}` shows how it is mounted, and `dmesg` whether the kernel made it read-only after errors of the disk: then check \
+         the disk first; `mount -o remount,rw` and the mount point make it writable, and the command may be repeated; until then nothing \
+         new is applied and no report is made"
+    )
 }
 
 /// Space, permission, damage and somebody else at work: each has its own way out.

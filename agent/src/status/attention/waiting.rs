@@ -49,7 +49,8 @@ pub(super) fn waiting(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
                 _ if held => (
                     What::Hold,
                     format!(
-                        "`outhaul-agent hold --release` ends the hold; where it then waits for something else, `status` says for what, and \
+                        "`outhaul-agent hold --release` ends the hold; then the service applies it where it runs, or `outhaul-agent apply`; where it \
+                         waits for something else, `status` says for what, and \
                          `outhaul-agent approve {number}` applies it"
                     ),
                 ),

@@ -93,6 +93,32 @@ fn the_site_s_values_are_in_a_folder_of_their_own_and_the_bundle_s_files_are_as_
 }
 
 #[test]
+fn kept_sets_of_values_are_found_again_and_one_that_is_not_whole_says_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let desired = desired(folder.path());
+    assert!(kept(&desired).is_empty());
+    let first = with_values(&desired, &values("70")).unwrap();
+    with_values(&desired, &values("71")).unwrap();
+    let mut found: Vec<_> = kept(&desired)
+        .into_iter()
+        .map(|own| own.site_values)
+        .collect();
+    found.sort();
+    assert_eq!(found, [values("70"), values("71")]);
+    // Somebody has typed another allowed value into what is kept.
+    fs::write(
+        first.rendered.join(FILES[1].0),
+        "TRAY=\"left\"\nWIDTH=\"72\"\n",
+    )
+    .unwrap();
+    let found: Vec<_> = kept(&desired)
+        .into_iter()
+        .map(|own| own.site_values)
+        .collect();
+    assert_eq!(found, [values("71")]);
+}
+
+#[test]
 fn other_values_have_another_folder_and_a_torn_one_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let desired = desired(folder.path());

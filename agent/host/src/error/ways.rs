@@ -1,0 +1,43 @@
+//! Ways out of what this machine lacks: rights to a stick, and space.
+//!
+//! What comes in: the error, and what of the agent's own could go. What goes out: what to type. It looks at nothing and changes nothing.
+
+use std::io;
+use std::path::PathBuf;
+
+use outhaul_kit::durable::FileError;
+use outhaul_kit::text;
+
+/// Whether the user who runs this lacks a right.
+pub(super) fn is_denied(error: &FileError) -> bool {
+    error.source.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// How the user who runs this gets at a stick. Whoever came so far owns the state folder: where that is not root, root is refused.
+pub(super) fn rights_help(error: &FileError, what: &str, or: &str) -> String {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return error.help();
+    }
+    let (user, path) = (user.as_raw(), text::path(&error.path));
+    format!(
+        "let user {user}, who owns the state folder, {what} `{path}`: mount the stick for that user (`mount -o uid={user}`, where it is \
+         FAT), or {or}"
+    )
+}
+
+/// What of a state folder may be removed where space is short.
+pub(super) fn removable_help(folder: &str, removable: &[PathBuf]) -> String {
+    let names: Vec<String> = removable
+        .iter()
+        .map(|path| format!("`{}`", text::path(path)))
+        .collect();
+    match names.is_empty() {
+        true => format!("nothing of what lies in `{folder}` may be removed by hand"),
+        false => format!(
+            "of what lies in `{folder}`, only {} may be removed by hand (`rollback` to that bundle is not possible then), and nothing else: \
+             `agent.db`, `floors.json`, `site.key` and `identities` are the site itself",
+            names.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,163 @@
+//! What lies in a state folder: whether each entry is what it has to be, and whether it shows that a site was here.
+//!
+//! What comes in: the folder. What goes out: the first entry that is something else, as an error that names it, or nothing. It opens, changes
+//! and follows none of them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+
+use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, Unexpected, kind_of};
+
+use super::{DATABASE_FILES, StateFolder};
+use crate::durable::{self, FileError, at};
+
+/// The agent's own folders. The target of the folder reconciler is its owner's to choose.
+const FOLDERS: [&str; 10] = [
+    "blobs",
+    "blobs/sha256",
+    "blobs/partial",
+    "generations",
+    "roots",
+    "identities",
+    "kept",
+    "ansible",
+    "hook",
+    "serve",
+];
+/// Its own files beside the database. `agent.toml` is the owner's, and may be a link.
+const FILES: [&str; 5] = [
+    "lock",
+    "floors.json",
+    "site.key",
+    "site.key.next",
+    "site.age.next",
+];
+
+impl StateFolder {
+    /// Refuses a folder in which something else lies where the agent's own files and folders are: a link leads elsewhere, and a FIFO
+    /// keeps whoever opens it waiting. Only `agent.toml` may be a link.
+    ///
+    /// # Errors
+    /// [`FileError`] names the first such entry.
+    pub fn check(&self) -> Result<(), FileError> {
+        for path in FOLDERS.map(|name| self.root.join(name)) {
+            if let Some(found) = other(&path, fs::FileType::is_dir) {
+                return Err(unexpected(&path, found, OWN_ENTRY));
+            }
+        }
+        for name in FILES.iter().chain(&DATABASE_FILES) {
+            let path = self.root.join(name);
+            if let Some(found) = other(&path, fs::FileType::is_file) {
+                return Err(unexpected(&path, found, OWN_FILE));
+            }
+        }
+        for path in durable::list(&self.root)? {
+            // What cannot be looked at is said by whoever needs it.
+            let Ok(found) = fs::metadata(&path) else {
+                continue;
+            };
+            let kind = found.file_type();
+            if kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
+                return Err(unexpected(&path, kind_of(kind), OWN_ENTRY));
+            }
+        }
+        Ok(())
+    }
+
+    /// What lies in the place of the database, where it is something else than a file.
+    pub fn instead_of_database(&self) -> Option<&'static str> {
+        other(&self.database(), fs::FileType::is_file)
+    }
+
+    /// Refuses a folder in which somebody else has put something before it is a site's: settings that name programs, an agent, a lock that
+    /// they hold open. Closing the folder would make that ours.
+    ///
+    /// # Errors
+    /// [`FileError`] names the first such entry.
+    pub fn check_unused(&self) -> Result<(), FileError> {
+        let own = rustix::process::geteuid().as_raw();
+        for path in durable::list(&self.root)? {
+            let found = fs::symlink_metadata(&path).map_err(at("look at", &path))?;
+            if found.uid() != 0 && found.uid() != own {
+                return Err(unexpected(&path, "what another user put there", OWN_ENTRY));
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of an entry that shows that a site was here: only what was accepted or applied leaves these; an enrolment that was cut off
+    /// does not.
+    pub fn shows_site(&self) -> Option<String> {
+        let is_there = |path: &Path| match *path == self.generations() {
+            true => durable::list(path).is_ok_and(|names| !names.is_empty()),
+            false => path.exists(),
+        };
+        let left = [self.floors(), self.default_target(), self.generations()];
+        let beside = left.iter().find(|path| is_there(path))?;
+        let name = beside.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+}
+
+/// What is at `path`, where it is not of the kind that it has to be. What is not there is nothing else.
+fn other(path: &Path, is_right: impl Fn(&fs::FileType) -> bool) -> Option<&'static str> {
+    let kind = fs::symlink_metadata(path).ok()?.file_type();
+    (!is_right(&kind)).then(|| kind_of(kind))
+}
+
+fn unexpected(path: &Path, found: &'static str, expected: &'static str) -> FileError {
+    let what = Unexpected { found, expected };
+    at("open", path)(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_any_own_file_or_folder_is_refused_and_not_followed() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::write(elsewhere.path().join("file"), "theirs").unwrap();
+        let files = FILES
+            .iter()
+            .chain(&DATABASE_FILES)
+            .map(|name| (name, "file"));
+        let folders = FOLDERS.iter().map(|name| (name, "."));
+        for (name, to) in files.chain(folders) {
+            let folder = tempfile::tempdir().unwrap();
+            let state = StateFolder::new(folder.path());
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            state.check().unwrap();
+            symlink(elsewhere.path().join(to), &path).unwrap();
+            let refused = state.lock().unwrap_err().to_string();
+            let said = format!("`{}`: it is a symbolic link", path.display());
+            assert!(refused.contains(&said), "{refused}");
+        }
+        assert_eq!(fs::read(elsewhere.path().join("file")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn settings_may_be_a_link_and_what_is_no_file_is_named_as_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::new(folder.path());
+        symlink("/etc/outhaul.toml", state.config()).unwrap();
+        state.check().unwrap();
+        fs::create_dir(state.key()).unwrap();
+        let refused = state.check().unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("it is a folder, not the agent's own file")
+        );
+        assert!(
+            refused.help().contains("move it away"),
+            "{}",
+            refused.help()
+        );
+    }
+}

@@ -21,6 +21,7 @@ use crate::reconciler::Reconciler;
 use crate::settings::HookConfig;
 
 mod contract;
+mod members;
 mod program;
 mod question;
 

@@ -14,6 +14,7 @@ use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
 
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
+use super::members;
 use crate::error::ApplyError;
 use crate::line;
 use crate::settings::HookConfig;
@@ -23,8 +24,10 @@ use crate::watched::{self, RunEnd, RunError, RunLimits};
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Longest time for saying whether it is ready, in seconds.
 const READY_S: u64 = 30;
-/// May be written by its group or by everybody.
-const BY_OTHERS: u32 = 0o022;
+/// May be written by its group.
+const BY_GROUP: u32 = 0o020;
+/// May be written by everybody.
+const BY_ANYBODY: u32 = 0o002;
 /// In a folder that everybody may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 
@@ -153,7 +156,10 @@ fn of_others(path: &Path) -> Option<Changeable> {
         commands.push(format!("chown root {shown}"));
     }
     let guarded = found.is_dir() && found.mode() & STICKY != 0;
-    if found.mode() & BY_OTHERS != 0 && !guarded {
+    // The group that a user has alone gives nobody else a right.
+    let by_others = found.mode() & BY_ANYBODY != 0
+        || found.mode() & BY_GROUP != 0 && !members::has_only(found.gid(), own);
+    if by_others && !guarded {
         let mode = found.mode() & 0o7777;
         problems.push(format!("may be written by others (mode {mode:o})"));
         commands.push(format!("chmod go-w {shown}"));

@@ -16,20 +16,21 @@ use outhaul_signer::envelope::EnvelopeError;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use serde::{Deserialize, Serialize};
 
+pub mod acknowledged;
+mod failure;
 pub mod fake;
 mod incoming;
+mod reports;
 mod running;
 
 pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
+pub use reports::MAX_REPORTS_BYTES;
 pub use running::{ReportLine, RunningBundle, Seen};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";
 /// Largest record, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
-
-/// Largest file of reports of a site, in bytes, as sites write them onto sticks.
-pub const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +111,9 @@ pub enum SiteError {
         /// What was expected and found.
         problem: String,
     },
+    /// A file of reports, or a folder that has some.
+    #[error(transparent)]
+    Reports(FileError),
     /// A signature that does not hold.
     #[error("the request is refused: its signature does not hold; nothing was changed")]
     Signature(#[source] EnvelopeError),
@@ -129,19 +133,6 @@ pub enum SiteError {
         /// Who there is.
         known: Vec<String>,
     },
-}
-
-impl SiteError {
-    /// Whether it is a matter of trust.
-    pub fn is_trust(&self) -> bool {
-        matches!(
-            self,
-            Self::KitUsed { .. }
-                | Self::OtherFingerprint { .. }
-                | Self::Request { .. }
-                | Self::Signature(_)
-        )
-    }
 }
 
 /// The records of a fleet's sites.

@@ -156,33 +156,5 @@ fn as_json(site: &SiteRecord) -> serde_json::Value {
 }
 
 pub(super) fn site_failure(error: SiteError) -> Failure {
-    if let SiteError::KitUsed { site, .. } = &error {
-        let help = format!(
-            "whoever wrote this request has the kit: ask the site's people whether the machine was set \
-             up anew; if it was, write a new kit (`outhaul site enrol {site} … --again`), which also shuts out \
-             everybody who has the old one; if it was not, find out who has a copy"
-        );
-        return Failure::new(failure::TRUST, &error).help(help);
-    }
-    if error.is_trust() {
-        return Failure::new(failure::TRUST, &error).help(
-            "get the request again from the machine itself (`outhaul-agent export`), or write a new kit",
-        );
-    }
-    match error {
-        SiteError::Fleet(error) => fleet_failure(error),
-        SiteError::Unknown { ref known, .. } => {
-            let known = match known.len() {
-                0 => "no site is on record".to_owned(),
-                _ => format!("sites on record: {}", known.join(", ")),
-            };
-            Failure::new(failure::USAGE, &error).help(format!(
-                "{known}; `outhaul site approve REQUEST` records a site that was enrolled before there \
-                 were records; nothing was changed"
-            ))
-        }
-        error @ SiteError::Unapproved { .. } => Failure::new(failure::USAGE, &error)
-            .help("approve its request with `outhaul site approve`, or write a new kit for it"),
-        other => Failure::new(failure::ENVIRONMENT, &other).help("nothing was changed"),
-    }
+    Failure::of(&error)
 }

@@ -14,16 +14,19 @@ use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
 use outhaul_signer::envelope::EnvelopeError;
 use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::key::KeyError;
 use serde::{Deserialize, Serialize};
 
 pub mod acknowledged;
+mod enrolment;
 mod failure;
 pub mod fake;
 mod incoming;
 mod reports;
 mod running;
 
-pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
+pub use enrolment::{NewKit, authority};
+pub use incoming::{Approval, EnrolmentCandidate, SettleLine, Settled, SettledRequest};
 pub use reports::MAX_REPORTS_BYTES;
 pub use running::{ReportLine, RunningBundle, Seen};
 
@@ -81,6 +84,33 @@ pub enum SiteError {
         /// What is wrong.
         problem: String,
     },
+    /// It has a kit, and nobody asked for another one.
+    #[error("`{site}` has a kit already, for {stream}; another one invalidates: {void}")]
+    Enrolled {
+        /// The site.
+        site: String,
+        /// What it follows.
+        stream: String,
+        /// What another kit makes void.
+        void: String,
+    },
+    /// It is where it is to be moved to.
+    #[error("`{site}` follows {stream} already")]
+    Follows {
+        /// The site.
+        site: String,
+        /// The stream.
+        stream: String,
+    },
+    /// A fault of the program.
+    #[error("{problem}")]
+    Internal {
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no randomness for the token of a kit.
+    #[error(transparent)]
+    Key(KeyError),
     /// A key for a kit that was used for another one.
     #[error(
         "the kit of `{site}` was used: key {approved} is approved for it, and this request is for \
@@ -93,6 +123,18 @@ pub enum SiteError {
         approved: String,
         /// What the request asks for instead.
         what: String,
+    },
+    /// A file that is to have the certificate of an authority.
+    #[error("`{}` holds no certificate", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not the name of a stream.
+    #[error("`{given}` is not a stream")]
+    NoStream {
+        /// What was given.
+        given: String,
     },
     /// The person who approves named another key.
     #[error(
@@ -111,12 +153,15 @@ pub enum SiteError {
         /// What was expected and found.
         problem: String,
     },
-    /// A file of reports, or a folder that has some.
+    /// A file that a person named, or a folder with such files.
     #[error(transparent)]
-    Reports(FileError),
+    Named(FileError),
     /// A signature that does not hold.
     #[error("the request is refused: its signature does not hold; nothing was changed")]
     Signature(#[source] EnvelopeError),
+    /// The record of a site that reports settle, after others were settled.
+    #[error(transparent)]
+    Settling(Box<SiteError>),
     /// A new key for a site whose first one nobody approved.
     #[error(
         "no key of `{site}` was approved yet, so no key can sign the request for a new one; nothing was changed"
@@ -124,6 +169,21 @@ pub enum SiteError {
     Unapproved {
         /// The site.
         site: String,
+    },
+    /// A request whose key nobody compared yet.
+    #[error(
+        "the request of site `{site}` of {stream} was not approved: no fingerprint was named\n  fingerprint \
+         {found}\n  seal for    {seal_key}"
+    )]
+    Unnamed {
+        /// The site.
+        site: String,
+        /// What it follows.
+        stream: String,
+        /// The id of the request's key.
+        found: String,
+        /// What would be sealed for it.
+        seal_key: String,
     },
     /// Nobody of this name.
     #[error("the fleet has no record of a site `{site}`")]
@@ -133,6 +193,20 @@ pub enum SiteError {
         /// Who there is.
         known: Vec<String>,
     },
+}
+
+impl SiteRecord {
+    /// The order that revokes it, which stands until it is enrolled again.
+    pub fn revoked_by(&self) -> Option<u64> {
+        let mut orders = self.orders.iter();
+        let revokes = |order: &&Order| order.what == Instruction::Revoke;
+        orders.find(revokes).map(|order| order.number)
+    }
+
+    /// The stream that it follows, for people.
+    pub fn stream_name(&self) -> String {
+        format!("{}/{}", self.stream.environment, self.stream.cluster_type)
+    }
 }
 
 /// The records of a fleet's sites.
@@ -267,6 +341,7 @@ impl<'a> Sites<'a> {
     /// [`SiteError`]
     pub fn relocate(&self, name: &str, to: Stream) -> Result<SiteRecord, SiteError> {
         let mut site = self.one(name)?;
+        enrolment::refuse_same(&site, &to)?;
         let mut first = 1;
         for role in &site.roles {
             first = first.max(self.fleet.next_number(role.as_str())?);

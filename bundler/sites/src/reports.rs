@@ -39,12 +39,12 @@ impl Sites<'_> {
         remark: &dyn Fn(&str),
     ) -> Result<(), SiteError> {
         if !path.is_dir() {
-            let bytes = media::read_file(path, MAX_REPORTS_BYTES).map_err(SiteError::Reports)?;
+            let bytes = media::read_file(path, MAX_REPORTS_BYTES).map_err(SiteError::Named)?;
             return self.note_lines(path, &bytes, seen, remark);
         }
-        let folder = Media::open(path).map_err(SiteError::Reports)?;
+        let folder = Media::open(path).map_err(SiteError::Named)?;
         let found = folder.files(BOUNDS, |name| media::is_named(Path::new(name), "reports"));
-        let found = found.map_err(SiteError::Reports)?;
+        let found = found.map_err(SiteError::Named)?;
         for error in &found.unusable {
             remark(&format!("left out: {error}"));
         }
@@ -231,6 +231,6 @@ mod tests {
         assert!(said.contains("empty.reports` is empty"), "{said}");
         assert!(!said.contains("other.txt"), "{said}");
         let (missing, _) = read(&folder.path().join("gone.reports"));
-        assert!(matches!(missing, Err(SiteError::Reports(_))));
+        assert!(matches!(missing, Err(SiteError::Named(_))));
     }
 }

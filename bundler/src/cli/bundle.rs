@@ -211,7 +211,7 @@ impl Args {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());
         };
-        let sites = Sites::of(fleet).all().map_err(super::site::site_failure)?;
+        let sites = Sites::of(fleet).all()?;
         let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
         let named = &self.cluster_type;
         let is_named = |name| named.is_empty() || named.contains(name);

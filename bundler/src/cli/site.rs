@@ -92,7 +92,7 @@ impl Args {
 impl ListArgs {
     fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let sites = Sites::of(&fleet).all().map_err(site_failure)?;
+        let sites = Sites::of(&fleet).all()?;
         if self.recipients {
             // What is sealed for a revoked site's key would still be read with it.
             let revoked =
@@ -126,17 +126,17 @@ impl ListArgs {
                 || "no key approved yet".to_owned(),
                 |id| format!("key {id:.16}"),
             );
-            data(&format!("{} {}: {key}; {orders}", site.site, stream(site)));
+            data(&format!(
+                "{} {}: {key}; {orders}",
+                site.site,
+                site.stream_name()
+            ));
         }
         if sites.is_empty() {
             say("no site is on record; `outhaul site enrol` writes a kit for one");
         }
         Ok(Exit::SUCCESS)
     }
-}
-
-fn stream(site: &SiteRecord) -> String {
-    format!("{}/{}", site.stream.environment, site.stream.cluster_type)
 }
 
 /// The id of the approved key.
@@ -155,6 +155,8 @@ fn as_json(site: &SiteRecord) -> serde_json::Value {
     })
 }
 
-pub(super) fn site_failure(error: SiteError) -> Failure {
-    Failure::of(&error)
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Self {
+        Self::of(&error)
+    }
 }

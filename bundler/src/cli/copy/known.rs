@@ -12,11 +12,10 @@ use outhaul_ship::stream::copies::KeptBundle;
 use outhaul_ship::stream::since;
 use outhaul_signer::fleet::Fleet;
 use outhaul_sites::acknowledged::{CopiedBundle, StreamStanding, followers};
-use outhaul_sites::{Seen, SiteError, Sites};
+use outhaul_sites::{Seen, Sites};
 
 use crate::cli::failure::Failure;
 use crate::cli::say;
-use crate::cli::site::site_failure;
 
 /// Where the reports of sites are.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +24,6 @@ pub(super) enum ReportSource<'s> {
     Files(&'s [PathBuf]),
     /// A hub that has them.
     Hub(HubConnection<'s>),
-}
-
-impl From<SiteError> for Failure {
-    fn from(error: SiteError) -> Self {
-        site_failure(error)
-    }
 }
 
 /// The named sites that follow the streams of `bundles`, and what they have of them, by role.

@@ -20,7 +20,6 @@ use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
-use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
 use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
@@ -30,11 +29,11 @@ use outhaul_control::Diagnostics;
 use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
-use outhaul_plane::Rendering;
 use outhaul_plane::delivery::statements;
 use outhaul_record::plan::Shipped as _;
 use outhaul_record::record::Record;
 use outhaul_sites::Sites;
+use outhaul_sites::readers::{self, Reader};
 
 pub mod agent;
 mod built;
@@ -52,7 +51,6 @@ mod next;
 pub mod patches;
 mod plan;
 mod production;
-mod readers;
 mod recipients;
 mod recording;
 mod scan;
@@ -76,6 +74,7 @@ use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 pub use production::{AwaitedSignature, Produced, Production};
+pub use recipients::bundled;
 use recording::ship;
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
@@ -136,10 +135,7 @@ pub fn produce(
         tracing::debug!(?left, "a killed run left these, they were removed");
     }
     let rendering = &platform.rendering;
-    known(platform, request)?;
-    if let Some(given) = request.readers {
-        readers::checked(given, &Sites::of(fleet).all()?)?;
-    }
+    known(platform, fleet, request)?;
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
@@ -195,8 +191,8 @@ pub fn produce(
         uncertain: signers(&platform.control_plane, request.issued),
         ..Production::default()
     };
-    let (plane, now) = (&platform.control_plane, request.issued);
-    let later = statements::to_come(plane, now.as_millisecond());
+    let now_ms = request.issued.as_millisecond();
+    let later = statements::to_come(&platform.control_plane, now_ms);
     production.uncertain.append(later);
     let known_before = production.uncertain.clone();
     let _parts = interrupt::parts();
@@ -245,22 +241,26 @@ pub fn exclusive(fleet: &Fleet) -> Result<outhaul_kit::lock::Held, ProduceError>
     }
 }
 
-/// Refuses a cluster type that the environment does not have.
-fn known(platform: &Platform, request: &BundleRequest<'_>) -> Result<(), ProduceError> {
-    let Rendering {
-        environment,
-        cluster_types,
-        ..
-    } = &platform.rendering;
-    let is_unknown = |name: &&String| !cluster_types.contains_key(*name);
-    match request.cluster_types.iter().find(is_unknown) {
-        None => Ok(()),
-        Some(name) => Err(ProduceError::UnknownClusterType {
-            environment: environment.clone(),
+/// Refuses a cluster type that the environment does not have, and readers whom the records of sites contradict.
+fn known(
+    platform: &Platform,
+    fleet: &Fleet,
+    request: &BundleRequest<'_>,
+) -> Result<(), ProduceError> {
+    let rendering = &platform.rendering;
+    let is_unknown = |name: &&String| !rendering.cluster_types.contains_key(*name);
+    if let Some(name) = request.cluster_types.iter().find(is_unknown) {
+        return Err(ProduceError::UnknownClusterType {
+            environment: rendering.environment.clone(),
             name: name.clone(),
-            known: cluster_types.keys().cloned().collect(),
-        }),
+            known: rendering.cluster_types.keys().cloned().collect(),
+        });
     }
+    if let Some(given) = request.readers {
+        let checked = readers::checked(given, &Sites::of(fleet).all()?);
+        checked.map_err(|problems| ProduceError::Readers { problems })?;
+    }
+    Ok(())
 }
 
 #[expect(
@@ -288,6 +288,7 @@ fn stream(
     let pending = countersigned::pending(fleet, role, request)?;
     if let Some(pending) = &pending
         && let Some(ready) = countersigned::ready(fleet, role, pending)?
+        && ready.may_ship(fleet, request)?
     {
         return ship_ready(fleet, secret, request, plan, ready);
     }

@@ -22,6 +22,7 @@ mod enrolment;
 mod failure;
 pub mod fake;
 mod incoming;
+pub mod readers;
 mod reports;
 mod running;
 

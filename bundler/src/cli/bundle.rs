@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
+use outhaul_sites::readers::{Reader, doubtful};
 use outhaul_sites::{SiteRecord, Sites};
 use serde_json::json;
 
-use super::doubtful_readers::doubtful;
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
@@ -19,19 +19,18 @@ use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
-use outhaul_control::model::Transport;
+use outhaul_control::diagnostic::Diagnostic;
 use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::check::reaching_nothing;
-use outhaul_plane::delivery::{self, Delivery};
+use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
-use outhaul_ship::assemble::attest_and_seal::Reader;
 use outhaul_ship::manifests::Manifests;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
@@ -212,24 +211,14 @@ impl Args {
             return Ok(Diagnostics::new());
         };
         let sites = Sites::of(fleet).all()?;
-        let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
-        let named = &self.cluster_type;
-        let is_named = |name| named.is_empty() || named.contains(name);
-        // Of what travels by git alone no bundle is made, nor where policies contradict each other.
-        let transport = |one: Delivery| one.transport.map(|said| said.value);
-        let is_bundled = |one: &_| {
-            delivery::of(plane, one).is_ok_and(|one| transport(one) != Some(Transport::Git))
-        };
-        let made = plane.cluster_types.values();
-        let made = made.filter(|one| is_named(&one.name) && is_bundled(one));
-        let streams = made.filter_map(|one| {
-            let role = fleet.role(environment, &one.name).parse().ok()?;
-            Some((role, format!("{environment}/{}", one.name)))
-        });
-        let streams: Vec<_> = streams.collect();
+        let streams = stream::bundled(platform, fleet, &self.cluster_type);
         let is_meant =
             |site: &SiteRecord| self.recipients.is_empty() || self.recipients.contains(&site.site);
-        Ok(doubtful(readers, &sites, &streams, &is_meant))
+        let mut findings = Diagnostics::new();
+        for doubt in doubtful(readers, &sites, &streams, &is_meant) {
+            findings.push(Diagnostic::warning(doubt.code, doubt.message).help(doubt.help));
+        }
+        Ok(findings)
     }
 
     fn estimate(&self) -> Result<Exit, Failure> {
@@ -444,14 +433,16 @@ pub(super) fn pass_gate(
 pub(super) fn produce_failure(error: ProduceError) -> Failure {
     match &error {
         ProduceError::After { error: of, .. } => match &**of {
-            ProduceError::Damaged { copies } => said_of_each(of, copies),
+            ProduceError::Damaged { copies: all } | ProduceError::Revoked { problems: all, .. } => {
+                said_of_each(of, all)
+            }
             ProduceError::Forbidden(refusal) => forbidden(of, refusal),
             of => (error.help().into_iter())
                 .fold(Failure::new(error.class().code(), of), Failure::help),
         },
-        ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
-            said_of_each(&error, all)
-        }
+        ProduceError::Damaged { copies: all }
+        | ProduceError::Readers { problems: all }
+        | ProduceError::Revoked { problems: all, .. } => said_of_each(&error, all),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
+use outhaul_sites::readers::sealable;
 use outhaul_sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
@@ -94,11 +95,7 @@ impl ListArgs {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
         let sites = Sites::of(&fleet).all()?;
         if self.recipients {
-            // What is sealed for a revoked site's key would still be read with it.
-            let revoked =
-                |site: &SiteRecord| site.orders.iter().any(|o| o.what.as_str() == "revoke");
-            let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
-            let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
+            let readers = sealable(&sites);
             if readers.is_empty() {
                 let message = "no site has an approved key to seal for";
                 return Err(Failure::say(failure::REFUSED, message)

@@ -116,7 +116,7 @@ pub fn estimate(
     request: &BundleRequest<'_>,
 ) -> Result<Estimates, ProduceError> {
     let rendering = &platform.rendering;
-    super::known(platform, request)?;
+    super::known(platform, fleet, request)?;
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
     let role = |name: &String| fleet.role(&rendering.environment, name);
     let roles = rendering.cluster_types.keys().map(role).collect();

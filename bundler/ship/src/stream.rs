@@ -26,7 +26,7 @@ use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
-use outhaul_control::model::Drift;
+use outhaul_control::model::{Drift, EXPIRES_DAYS_DEFAULT};
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::delivery::statements;
@@ -99,8 +99,8 @@ pub struct BundleRequest<'a> {
     pub strict: bool,
     /// The time of issue that is signed.
     pub issued: Timestamp,
-    /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
-    /// policies say, or else [`EXPIRES_DAYS`].
+    /// Days until the bundle may no longer be installed, within `EXPIRES_DAYS`; without it what the delivery
+    /// policies say, or else [`EXPIRES_DAYS_DEFAULT`].
     pub expires_days: Option<u32>,
     /// Who brings images, where a delivery policy says that they travel.
     pub images: Option<&'a dyn ImageSource>,
@@ -111,9 +111,6 @@ pub struct BundleRequest<'a> {
     /// The agent that the bundles bring.
     pub agent: Option<&'a AgentPrograms>,
 }
-
-/// Days until a bundle may no longer be installed, by default.
-pub const EXPIRES_DAYS: u32 = 180;
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
 /// was shipped last; what of a stream is on record lies in the fleet's folder.
@@ -467,7 +464,10 @@ fn expiry(
     plan: &StreamContents<'_>,
 ) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
-    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
+    let days = request
+        .expires_days
+        .or(said)
+        .unwrap_or(EXPIRES_DAYS_DEFAULT);
     let issued = request.issued;
     issued
         .checked_add(SignedDuration::from_hours(24 * i64::from(days)))

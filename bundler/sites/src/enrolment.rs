@@ -9,14 +9,12 @@ use std::path::Path;
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_kit::bounds::MAX_PRIVATE_AUTHORITY_BYTES;
 use outhaul_kit::format_count::format_count;
 use outhaul_signer::durable;
 use outhaul_signer::enrol::{self, Kit, KitStream};
 
 use super::{SiteError, SiteRecord, Sites};
-
-/// Largest file of certificates, in bytes.
-const MAX_CA_BYTES: u64 = 256 * 1024;
 
 /// A kit that no file and no record has yet.
 #[derive(Debug)]
@@ -151,7 +149,7 @@ impl Sites<'_> {
 /// # Errors
 /// [`SiteError::NoCertificate`], or a file that cannot be read.
 pub fn authority(path: &Path) -> Result<String, SiteError> {
-    let bytes = durable::read(path, MAX_CA_BYTES).map_err(SiteError::Named)?;
+    let bytes = durable::read(path, MAX_PRIVATE_AUTHORITY_BYTES).map_err(SiteError::Named)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if text.contains("-----BEGIN CERTIFICATE-----") {
         return Ok(text);

@@ -20,6 +20,7 @@ use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
+use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
@@ -101,7 +102,7 @@ pub struct Args {
     renew: bool,
     /// Days until the bundle may no longer be installed; without it what the delivery policies say,
     /// or else 180
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    #[arg(long, value_name = "DAYS", value_parser = days())]
     expires_days: Option<u32>,
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
@@ -109,6 +110,12 @@ pub struct Args {
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Output,
+}
+
+/// What `--expires-days` takes.
+fn days() -> clap::builder::RangedI64ValueParser<u32> {
+    let (least, most) = EXPIRES_DAYS.into_inner();
+    clap::value_parser!(u32).range(i64::from(least)..=i64::from(most))
 }
 
 impl Args {

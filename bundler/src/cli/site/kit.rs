@@ -12,7 +12,7 @@ use outhaul_bundle::Digest;
 use outhaul_kit::media::{Media, read_file};
 use outhaul_ship::stream::copies;
 use outhaul_signer::durable::{self, PUBLIC_MODE, SECRET_MODE};
-use outhaul_signer::enrol::Kit;
+use outhaul_signer::enrol::{Kit, MAX_KIT_BYTES};
 use outhaul_signer::fleet::Fleet;
 use outhaul_sites::{NewKit, Sites};
 use serde_json::json;
@@ -28,8 +28,6 @@ use stick::Package;
 
 /// Largest file of settings, in bytes.
 const MAX_SETTINGS_BYTES: u64 = 256 * 1024;
-/// Largest kit, in bytes.
-const MAX_KIT_BYTES: u64 = 1024 * 1024;
 
 /// Put everything on a stick that makes a bare machine a site: packages, kit, bundle, and one script to start
 #[derive(Debug, clap::Args)]
@@ -165,7 +163,7 @@ impl Args {
         let stream = self.enrolment.stream(&sites)?;
         if let Some(path) = &self.kit {
             let bytes =
-                durable::read(path, MAX_KIT_BYTES).map_err(|error| Failure::file(&error))?;
+                durable::read(path, MAX_KIT_BYTES as u64).map_err(|error| Failure::file(&error))?;
             let kit = Kit::from_bytes(&bytes).map_err(|error| {
                 let message = format!("`{}` is not a usable kit: {error}", path.display());
                 Failure::say(failure::USAGE, message)
@@ -188,7 +186,7 @@ impl Args {
             ));
         }
         let there = media
-            .read(name, MAX_KIT_BYTES)
+            .read(name, MAX_KIT_BYTES as u64)
             .map_err(|error| Failure::file(&error))?;
         let there = there.and_then(|bytes| Kit::from_bytes(&bytes).ok());
         if let Some(kit) = there.filter(|_| !self.enrolment.again)

@@ -151,6 +151,16 @@ impl<W> HashingWriter<W> {
         Self { out, hasher }
     }
 
+    /// The same, where `hasher` got bytes already that belong before.
+    pub fn after(hasher: Hasher, out: W) -> Self {
+        Self { out, hasher }
+    }
+
+    /// The digest of all so far.
+    pub fn digest(&self) -> Digest {
+        self.hasher.clone().finish().0
+    }
+
     /// Where it went, its digest, and its size in bytes.
     pub fn finish(self) -> (W, Digest, u64) {
         let (digest, size) = self.hasher.finish();
@@ -170,9 +180,71 @@ impl<W: io::Write> io::Write for HashingWriter<W> {
     }
 }
 
+/// A reader that hashes and counts what is read from it.
+#[derive(Debug)]
+pub struct HashingReader<R> {
+    input: R,
+    hasher: Hasher,
+}
+
+impl<R> HashingReader<R> {
+    /// Nothing was read from it yet.
+    pub fn new(input: R) -> Self {
+        let hasher = Hasher::new();
+        Self { input, hasher }
+    }
+
+    /// The digest of all that was read, and its size in bytes.
+    pub fn finish(self) -> (Digest, u64) {
+        self.hasher.finish()
+    }
+}
+
+impl<R: io::Read> io::Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Takes and gives one byte at a time.
+    struct OneByOne(Vec<u8>);
+
+    impl io::Write for OneByOne {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.extend(bytes.first());
+            Ok(bytes.len().min(1))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_goes_through_counts_once_however_little_of_it_goes_at_a_time() {
+        use std::io::{Read as _, Write as _};
+
+        let mut before = Hasher::new();
+        before.update(b"out");
+        let mut out = HashingWriter::after(before, OneByOne(Vec::new()));
+        out.write_all(b"haul").unwrap();
+        assert_eq!(out.digest(), Digest::of(b"outhaul"));
+        let (to, digest, size) = out.finish();
+        assert_eq!(
+            (to.0, digest, size),
+            (b"haul".to_vec(), Digest::of(b"outhaul"), 7)
+        );
+        let mut from = HashingReader::new(&b"outhaul, and more"[..]);
+        let mut first = [0; 7];
+        from.read_exact(&mut first).unwrap();
+        assert_eq!(from.finish(), (Digest::of(&first), 7));
+    }
 
     #[test]
     fn text_round_trips_and_other_spellings_are_refused() {

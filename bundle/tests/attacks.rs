@@ -8,7 +8,7 @@ use outhaul_bundle::fake::{FakeBundle, MemoryBlobs};
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::{BundleReader, Digest, Limits, ReadError};
 
-use crate::archive::{BLOCK, archive, member, members, with_checksum};
+use outhaul_test_kit::archive::{BLOCK, archive, member, members, with_checksum};
 
 fn sample() -> FakeBundle {
     let large: Vec<u8> = (0..70_000u32)

@@ -9,7 +9,6 @@
     reason = "helpers of tests"
 )]
 
-mod archive;
 mod attacks;
 mod hub_api;
 mod memory;

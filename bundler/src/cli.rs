@@ -19,7 +19,6 @@ mod completions;
 mod copy;
 mod demo;
 mod diff;
-mod doubtful_readers;
 mod estimate;
 mod explain;
 pub mod failure;

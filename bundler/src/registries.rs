@@ -11,8 +11,9 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_cosign as cosign;
 use outhaul_git::source;
+use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 use outhaul_needs::Release;
-use outhaul_registry::chart::{MAX_ARCHIVE, archive_of};
+use outhaul_registry::chart::archive_of;
 use outhaul_registry::reference::ReferenceError;
 use outhaul_registry::signatures::signatures;
 use outhaul_registry::{
@@ -206,10 +207,10 @@ impl ImageSource for Registries {
         let Some(archive) = archive_of(&self.cache, manifest) else {
             return Ok(None);
         };
-        let read = self.cache.read(&archive.digest, MAX_ARCHIVE);
+        let read = self.cache.read(&archive.digest, MAX_CHART_ARCHIVE_BYTES);
         read.map(Some).ok_or_else(|| ImageError {
             message: format!(
-                "the archive of the chart ({}) is larger than {MAX_ARCHIVE} bytes, or is not in the cache",
+                "the archive of the chart ({}) is larger than {MAX_CHART_ARCHIVE_BYTES} bytes, or is not in the cache",
                 archive.digest
             ),
             is_environment: false,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_kit::media::Media;
 use outhaul_kit::text::chain;
 use serde::Deserialize;
@@ -18,7 +19,6 @@ use crate::digest::Digest;
 use crate::name::{self, ImageName};
 
 /// Largest `index.json`, and largest manifest: the size that registries accept.
-pub const MAX_MANIFEST: u64 = 4 << 20;
 /// Most manifests of one layout.
 const MAX_MANIFESTS: usize = 20_000;
 /// An index of an index, and so on.
@@ -178,7 +178,7 @@ fn entries(layout: &Media) -> Result<Vec<Descriptor>, String> {
     if marker.image_layout_version != "1.0.0" {
         return Err("`oci-layout` is of another version than 1.0.0".to_owned());
     }
-    let index: Document = serde_json::from_slice(&read("index.json", MAX_MANIFEST)?)
+    let index: Document = serde_json::from_slice(&read("index.json", MAX_IMAGE_MANIFEST_BYTES)?)
         .map_err(|error| format!("`index.json`: {error}"))?;
     Ok(index.manifests)
 }
@@ -362,10 +362,14 @@ impl Load {
         if self.read.len() >= MAX_MANIFESTS {
             return Err(format!("more than {MAX_MANIFESTS} manifests"));
         }
-        if descriptor.size > MAX_MANIFEST {
-            return Err(format!("{digest} is larger than {MAX_MANIFEST} bytes"));
+        if descriptor.size > MAX_IMAGE_MANIFEST_BYTES {
+            return Err(format!(
+                "{digest} is larger than {MAX_IMAGE_MANIFEST_BYTES} bytes"
+            ));
         }
-        let found = self.layout.read(&blob_path(digest), MAX_MANIFEST);
+        let found = self
+            .layout
+            .read(&blob_path(digest), MAX_IMAGE_MANIFEST_BYTES);
         let Some(bytes) = found.map_err(|error| chain(&error))? else {
             return Ok(None);
         };

@@ -13,6 +13,7 @@ use hyper::header::{
     IF_NONE_MATCH, IF_RANGE, LINK, RANGE,
 };
 use hyper::{Response, StatusCode};
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_kit::media::{self, Marks};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ use crate::answer::{self, Answer, CONTENT_DIGEST, Code, error, header};
 use crate::body::{self, BodyContent, FileBody, Framing, PIECE, Source};
 use crate::catalog::{BlobCheck, Catalog};
 use crate::digest::{Digest, Hasher};
-use crate::layout::{ImageRepository, MAX_MANIFEST, Stored};
+use crate::layout::{ImageRepository, Stored};
 use crate::name::ImageName;
 use crate::range::{self, Wanted};
 use crate::route::What;
@@ -211,7 +212,7 @@ fn manifest(
     let file = open(&manifest.stored).map_err(|problem| damaged(digest, &problem))?;
     let mut bytes = Vec::new();
     file.ok_or_else(unknown)?
-        .take(MAX_MANIFEST)
+        .take(MAX_IMAGE_MANIFEST_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| damaged(digest, &error.to_string()))?;
     if Digest::of(&bytes) != *digest {

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::HashingWriter;
 
 use crate::durable::{self, at};
 use crate::keys;
@@ -120,17 +120,13 @@ fn write_parts(
     };
     let file = durable::create(part, MODE)?;
     private(part)?;
-    let mut out = Hashed {
-        out: BufWriter::new(file),
-        hasher: Hasher::new(),
-    };
+    let mut out = HashingWriter::new(BufWriter::new(file));
     let failed = at("write", part);
     write_all(&mut out, &header, &files).map_err(failed)?;
-    let sum = format!("{}\n", out.hasher.clone().finish().0);
+    let sum = format!("{}\n", out.digest());
     out.write_all(sum.as_bytes()).map_err(at("write", part))?;
-    let (digest, bytes) = out.hasher.finish();
-    let file = out
-        .out
+    let (file, digest, bytes) = out.finish();
+    let file = file
         .into_inner()
         .map_err(|error| at("write", part)(error.into_error()))?;
     file.sync_all().map_err(at("sync", part))?;
@@ -190,24 +186,6 @@ fn present(
 fn private(path: &Path) -> Result<(), BackupError> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))
         .map_err(|error| at("set the mode of", path)(error).into())
-}
-
-/// What is written, counted and hashed.
-struct Hashed<W> {
-    out: W,
-    hasher: Hasher,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 impl From<StateError> for BackupError {

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read};
 
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::HashingWriter;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::{BundleReader, Digest, Index, Limits, Parity, ReadError, Volume};
 use outhaul_kit::console::progress::{Meter, Unit};
@@ -141,24 +141,6 @@ impl BundleFile {
     }
 }
 
-/// Parity on its way into the store.
-struct Hashing {
-    out: BufWriter<File>,
-    hasher: Hasher,
-}
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(bytes.get(..count).unwrap_or_default());
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
 /// What reading said, unless it was only asked to stop.
 fn failed(name: &str, heartbeat: &Heartbeat, error: &ReadError) -> AgentError {
     match heartbeat.is_cancelled() && error.is_environment() {
@@ -223,13 +205,10 @@ impl BundleSource for BundleFile {
     fn parity_bytes(&mut self, index: &Index, store: &mut Blobs) -> Result<Digest, AgentError> {
         let name = Digest::of(self.name.as_bytes());
         let (file, path) = store.begin_parity(&name)?;
-        let mut out = Hashing {
-            out: BufWriter::with_capacity(BUFFER_BYTES, file),
-            hasher: Hasher::new(),
-        };
+        let mut out = HashingWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file));
         let read = self.reader.read_parity_bytes(index, &mut out);
-        let (digest, _) = out.hasher.finish();
-        drop(out.out);
+        let (file, digest, _) = out.finish();
+        drop(file);
         if let Err(error) = read {
             durable::remove_file(&path)?;
             return Err(failed(&self.name, &self.heartbeat, &error));

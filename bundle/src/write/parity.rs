@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 use super::{WriteError, begin};
-use crate::digest::Hasher;
+use crate::digest::{Hasher, HashingWriter};
 use crate::index::Index;
 use crate::member::Member;
 use crate::volume::{CHECK_BYTES, Parity};
@@ -34,38 +34,17 @@ pub fn write_parity<W: Write>(
     let bytes = parity.layout(index).bytes();
     let size = bytes.saturating_add(CHECK_BYTES);
     tar.put(&member, &member.header(size))?;
-    let mut counted = Counted {
-        out: &mut tar.out,
-        hasher: Hasher::new(),
-        count: 0,
-    };
-    counted.hasher.update(&stated);
-    fill(&mut counted).map_err(failed)?;
-    let Counted { hasher, count, .. } = counted;
+    let mut hasher = Hasher::new();
+    hasher.update(&stated);
+    let mut out = HashingWriter::after(hasher, &mut tar.out);
+    fill(&mut out).map_err(failed)?;
+    let (_, digest, count) = out.finish();
+    let count = count.saturating_sub(stated.len() as u64);
     if count != bytes {
         let problem = format!("{count} bytes of parity were made, {bytes} are due");
         return Err(failed(io::Error::other(problem)));
     }
-    tar.put(&member, hasher.finish().0.as_bytes())?;
+    tar.put(&member, digest.as_bytes())?;
     tar.fill(&member, size)?;
     tar.finish()
-}
-
-struct Counted<'a, W> {
-    out: &'a mut W,
-    hasher: Hasher,
-    count: u64,
-}
-
-impl<W: Write> Write for Counted<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(bytes.get(..count).unwrap_or_default());
-        self.count = self.count.saturating_add(count as u64);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }

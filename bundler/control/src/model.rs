@@ -16,8 +16,9 @@ mod policy;
 mod site_values;
 
 pub use delivery::{
-    Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, HOOK_MINUTES, HOOK_MINUTES_DEFAULT,
-    Images, PromotionHook, PromotionHooks, PromotionPolicy, Transport,
+    Bootstrap, Charts, DeliveryPolicy, Drift, EXPIRES_DAYS, EXPIRES_DAYS_DEFAULT, Encryption,
+    HOOK_MINUTES, HOOK_MINUTES_DEFAULT, Images, PromotionHook, PromotionHooks, PromotionPolicy,
+    Transport,
 };
 pub use image_signatures::{
     CarriedRoot, ImageSignatures, SignatureRule, SignerIdentity, bad_issuer, bad_subject,

@@ -12,7 +12,7 @@ use sigstore_verify::trust_root::TrustedRoot as Parts;
 use sigstore_verify::types::{DerCertificate, TimeRange};
 
 /// Most bytes that the text may have; Sigstore's own has about 7,000.
-pub(crate) const MAX_ROOT_BYTES: usize = 256 << 10;
+pub(crate) const MAX_TRUSTED_ROOT_BYTES: usize = 256 << 10;
 /// Most entries of all kinds together.
 const MAX_ENTRIES: usize = 200;
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
@@ -58,8 +58,8 @@ impl TrustedRoot {
     /// [`RootError`] when it is too large, something else, damaged, or nothing could be verified with it.
     pub fn parse(json: &str) -> Result<Self, RootError> {
         let refused = |why: &str| Err(RootError(why.to_owned()));
-        if json.len() > MAX_ROOT_BYTES {
-            return refused(&format!("it has more than {MAX_ROOT_BYTES} bytes"));
+        if json.len() > MAX_TRUSTED_ROOT_BYTES {
+            return refused(&format!("it has more than {MAX_TRUSTED_ROOT_BYTES} bytes"));
         }
         let parts = Parts::from_json(json)
             .map_err(|error| RootError(format!("it cannot be read: {error}")))?;

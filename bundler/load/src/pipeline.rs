@@ -291,6 +291,19 @@ impl Platform {
         self.broken_of(self.rendering.failures.keys())
     }
 
+    /// Refuses everything because of one broken assignment, or else of `also`, such as local copies of repositories that have no effect: for
+    /// whoever asked for a strict run.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn whole_or_refused(&self, also: &Diagnostics) -> Result<(), Diagnostics> {
+        let mut wrong = [self.broken(), also.clone()].into_iter();
+        match wrong.find(|findings| !findings.is_empty()) {
+            Some(findings) => Err(findings),
+            None => Ok(()),
+        }
+    }
+
     /// What is wrong with these broken assignments, with policies that could not be followed, and with
     /// workloads that could not be read.
     pub fn broken_of<'i>(&self, ids: impl IntoIterator<Item = &'i AssignmentId>) -> Diagnostics {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-pub use archive::{Chart, MAX_ARCHIVE};
+pub use archive::Chart;
 
 use crate::manifest::{Need, Needs, Release, together};
 use crate::values::merged;

@@ -6,6 +6,7 @@
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::interrupt;
 use outhaul_registry::{ImageReference, RegistryClient, RegistryError};
@@ -25,8 +26,6 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Where a manifest says which number the bundle has.
 const NUMBER: &str = "dev.outhaul.number";
-/// Largest manifest in bytes that registries take.
-const MAX_MANIFEST: usize = 4 << 20;
 /// Longest tag.
 const MAX_TAG: usize = 128;
 
@@ -75,10 +74,10 @@ pub fn push(
         .chain(&opened.blobs);
     let layers: Vec<&Object> = layers.collect();
     let bytes = manifest(bundle, &empty, &layers);
-    if bytes.len() > MAX_MANIFEST {
+    if bytes.len() as u64 > MAX_IMAGE_MANIFEST_BYTES {
         return Err(TargetError::Usage {
             problem: format!(
-                "{}, number {} has {} blobs: its manifest is larger than the {MAX_MANIFEST} bytes that registries take",
+                "{}, number {} has {} blobs: its manifest is larger than the {MAX_IMAGE_MANIFEST_BYTES} bytes that registries take",
                 bundle.stream,
                 bundle.number,
                 opened.blobs.len()

@@ -10,6 +10,7 @@ use std::io::Read as _;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_kit::bounds::{MAX_CHART_ARCHIVE_BYTES, MAX_IMAGE_MANIFEST_BYTES};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -22,8 +23,6 @@ pub(crate) mod fetch;
 
 /// Largest `index.yaml` in bytes.
 pub const MAX_INDEX: u64 = 64 << 20;
-/// Largest archive of a chart in bytes.
-pub const MAX_ARCHIVE: u64 = 32 << 20;
 /// Most versions that a message lists.
 const SHOWN_VERSIONS: usize = 20;
 
@@ -232,7 +231,7 @@ struct Descriptor {
 
 /// A chart that is in the cache with all of its parts.
 fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
-    let bytes = cache.read(&manifest, crate::client::MAX_MANIFEST)?;
+    let bytes = cache.read(&manifest, MAX_IMAGE_MANIFEST_BYTES)?;
     let document: Document = serde_json::from_slice(&bytes).ok()?;
     let content = |one: &Descriptor| {
         let digest = one.digest.parse().ok()?;
@@ -242,7 +241,7 @@ fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
     let parts = std::iter::once(&document.config).chain(&document.layers);
     let mut blobs = parts.map(content).collect::<Option<Vec<_>>>()?;
     blobs.sort();
-    let is_whole = |one: &Content| cache.read(&one.digest, MAX_ARCHIVE).is_some();
+    let is_whole = |one: &Content| cache.read(&one.digest, MAX_CHART_ARCHIVE_BYTES).is_some();
     blobs.iter().all(is_whole).then(|| Pulled {
         media_type: MANIFEST.to_owned(),
         manifest: Content {
@@ -256,7 +255,7 @@ fn cached(cache: &ImageCache, manifest: Digest) -> Option<Pulled> {
 
 /// The archive of a chart, where a manifest in the cache is that of one: the content, and whether it is there.
 pub fn archive_of(cache: &ImageCache, manifest: &Digest) -> Option<Content> {
-    let bytes = cache.read(manifest, crate::client::MAX_MANIFEST)?;
+    let bytes = cache.read(manifest, MAX_IMAGE_MANIFEST_BYTES)?;
     let document: Document = serde_json::from_slice(&bytes).ok()?;
     if document.config.media_type != CONFIG {
         return None;

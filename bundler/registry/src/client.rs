@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use outhaul_bundle::Digest;
 use outhaul_http::{Authority, ClientSettings, HttpError, Method, Response};
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -21,8 +22,6 @@ use crate::chart_index::Index;
 use crate::credentials::Credentials;
 use crate::reference::ImageReference;
 
-/// Largest manifest in bytes: what registries accept.
-pub const MAX_MANIFEST: u64 = 4 << 20;
 /// Largest answer with a token in bytes.
 const MAX_TOKEN: u64 = 64 << 10;
 /// Redirects that a blob may take.
@@ -201,7 +200,7 @@ impl RegistryClient {
         let media_type = answer.header("content-type").unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default();
         let media_type = media_type.trim().to_owned();
-        let bytes = answer.bytes(MAX_MANIFEST);
+        let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
         let bytes = bytes.map_err(|error| unreachable(image, &error))?;
         let wrong = |problem: String| RegistryError::Wrong {
             host: image.host().to_owned(),

@@ -10,11 +10,12 @@ use std::sync::PoisonError;
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_kit::console::progress::{Meter, Unit};
 use serde::Deserialize;
 
 use crate::cache::ImageCache;
-use crate::client::{MAX_MANIFEST, Manifest, RegistryClient, RegistryError};
+use crate::client::{Manifest, RegistryClient, RegistryError};
 use crate::platforms::{Descriptor, Platform, Platforms, quoted};
 use crate::reference::ImageReference;
 
@@ -179,7 +180,7 @@ impl Pull<'_> {
 
     /// A manifest by its digest, out of the cache where it is there. Its media type is that in its own text.
     fn manifest(&self, digest: &Digest) -> Result<Manifest, RegistryError> {
-        if let Some(bytes) = self.cache.read(digest, MAX_MANIFEST) {
+        if let Some(bytes) = self.cache.read(digest, MAX_IMAGE_MANIFEST_BYTES) {
             return Ok(Manifest {
                 media_type: String::new(),
                 bytes,
@@ -227,8 +228,11 @@ impl Pull<'_> {
             if self.manifests.contains(&child) {
                 continue;
             }
-            if size > MAX_MANIFEST {
-                return Err(self.wrong(child, format!("is larger than {MAX_MANIFEST} bytes")));
+            if size > MAX_IMAGE_MANIFEST_BYTES {
+                return Err(self.wrong(
+                    child,
+                    format!("is larger than {MAX_IMAGE_MANIFEST_BYTES} bytes"),
+                ));
             }
             let found = self.manifest(&child)?;
             if found.bytes.len() as u64 != size {
@@ -277,14 +281,17 @@ impl Pull<'_> {
             return Ok(());
         }
         let (digest, size) = self.parsed(config)?;
-        if size > MAX_MANIFEST {
-            return Err(self.wrong(digest, format!("is larger than {MAX_MANIFEST} bytes")));
+        if size > MAX_IMAGE_MANIFEST_BYTES {
+            return Err(self.wrong(
+                digest,
+                format!("is larger than {MAX_IMAGE_MANIFEST_BYTES} bytes"),
+            ));
         }
-        let bytes = match self.cache.read(&digest, MAX_MANIFEST) {
+        let bytes = match self.cache.read(&digest, MAX_IMAGE_MANIFEST_BYTES) {
             Some(bytes) => bytes,
             None => {
                 self.blob(Content { digest, size }, &Meter::new("", Unit::Bytes, None))?;
-                let read = self.cache.read(&digest, MAX_MANIFEST);
+                let read = self.cache.read(&digest, MAX_IMAGE_MANIFEST_BYTES);
                 read.ok_or_else(|| self.wrong(digest, "cannot be read again"))?
             }
         };

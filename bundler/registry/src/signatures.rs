@@ -5,9 +5,10 @@
 //! older form. Whether a signature holds is not decided here, and nothing but lists is fetched.
 
 use outhaul_bundle::Digest;
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use serde::Deserialize;
 
-use crate::client::{MAX_MANIFEST, RegistryClient, RegistryError};
+use crate::client::{RegistryClient, RegistryError};
 use crate::reference::ImageReference;
 
 /// Most references that are looked at.
@@ -95,7 +96,7 @@ impl RegistryClient {
     fn referrers(&self, image: &ImageReference, digest: &Digest) -> Result<Vec<u8>, RegistryError> {
         let what = format!("{}: what refers to {digest}", image.repository);
         let answer = self.get(image, &format!("referrers/{digest}"), &what, None)?;
-        let bytes = answer.bytes(MAX_MANIFEST);
+        let bytes = answer.bytes(MAX_IMAGE_MANIFEST_BYTES);
         bytes.map_err(|error| crate::client::unreachable(image, &error))
     }
 }

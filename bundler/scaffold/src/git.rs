@@ -5,10 +5,11 @@
 //! the user's, and touches no other repository.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use outhaul_git::import::{self, Change, NewCommit};
 use outhaul_git::program::Git;
+use outhaul_git::source;
 
 use super::{Files, ScaffoldError};
 
@@ -24,7 +25,7 @@ pub(super) struct Repository {
 
 /// Whether there is a git to make one with.
 pub(super) fn is_there() -> bool {
-    let mut git = Command::new("git");
+    let mut git = source::git::plain();
     git.arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

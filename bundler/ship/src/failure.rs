@@ -105,6 +105,7 @@ impl Classified for ProduceError {
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
             | Self::Readers { .. }
+            | Self::Revoked { .. }
             | Self::Removals { .. } => Refused,
             Self::Finish(AttestSealError::Seal(SealError::Recipients { .. }))
             | Self::Last(
@@ -157,6 +158,11 @@ impl Classified for ProduceError {
             }
             Self::Readers { .. } => {
                 "`outhaul site list --fleet DIR --recipients` prints the keys that are approved; nothing was written".to_owned()
+            }
+            Self::Revoked { .. } => {
+                "make it anew with `outhaul bundle --seal-for FILE`, with what `outhaul site list --recipients` prints now; it was not \
+                 shipped"
+                    .to_owned()
             }
             Self::Collect(CollectError::Source { source, .. }) => {
                 format!("{}\nhelp: nothing was written", source.help())

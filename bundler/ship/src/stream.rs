@@ -20,21 +20,20 @@ use outhaul_signer::fleet::{Fleet, FleetError, StatementSigner};
 use outhaul_signer::key::Secret;
 use outhaul_signer::publish::SignRequest;
 
-use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{self, BundleSources, EncodedBefore, Spool};
 use crate::collect::{Collector, ImageSource, signers};
 use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
-use outhaul_control::model::Drift;
+use outhaul_control::model::{Drift, EXPIRES_DAYS_DEFAULT};
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
-use outhaul_plane::Rendering;
 use outhaul_plane::delivery::statements;
 use outhaul_record::plan::Shipped as _;
 use outhaul_record::record::Record;
 use outhaul_sites::Sites;
+use outhaul_sites::readers::{self, Reader};
 
 pub mod agent;
 mod built;
@@ -52,7 +51,6 @@ mod next;
 pub mod patches;
 mod plan;
 mod production;
-mod readers;
 mod recipients;
 mod recording;
 mod scan;
@@ -76,6 +74,7 @@ use next::{ToStream, removed};
 pub use plan::with_payloads;
 use plan::{Sound, StreamContents};
 pub use production::{AwaitedSignature, Produced, Production};
+pub use recipients::bundled;
 use recording::ship;
 use shelf::StoredBundle;
 pub use shipped::ShippedError;
@@ -100,8 +99,8 @@ pub struct BundleRequest<'a> {
     pub strict: bool,
     /// The time of issue that is signed.
     pub issued: Timestamp,
-    /// Days until the bundle may no longer be installed, 1 to 3650; without it what the delivery
-    /// policies say, or else [`EXPIRES_DAYS`].
+    /// Days until the bundle may no longer be installed, within `EXPIRES_DAYS`; without it what the delivery
+    /// policies say, or else [`EXPIRES_DAYS_DEFAULT`].
     pub expires_days: Option<u32>,
     /// Who brings images, where a delivery policy says that they travel.
     pub images: Option<&'a dyn ImageSource>,
@@ -112,9 +111,6 @@ pub struct BundleRequest<'a> {
     /// The agent that the bundles bring.
     pub agent: Option<&'a AgentPrograms>,
 }
-
-/// Days until a bundle may no longer be installed, by default.
-pub const EXPIRES_DAYS: u32 = 180;
 
 /// Makes the bundles of every stream that `request` names. A broken assignment is in its bundle as it
 /// was shipped last; what of a stream is on record lies in the fleet's folder.
@@ -136,10 +132,7 @@ pub fn produce(
         tracing::debug!(?left, "a killed run left these, they were removed");
     }
     let rendering = &platform.rendering;
-    known(platform, request)?;
-    if let Some(given) = request.readers {
-        readers::checked(given, &Sites::of(fleet).all()?)?;
-    }
+    known(platform, fleet, request)?;
     let wanted =
         |name: &&String| request.cluster_types.is_empty() || request.cluster_types.contains(name);
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
@@ -195,8 +188,8 @@ pub fn produce(
         uncertain: signers(&platform.control_plane, request.issued),
         ..Production::default()
     };
-    let (plane, now) = (&platform.control_plane, request.issued);
-    let later = statements::to_come(plane, now.as_millisecond());
+    let now_ms = request.issued.as_millisecond();
+    let later = statements::to_come(&platform.control_plane, now_ms);
     production.uncertain.append(later);
     let known_before = production.uncertain.clone();
     let _parts = interrupt::parts();
@@ -245,22 +238,26 @@ pub fn exclusive(fleet: &Fleet) -> Result<outhaul_kit::lock::Held, ProduceError>
     }
 }
 
-/// Refuses a cluster type that the environment does not have.
-fn known(platform: &Platform, request: &BundleRequest<'_>) -> Result<(), ProduceError> {
-    let Rendering {
-        environment,
-        cluster_types,
-        ..
-    } = &platform.rendering;
-    let is_unknown = |name: &&String| !cluster_types.contains_key(*name);
-    match request.cluster_types.iter().find(is_unknown) {
-        None => Ok(()),
-        Some(name) => Err(ProduceError::UnknownClusterType {
-            environment: environment.clone(),
+/// Refuses a cluster type that the environment does not have, and readers whom the records of sites contradict.
+fn known(
+    platform: &Platform,
+    fleet: &Fleet,
+    request: &BundleRequest<'_>,
+) -> Result<(), ProduceError> {
+    let rendering = &platform.rendering;
+    let is_unknown = |name: &&String| !rendering.cluster_types.contains_key(*name);
+    if let Some(name) = request.cluster_types.iter().find(is_unknown) {
+        return Err(ProduceError::UnknownClusterType {
+            environment: rendering.environment.clone(),
             name: name.clone(),
-            known: cluster_types.keys().cloned().collect(),
-        }),
+            known: rendering.cluster_types.keys().cloned().collect(),
+        });
     }
+    if let Some(given) = request.readers {
+        let checked = readers::checked(given, &Sites::of(fleet).all()?);
+        checked.map_err(|problems| ProduceError::Readers { problems })?;
+    }
+    Ok(())
 }
 
 #[expect(
@@ -288,6 +285,7 @@ fn stream(
     let pending = countersigned::pending(fleet, role, request)?;
     if let Some(pending) = &pending
         && let Some(ready) = countersigned::ready(fleet, role, pending)?
+        && ready.may_ship(fleet, request)?
     {
         return ship_ready(fleet, secret, request, plan, ready);
     }
@@ -466,7 +464,10 @@ fn expiry(
     plan: &StreamContents<'_>,
 ) -> Result<Timestamp, ProduceError> {
     let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
-    let days = request.expires_days.or(said).unwrap_or(EXPIRES_DAYS);
+    let days = request
+        .expires_days
+        .or(said)
+        .unwrap_or(EXPIRES_DAYS_DEFAULT);
     let issued = request.issued;
     issued
         .checked_add(SignedDuration::from_hours(24 * i64::from(days)))

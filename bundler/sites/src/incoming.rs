@@ -5,15 +5,19 @@
 //! replaces. A kit is good for one key; a second one is refused and named. A report is signed by a key
 //! that was approved before.
 
+use std::path::PathBuf;
+
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::report::{
     ENROLMENT_PAYLOAD_TYPE, EnrolmentRequest, PAYLOAD_TYPE, Report, ReportEvent,
 };
 use outhaul_bundle::{Digest, Instruction};
+use outhaul_kit::durable::FileError;
+use outhaul_kit::media;
 use outhaul_signer::enrol::proven_kit;
 use outhaul_signer::{Envelope, PublicKey};
 
-use super::{SiteError, SiteRecord, Sites};
+use super::{MAX_REPORTS_BYTES, SiteError, SiteRecord, Sites};
 
 /// An order that a site says to have carried out, or never will.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +41,39 @@ pub enum SettleLine {
     Settled(SettledRequest),
     /// The same, as the line says; but no key that was approved for the site signed it.
     UnknownKey(SettledRequest),
+}
+
+/// What became of files of reports.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Orders that travel no longer.
+    pub settled: Vec<SettledRequest>,
+    /// Orders that would not, if anybody knew the key that signed the report.
+    pub unknown: Vec<SettledRequest>,
+    /// Files that cannot be read; what the others settle is settled.
+    pub unread: Vec<FileError>,
+    /// A record that cannot be read or written; what stands behind it in the files was not looked at.
+    pub stopped: Option<SiteError>,
+}
+
+/// A request that was approved.
+#[derive(Debug)]
+pub struct Approval {
+    /// The site, with the order that says so.
+    pub site: SiteRecord,
+    /// The key.
+    pub key: PublicKey,
+    /// Whether it was approved before.
+    pub known: bool,
+    /// The order by which the site stays revoked.
+    pub revoked_by: Option<u64>,
+}
+
+impl Settled {
+    /// Whether something is left for a person to do: a report of an unknown key, or an order that a site refused.
+    pub fn needs_somebody(&self) -> bool {
+        !self.unknown.is_empty() || self.settled.iter().any(|one| one.refused.is_some())
+    }
 }
 
 fn refused<T>(problem: impl Into<String>) -> Result<T, SiteError> {
@@ -143,6 +180,36 @@ impl Sites<'_> {
         })
     }
 
+    /// Approves the key of a request for whoever compared its fingerprint; without one it says what there is to compare, and changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a request that cannot be approved; [`SiteError::Unnamed`] without a fingerprint.
+    pub fn approve_request(
+        &self,
+        bytes: &[u8],
+        fingerprint: Option<&str>,
+    ) -> Result<Approval, SiteError> {
+        let candidate = self.candidate(bytes)?;
+        let Some(fingerprint) = fingerprint else {
+            return Err(SiteError::Unnamed {
+                site: candidate.site.site.to_string(),
+                stream: candidate.site.stream_name(),
+                found: candidate.key.id(),
+                seal_key: candidate.seal_key,
+            });
+        };
+        candidate.named(fingerprint)?;
+        let (key, known) = (candidate.key.clone(), candidate.known);
+        let revoked_by = candidate.site.revoked_by();
+        Ok(Approval {
+            site: self.approve(candidate)?,
+            key,
+            known,
+            revoked_by,
+        })
+    }
+
     /// Approves a checked request: the next bundle of the site's stream says so. Of a key that is approved
     /// already nothing changes.
     ///
@@ -183,6 +250,35 @@ impl Sites<'_> {
             return refused("its stream's role is not in this fleet");
         }
         Ok(Self::fresh(&request.site, request.stream.clone(), kit))
+    }
+
+    /// Drops the orders that the lines of these files say were carried out, or refused for good.
+    pub fn settle_files(&self, files: &[PathBuf]) -> Settled {
+        let mut done = Settled::default();
+        for file in files {
+            let bytes = match media::read_file(file, MAX_REPORTS_BYTES) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    done.unread.push(error);
+                    continue;
+                }
+            };
+            for line in bytes.split(|byte| *byte == b'\n') {
+                match self.settle(line) {
+                    Ok(SettleLine::Other) => {}
+                    Ok(SettleLine::Settled(one)) => done.settled.push(one),
+                    Ok(SettleLine::UnknownKey(one)) => done.unknown.push(one),
+                    Err(error) => {
+                        done.stopped = Some(match done.settled.is_empty() {
+                            true => error,
+                            false => SiteError::Settling(Box::new(error)),
+                        });
+                        return done;
+                    }
+                }
+            }
+        }
+        done
     }
 
     /// Drops the orders that a line of a report file says were carried out. A line that is no such

@@ -14,22 +14,27 @@ use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
 use outhaul_signer::envelope::EnvelopeError;
 use outhaul_signer::fleet::{Fleet, FleetError};
+use outhaul_signer::key::KeyError;
 use serde::{Deserialize, Serialize};
 
+pub mod acknowledged;
+mod enrolment;
+mod failure;
 pub mod fake;
 mod incoming;
+pub mod readers;
+mod reports;
 mod running;
 
-pub use incoming::{EnrolmentCandidate, SettleLine, SettledRequest};
+pub use enrolment::{NewKit, authority};
+pub use incoming::{Approval, EnrolmentCandidate, SettleLine, Settled, SettledRequest};
+pub use reports::MAX_REPORTS_BYTES;
 pub use running::{ReportLine, RunningBundle, Seen};
 
 /// The format's name; another is refused.
 pub const FORMAT: &str = "outhaul.dev/site/v1";
 /// Largest record, in bytes.
 const MAX_RECORD_BYTES: u64 = 1024 * 1024;
-
-/// Largest file of reports of a site, in bytes, as sites write them onto sticks.
-pub const MAX_REPORTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +85,33 @@ pub enum SiteError {
         /// What is wrong.
         problem: String,
     },
+    /// It has a kit, and nobody asked for another one.
+    #[error("`{site}` has a kit already, for {stream}; another one invalidates: {void}")]
+    Enrolled {
+        /// The site.
+        site: String,
+        /// What it follows.
+        stream: String,
+        /// What another kit makes void.
+        void: String,
+    },
+    /// It is where it is to be moved to.
+    #[error("`{site}` follows {stream} already")]
+    Follows {
+        /// The site.
+        site: String,
+        /// The stream.
+        stream: String,
+    },
+    /// A fault of the program.
+    #[error("{problem}")]
+    Internal {
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no randomness for the token of a kit.
+    #[error(transparent)]
+    Key(KeyError),
     /// A key for a kit that was used for another one.
     #[error(
         "the kit of `{site}` was used: key {approved} is approved for it, and this request is for \
@@ -92,6 +124,18 @@ pub enum SiteError {
         approved: String,
         /// What the request asks for instead.
         what: String,
+    },
+    /// A file that is to have the certificate of an authority.
+    #[error("`{}` holds no certificate", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not the name of a stream.
+    #[error("`{given}` is not a stream")]
+    NoStream {
+        /// What was given.
+        given: String,
     },
     /// The person who approves named another key.
     #[error(
@@ -110,9 +154,15 @@ pub enum SiteError {
         /// What was expected and found.
         problem: String,
     },
+    /// A file that a person named, or a folder with such files.
+    #[error(transparent)]
+    Named(FileError),
     /// A signature that does not hold.
     #[error("the request is refused: its signature does not hold; nothing was changed")]
     Signature(#[source] EnvelopeError),
+    /// The record of a site that reports settle, after others were settled.
+    #[error(transparent)]
+    Settling(Box<SiteError>),
     /// A new key for a site whose first one nobody approved.
     #[error(
         "no key of `{site}` was approved yet, so no key can sign the request for a new one; nothing was changed"
@@ -120,6 +170,21 @@ pub enum SiteError {
     Unapproved {
         /// The site.
         site: String,
+    },
+    /// A request whose key nobody compared yet.
+    #[error(
+        "the request of site `{site}` of {stream} was not approved: no fingerprint was named\n  fingerprint \
+         {found}\n  seal for    {seal_key}"
+    )]
+    Unnamed {
+        /// The site.
+        site: String,
+        /// What it follows.
+        stream: String,
+        /// The id of the request's key.
+        found: String,
+        /// What would be sealed for it.
+        seal_key: String,
     },
     /// Nobody of this name.
     #[error("the fleet has no record of a site `{site}`")]
@@ -131,16 +196,17 @@ pub enum SiteError {
     },
 }
 
-impl SiteError {
-    /// Whether it is a matter of trust.
-    pub fn is_trust(&self) -> bool {
-        matches!(
-            self,
-            Self::KitUsed { .. }
-                | Self::OtherFingerprint { .. }
-                | Self::Request { .. }
-                | Self::Signature(_)
-        )
+impl SiteRecord {
+    /// The order that revokes it, which stands until it is enrolled again.
+    pub fn revoked_by(&self) -> Option<u64> {
+        let mut orders = self.orders.iter();
+        let revokes = |order: &&Order| order.what == Instruction::Revoke;
+        orders.find(revokes).map(|order| order.number)
+    }
+
+    /// The stream that it follows, for people.
+    pub fn stream_name(&self) -> String {
+        format!("{}/{}", self.stream.environment, self.stream.cluster_type)
     }
 }
 
@@ -276,6 +342,7 @@ impl<'a> Sites<'a> {
     /// [`SiteError`]
     pub fn relocate(&self, name: &str, to: Stream) -> Result<SiteRecord, SiteError> {
         let mut site = self.one(name)?;
+        enrolment::refuse_same(&site, &to)?;
         let mut first = 1;
         for role in &site.roles {
             first = first.max(self.fleet.next_number(role.as_str())?);

@@ -299,3 +299,86 @@ fn the_record_of_a_site_is_read_once_for_all_lines_of_its_reports() {
         .note_running(&fixture.done(1, &fixture.site.key), &mut Seen::default());
     assert_eq!(again.unwrap(), ReportLine::Foreign);
 }
+
+#[test]
+fn a_request_without_a_fingerprint_approves_nothing_and_says_what_to_compare() {
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.site.key, "token", None).to_json();
+    let id = fixture.site.key.public().id();
+    let unnamed = fixture.sites().approve_request(&request, None).unwrap_err();
+    assert!(matches!(&unnamed, SiteError::Unnamed { found, .. } if *found == id));
+    let other = SigningKey::generate().unwrap().public().id();
+    let wrong = fixture.sites().approve_request(&request, Some(&other));
+    assert!(matches!(wrong, Err(SiteError::OtherFingerprint { .. })));
+    assert!(fixture.kinds("drone").is_empty());
+    fixture.sites().revoke("drone-7").unwrap();
+    let done = fixture
+        .sites()
+        .approve_request(&request, Some(&id))
+        .unwrap();
+    assert_eq!((done.known, done.revoked_by), (false, Some(1)));
+    let again = fixture
+        .sites()
+        .approve_request(&request, Some(&id))
+        .unwrap();
+    assert!(again.known);
+    assert_eq!(fixture.kinds("drone"), [(1, "revoke"), (2, "approve")]);
+}
+
+#[test]
+fn what_was_settled_before_a_record_that_cannot_be_read_is_not_kept_silent() {
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.site.key, "token", None);
+    fixture.approve(&request).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, line: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, line).unwrap();
+        path
+    };
+    let other = fixture
+        .centre
+        .site("drone-8", &fixture.stream("drone"))
+        .started();
+    let order = file("a.reports", &fixture.done(1, &fixture.site.key));
+    let event = ReportEvent::OrderDone {
+        number: 1,
+        what: "x".to_owned(),
+        message: String::new(),
+        enrolment: None,
+    };
+    let mut damaged = fixture.centre.site("drone-8", &fixture.stream("drone"));
+    let damaged = file("b.reports", &damaged.say(event));
+    let path = fixture.sites().path(&"drone-8".parse().unwrap());
+    std::fs::write(path, b"{").unwrap();
+    let gone = folder.path().join("c.reports");
+    let alone = fixture.sites().settle_files(std::slice::from_ref(&damaged));
+    assert!(matches!(alone.stopped, Some(SiteError::Record { .. })));
+    let files = [gone, file("d.reports", &other), order, damaged];
+    let done = fixture.sites().settle_files(&files);
+    assert_eq!((done.settled.len(), done.unread.len()), (1, 1));
+    assert!(matches!(done.stopped, Some(SiteError::Settling(_))));
+    assert!(!done.needs_somebody());
+    assert!(fixture.sites().one("drone-7").unwrap().orders.is_empty());
+}
+
+#[test]
+fn a_report_of_an_unknown_key_or_of_a_refusal_is_left_for_somebody() {
+    let fixture = SitesFixture::new();
+    let request = fixture.request(&fixture.site.key, "token", None);
+    fixture.approve(&request).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.reports");
+    let settle = |line: &[u8]| {
+        std::fs::write(&path, line).unwrap();
+        fixture.sites().settle_files(std::slice::from_ref(&path))
+    };
+    assert!(settle(&fixture.done(1, &SigningKey::generate().unwrap())).needs_somebody());
+    let event = ReportEvent::OrderRefused {
+        number: 1,
+        what: "approve".to_owned(),
+        message: "no".to_owned(),
+        enrolment: fixture.kit("token"),
+    };
+    assert!(settle(&fixture.signed_report(&fixture.site.key, event)).needs_somebody());
+}

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
+use outhaul_sites::readers::{Reader, doubtful};
 use outhaul_sites::{SiteRecord, Sites};
 use serde_json::json;
 
-use super::doubtful_readers::doubtful;
 use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
@@ -19,19 +19,19 @@ use super::{Exit, Output, print_json, say};
 use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
-use outhaul_control::model::Transport;
+use outhaul_control::diagnostic::Diagnostic;
+use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_control::overriding::Override;
 use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::check::reaching_nothing;
-use outhaul_plane::delivery::{self, Delivery};
+use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
-use outhaul_ship::assemble::attest_and_seal::Reader;
 use outhaul_ship::manifests::Manifests;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
@@ -102,7 +102,7 @@ pub struct Args {
     renew: bool,
     /// Days until the bundle may no longer be installed; without it what the delivery policies say,
     /// or else 180
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    #[arg(long, value_name = "DAYS", value_parser = days())]
     expires_days: Option<u32>,
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
@@ -110,6 +110,12 @@ pub struct Args {
     /// How data is printed
     #[arg(long, value_enum, default_value_t)]
     output: Output,
+}
+
+/// What `--expires-days` takes.
+fn days() -> clap::builder::RangedI64ValueParser<u32> {
+    let (least, most) = EXPIRES_DAYS.into_inner();
+    clap::value_parser!(u32).range(i64::from(least)..=i64::from(most))
 }
 
 impl Args {
@@ -211,25 +217,15 @@ impl Args {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());
         };
-        let sites = Sites::of(fleet).all().map_err(super::site::site_failure)?;
-        let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
-        let named = &self.cluster_type;
-        let is_named = |name| named.is_empty() || named.contains(name);
-        // Of what travels by git alone no bundle is made, nor where policies contradict each other.
-        let transport = |one: Delivery| one.transport.map(|said| said.value);
-        let is_bundled = |one: &_| {
-            delivery::of(plane, one).is_ok_and(|one| transport(one) != Some(Transport::Git))
-        };
-        let made = plane.cluster_types.values();
-        let made = made.filter(|one| is_named(&one.name) && is_bundled(one));
-        let streams = made.filter_map(|one| {
-            let role = fleet.role(environment, &one.name).parse().ok()?;
-            Some((role, format!("{environment}/{}", one.name)))
-        });
-        let streams: Vec<_> = streams.collect();
+        let sites = Sites::of(fleet).all()?;
+        let streams = stream::bundled(platform, fleet, &self.cluster_type);
         let is_meant =
             |site: &SiteRecord| self.recipients.is_empty() || self.recipients.contains(&site.site);
-        Ok(doubtful(readers, &sites, &streams, &is_meant))
+        let mut findings = Diagnostics::new();
+        for doubt in doubtful(readers, &sites, &streams, &is_meant) {
+            findings.push(Diagnostic::warning(doubt.code, doubt.message).help(doubt.help));
+        }
+        Ok(findings)
     }
 
     fn estimate(&self) -> Result<Exit, Failure> {
@@ -444,14 +440,16 @@ pub(super) fn pass_gate(
 pub(super) fn produce_failure(error: ProduceError) -> Failure {
     match &error {
         ProduceError::After { error: of, .. } => match &**of {
-            ProduceError::Damaged { copies } => said_of_each(of, copies),
+            ProduceError::Damaged { copies: all } | ProduceError::Revoked { problems: all, .. } => {
+                said_of_each(of, all)
+            }
             ProduceError::Forbidden(refusal) => forbidden(of, refusal),
             of => (error.help().into_iter())
                 .fold(Failure::new(error.class().code(), of), Failure::help),
         },
-        ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
-            said_of_each(&error, all)
-        }
+        ProduceError::Damaged { copies: all }
+        | ProduceError::Readers { problems: all }
+        | ProduceError::Revoked { problems: all, .. } => said_of_each(&error, all),
         ProduceError::Removals { removals } => {
             let texts: Vec<_> = removals.iter().map(Removal::explain).collect();
             Failure::explained(&texts.join("\n"))

@@ -16,6 +16,7 @@ use outhaul_ship::stream::volumes;
 
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media::Media;
+use outhaul_sites::acknowledged::StreamStanding;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -26,7 +27,7 @@ use super::{Exit, Output, data, print_json, say};
 mod known;
 mod words;
 
-use known::{ReportSource, StreamStanding};
+use known::ReportSource;
 
 /// Copy the bundles that were signed last onto a stick: the same bytes, read back and compared
 #[derive(Debug, clap::Args)]
@@ -110,7 +111,7 @@ impl Args {
         let standings = self.standings(&fleet, &bundles)?;
         let bundles = match self.sites.is_empty() {
             true => bundles,
-            false => brought(bundles, &standings),
+            false => known::brought(bundles, &standings),
         };
         let bases = self.bases(&fleet, &bundles, &standings)?;
         if let Some(cut) = self.cut() {
@@ -179,7 +180,7 @@ impl Args {
             });
             let sites = standings.values().flat_map(|standing| &standing.sites);
             let sites: Vec<_> = sites
-                .map(|one| json!({ "site": one.site, "runs": one.runs, "note": one.note }))
+                .map(|one| json!({ "site": one.site, "runs": one.runs, "note": one.to_string() }))
                 .collect();
             print_json(&json!({
                 "to": json_path(&self.to), "copied": copied.collect::<Vec<_>>(), "sites": sites,
@@ -219,7 +220,7 @@ impl Args {
         let standings = known::of(fleet, bundles, &self.sites, reports)?;
         let sites = standings.values().flat_map(|standing| &standing.sites);
         for site in sites {
-            say(&site.note);
+            say(&site.to_string());
         }
         Ok(standings)
     }
@@ -239,8 +240,9 @@ impl Args {
         if !self.sites.is_empty() {
             let root = fleet.root_bytes().map_err(fleet_failure)?;
             let of = |bundle: &KeptBundle| {
-                let earlier = standings.get(bundle.role())?.bases.as_ref()?;
-                match since::bases(fleet, bundle, earlier, (root.as_slice(), now)) {
+                let known = standings.get(bundle.role())?.bases.as_ref()?;
+                let earlier: Vec<_> = known.iter().copied().map(Earlier::Digest).collect();
+                match since::bases(fleet, bundle, &earlier, (root.as_slice(), now)) {
                     Ok(bases) => Some(bases),
                     // A whole bundle always works.
                     Err(error) => {
@@ -320,18 +322,6 @@ fn not_copied(lost: &[CopyError], files: usize) -> Result<Exit, Failure> {
 /// Whether what is to be left out is the bundle itself, and nothing but that.
 fn is_newest(bundle: &KeptBundle, bases: Option<&[Has]>) -> bool {
     bases.is_some_and(|bases| !bases.is_empty() && bases.iter().all(|base| base.is_of(bundle)))
-}
-
-/// The bundles that a named site does not run yet.
-fn brought(
-    bundles: Vec<KeptBundle>,
-    standings: &BTreeMap<String, StreamStanding>,
-) -> Vec<KeptBundle> {
-    let is_brought = |bundle: &KeptBundle| {
-        let standing = standings.get(bundle.role());
-        standing.is_some_and(|standing| !standing.is_there)
-    };
-    bundles.into_iter().filter(is_brought).collect()
 }
 
 /// An earlier bundle: a number, or a digest as `outhaul inspect` prints it.

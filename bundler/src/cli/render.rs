@@ -218,12 +218,12 @@ pub(super) fn whole_or_refused(
     strict: bool,
     also: Option<&str>,
 ) -> Result<(), Failure> {
-    let broken = platform.broken();
     let unused = crate::checked::unused::sources(platform, also);
-    for findings in [&broken, &unused] {
-        if strict && !findings.is_empty() {
-            return Err(Failure::broken(findings).help("`--strict`: nothing was written"));
-        }
+    if strict {
+        let refused = platform.whole_or_refused(&unused);
+        refused.map_err(|findings| {
+            Failure::broken(&findings).help("`--strict`: nothing was written")
+        })?;
     }
     if !unused.is_empty() {
         super::say_findings(&unused);

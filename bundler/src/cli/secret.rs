@@ -14,7 +14,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
-use outhaul_ship::assemble::attest_and_seal::Reader;
+use outhaul_sites::readers::Reader;
 
 /// Seal values for sites, and make keys to seal for
 #[derive(Debug, clap::Args)]

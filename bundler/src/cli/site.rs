@@ -9,6 +9,7 @@ use serde_json::json;
 use super::failure::{self, Failure};
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json, say};
+use outhaul_sites::readers::sealable;
 use outhaul_sites::{SiteError, SiteRecord, Sites};
 
 mod approve;
@@ -92,13 +93,9 @@ impl Args {
 impl ListArgs {
     fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let sites = Sites::of(&fleet).all().map_err(site_failure)?;
+        let sites = Sites::of(&fleet).all()?;
         if self.recipients {
-            // What is sealed for a revoked site's key would still be read with it.
-            let revoked =
-                |site: &SiteRecord| site.orders.iter().any(|o| o.what.as_str() == "revoke");
-            let readers = sites.iter().filter(|site| !site.seal_key.is_empty());
-            let readers: Vec<_> = readers.filter(|site| !revoked(site)).collect();
+            let readers = sealable(&sites);
             if readers.is_empty() {
                 let message = "no site has an approved key to seal for";
                 return Err(Failure::say(failure::REFUSED, message)
@@ -126,17 +123,17 @@ impl ListArgs {
                 || "no key approved yet".to_owned(),
                 |id| format!("key {id:.16}"),
             );
-            data(&format!("{} {}: {key}; {orders}", site.site, stream(site)));
+            data(&format!(
+                "{} {}: {key}; {orders}",
+                site.site,
+                site.stream_name()
+            ));
         }
         if sites.is_empty() {
             say("no site is on record; `outhaul site enrol` writes a kit for one");
         }
         Ok(Exit::SUCCESS)
     }
-}
-
-fn stream(site: &SiteRecord) -> String {
-    format!("{}/{}", site.stream.environment, site.stream.cluster_type)
 }
 
 /// The id of the approved key.
@@ -155,34 +152,8 @@ fn as_json(site: &SiteRecord) -> serde_json::Value {
     })
 }
 
-pub(super) fn site_failure(error: SiteError) -> Failure {
-    if let SiteError::KitUsed { site, .. } = &error {
-        let help = format!(
-            "whoever wrote this request has the kit: ask the site's people whether the machine was set \
-             up anew; if it was, write a new kit (`outhaul site enrol {site} … --again`), which also shuts out \
-             everybody who has the old one; if it was not, find out who has a copy"
-        );
-        return Failure::new(failure::TRUST, &error).help(help);
-    }
-    if error.is_trust() {
-        return Failure::new(failure::TRUST, &error).help(
-            "get the request again from the machine itself (`outhaul-agent export`), or write a new kit",
-        );
-    }
-    match error {
-        SiteError::Fleet(error) => fleet_failure(error),
-        SiteError::Unknown { ref known, .. } => {
-            let known = match known.len() {
-                0 => "no site is on record".to_owned(),
-                _ => format!("sites on record: {}", known.join(", ")),
-            };
-            Failure::new(failure::USAGE, &error).help(format!(
-                "{known}; `outhaul site approve REQUEST` records a site that was enrolled before there \
-                 were records; nothing was changed"
-            ))
-        }
-        error @ SiteError::Unapproved { .. } => Failure::new(failure::USAGE, &error)
-            .help("approve its request with `outhaul site approve`, or write a new kit for it"),
-        other => Failure::new(failure::ENVIRONMENT, &other).help("nothing was changed"),
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Self {
+        Self::of(&error)
     }
 }

@@ -1,5 +1,6 @@
 //! `outhaul slip`: a freshness slip for the sites of one stream, as a file, a picture, or text.
 
+use outhaul_control::model::EXPIRES_DAYS_DEFAULT;
 use outhaul_kit::text::json_path;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,8 @@ impl Args {
                 .refuse_implausible_clock(issued)
                 .map_err(fleet_failure)?;
         }
-        let default = || issued.checked_add(SignedDuration::from_hours(24 * 180));
+        let hours = 24 * i64::from(EXPIRES_DAYS_DEFAULT);
+        let default = || issued.checked_add(SignedDuration::from_hours(hours));
         let expires = match self.expires {
             Some(expires) => expires,
             None => default().map_err(|error| Failure::new(failure::USAGE, &error))?,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::ServeError;
+use outhaul_control::model::EXPIRES_DAYS;
 use outhaul_load::program::Programs;
 use outhaul_remote::forge::ForgeKind;
 
@@ -97,7 +98,7 @@ pub struct BundleConfig {
     pub out: PathBuf,
     /// The folder in which they are unpacked for sites that pull.
     pub publish: Option<PathBuf>,
-    /// Days until a bundle may no longer be installed, 1 to 3650; without it as policies say, or 180.
+    /// Days until a bundle may no longer be installed, within [`EXPIRES_DAYS`]; without it as policies say, or 180.
     pub expires_days: Option<u32>,
     /// `NAME=PROGRAM` for scanners that delivery policies name.
     #[serde(default, deserialize_with = "programs")]
@@ -242,9 +243,10 @@ impl ServeConfig {
                 ));
             }
             let days = one.bundle.as_ref().and_then(|bundle| bundle.expires_days);
-            if days.is_some_and(|days| !(1..=3650).contains(&days)) {
+            if days.is_some_and(|days| !EXPIRES_DAYS.contains(&days)) {
+                let (least, most) = EXPIRES_DAYS.into_inner();
                 return Some(format!(
-                    "`expires_days` of environment `{name}` is 1 to 3650"
+                    "`expires_days` of environment `{name}` is {least} to {most}"
                 ));
             }
         }

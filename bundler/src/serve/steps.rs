@@ -354,6 +354,10 @@ fn produce_problem(error: &ProduceError) -> RoundProblem {
         ProduceError::Damaged { copies: all } | ProduceError::Readers { problems: all } => {
             RoundProblem::sentence(format!("{error}: {}", all.join("; ")))
         }
+        ProduceError::Revoked { problems, .. } => {
+            let help = error.help().unwrap_or_default();
+            RoundProblem::sentence(format!("{error}: {}\nhelp: {help}", problems.join("; ")))
+        }
         _ => RoundProblem::of(error),
     }
 }

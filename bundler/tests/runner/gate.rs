@@ -369,7 +369,7 @@ fn a_second_stick_gets_the_same_bytes_sealed_or_not() {
         "bundle --environment dev --control-plane cp {KEYS} --seal-for readers --cluster-type nope --out none"
     );
     let (_, _, err) = made.ends(2, &nothing);
-    assert!(err.contains("`edge-1` is no site on record"), "{err}");
+    assert!(err.contains("`edge-1` is not a site on record"), "{err}");
     for (seal, number) in [("", 1), (" --seal-for readers", 2)] {
         let bundle = format!("bundle --environment dev --control-plane cp {KEYS}{seal} --out");
         made.ok(&format!("{bundle} first{number}"));

@@ -1,6 +1,7 @@
 //! `outhaul-hub init`: makes a hub's state for one fleet.
 
 use outhaul_kit::text::json_path;
+use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use std::path::PathBuf;
 
 use outhaul_signer::key::{KeyError, Secret};
@@ -15,8 +16,6 @@ use crate::state::{
 };
 use crate::time;
 
-/// Far more than root metadata has.
-const MAX_ROOT_BYTES: u64 = 512 * 1024;
 /// Longest reason, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 

@@ -12,9 +12,6 @@ use std::process::Command;
 
 use outhaul_tests::{Ran, program, run, run_expecting, workspace_root};
 
-#[expect(dead_code, reason = "the tests of the bundle use the rest")]
-#[path = "../../../bundle/tests/archive.rs"]
-mod archive;
 mod bombs;
 mod contents;
 mod members;

@@ -203,6 +203,60 @@ fn a_stream_of_two_signatures_ships_number_after_number() {
 }
 
 #[test]
+fn what_waited_sealed_for_a_site_that_was_revoked_since_is_shipped_by_nobody() {
+    let fixture = first_bundle();
+    two_signatures(&fixture);
+    let request = paths(&fixture.path("sites/edge-1"))
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("request"))
+        .unwrap();
+    let status = fixture.agent("edge-1", 0, &["--output", "json", "status"]);
+    let status = outhaul_tests::result(&status.stdout);
+    let approve = ["site", "approve", request.to_str().unwrap()];
+    let by = [
+        "--fleet",
+        "fleet",
+        "--fingerprint",
+        status["key"].as_str().unwrap(),
+    ];
+    fixture.run("outhaul", 0, &[&approve[..], &by].concat());
+    let recipients = ["site", "list", "--fleet", "fleet", "--recipients"];
+    let keys = fixture.run("outhaul", 0, &recipients).stdout;
+    let key = fixture
+        .run("outhaul", 0, &["secret", "keygen", "--out", "k.age"])
+        .stdout;
+    fs::write(fixture.path("sites.keys"), format!("{keys}spare {key}")).unwrap();
+    fs::write(fixture.path("spare.keys"), format!("spare {key}")).unwrap();
+    let asked = bundle(&fixture, 1, &["--seal-for", "sites.keys"]);
+    let request = asked["bundles"][0]["waiting"]["request"].as_str().unwrap();
+    countersign(&fixture, request);
+    let revoke = ["site", "revoke", "edge-1", "--fleet", "fleet"];
+    fixture.run("outhaul", 0, &revoke);
+
+    let before = paths(&fixture.path("stick"));
+    // The list from before it was revoked.
+    let named = bundle(&fixture, 1, &["--seal-for", "sites.keys"]);
+    let named = named.as_str().unwrap();
+    assert!(named.contains("`edge-1` is revoked by order"), "{named}");
+    let none = bundle(&fixture, 1, &[]);
+    let none = none.as_str().unwrap();
+    assert!(none.contains("sealed for sites that are revoked"), "{none}");
+    let serve = "state = \"serving\"\ncontrol_plane = \"control-plane\"\n[[environment]]\nname = \"dev\"\nbundle = { \
+                 fleet = \"fleet\", passphrase_file = \"passphrase\", out = \"stick\" }\n";
+    fs::write(fixture.path("serve.toml"), serve).unwrap();
+    let line = ["serve", "--config", "serve.toml", "--once"];
+    let served = fixture.run("outhaul", 1, &line).stderr;
+    assert!(served.contains("`edge-1` is revoked by order"), "{served}");
+    assert!(served.contains("--seal-for FILE"), "{served}");
+    assert_eq!(paths(&fixture.path("stick")), before);
+    // Others are named: it is made for them, and asked for anew.
+    let anew = bundle(&fixture, 1, &["--seal-for", "spare.keys"]);
+    let waits = &anew["bundles"][0];
+    assert_eq!(waits["waiting"]["found"], 1, "{anew}");
+    assert_ne!(waits["waiting"]["request"], request, "{anew}");
+}
+
+#[test]
 fn other_content_is_asked_for_anew_and_nothing_ships_by_an_older_answer() {
     let fixture = first_bundle();
     two_signatures(&fixture);

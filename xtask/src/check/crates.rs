@@ -66,7 +66,7 @@ struct Rule {
 }
 
 /// What only tests stand on: part of no program.
-const TESTS: &[&str] = &["outhaul-test-kit", "outhaul-tests"];
+const TESTS: &[&str] = &["outhaul-test-kit", "outhaul-test-planes", "outhaul-tests"];
 const PROGRAMS: &[&str] = &["outhaul-agent", "outhaul-bundler", "outhaul-hub"];
 
 pub fn findings() -> Result<Vec<String>> {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     const USERS: &str =
-        "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:50::/:/bin/sh\n";
+        "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/srv:/bin/sh\nbob:x:1001:50::/:/bin/sh\n";
     const GROUPS: &str = "root:x:0:\nann:x:1000:\nboth:x:1002:ann,bob\nonly:x:1003:ann,root\nstaff:x:50:\nghost:x:60:gone\nempty:x:61:\n";
 
     #[test]

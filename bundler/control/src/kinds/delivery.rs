@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::diagnostic::Diagnostic;
 use super::super::model::{
-    Bootstrap, Charts, DeliveryPolicy, Drift, Encryption, Images, Spanned, Transport,
+    Bootstrap, Charts, DeliveryPolicy, Drift, EXPIRES_DAYS, Encryption, Images, Spanned, Transport,
 };
 use super::super::yaml::Value;
 use super::OUTHAUL;
@@ -68,7 +68,7 @@ pub(super) fn described() -> KindSchema {
             may(
                 "expiresDays",
                 "Days until a bundle may no longer be installed; default 180.",
-                whole(1..=3650),
+                whole(EXPIRES_DAYS),
             ),
             may(
                 "encryption",

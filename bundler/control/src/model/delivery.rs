@@ -14,6 +14,11 @@ use super::super::diagnostic::Location;
 use super::super::selector::Selector;
 use super::Spanned;
 
+/// After how many days a bundle may no longer be installed.
+pub const EXPIRES_DAYS: RangeInclusive<u32> = 1..=3650;
+/// After how many where nobody says so.
+pub const EXPIRES_DAYS_DEFAULT: u32 = 180;
+
 /// How the platform of some cluster types travels. What is absent says nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveryPolicy {
@@ -29,7 +34,7 @@ pub struct DeliveryPolicy {
     pub platforms: Option<BTreeSet<String>>,
     /// How the images of charts are found.
     pub charts: Option<Charts>,
-    /// Days until a bundle may no longer be installed, 1 to 3650.
+    /// Days until a bundle may no longer be installed, within [`EXPIRES_DAYS`].
     pub expires_days: Option<u32>,
     /// Whether bundles are encrypted.
     pub encryption: Option<Encryption>,

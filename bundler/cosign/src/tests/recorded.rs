@@ -13,7 +13,7 @@ use sigstore_verify::types::{Artifact, Sha256Hash};
 
 use super::*;
 use crate::keyless::{from_annotations, of_bundle, of_simple, parsed, verified};
-use crate::trusted_root::MAX_ROOT_BYTES;
+use crate::trusted_root::MAX_TRUSTED_ROOT_BYTES;
 
 const WORKFLOWS: &str = "https://token.actions.githubusercontent.com";
 
@@ -280,7 +280,7 @@ fn a_root_that_could_verify_nothing_is_refused() {
             .unwrap_err()
             .to_string()
     };
-    let too_large = format!("{{{}}}", " ".repeat(MAX_ROOT_BYTES));
+    let too_large = format!("{{{}}}", " ".repeat(MAX_TRUSTED_ROOT_BYTES));
     for (found, expected) in [
         (
             TrustedRoot::parse("").unwrap_err().to_string(),

@@ -8,10 +8,7 @@ use super::*;
 use outhaul_control::ControlPlane;
 use outhaul_plane::schedule::{Schedule, schedule};
 
-#[path = "../../../plane/src/schedule/tests/shorthand.rs"]
-mod shorthand;
-
-use shorthand::plane;
+use outhaul_test_planes::shorthand::plane;
 
 const PLANE: &str = "
 kind: ClusterType a {zone: north}

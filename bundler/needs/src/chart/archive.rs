@@ -11,12 +11,11 @@ use std::sync::Arc;
 use flate2::read::GzDecoder;
 use outhaul_control::diagnostic::SourceFile;
 use outhaul_control::yaml::{self, Node, Value};
+use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 use serde_json::Value as Json;
 
 use crate::values::json;
 
-/// Largest archive in bytes.
-pub const MAX_ARCHIVE: u64 = 32 << 20;
 /// Most bytes of a chart and all charts below it, unpacked.
 const MAX_UNPACKED: u64 = 64 << 20;
 /// Most files of them.
@@ -107,7 +106,7 @@ fn unpacked(bytes: &[u8], budget: &mut Budget, depth: usize) -> Result<Chart, St
             continue;
         }
         let max = if path.ends_with(".tgz") {
-            MAX_ARCHIVE
+            MAX_CHART_ARCHIVE_BYTES
         } else {
             MAX_FILE
         };

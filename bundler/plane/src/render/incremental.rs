@@ -15,8 +15,6 @@ use crate::schedule::AssignmentId;
 use outhaul_control::diagnostic::Diagnostics;
 
 pub(super) mod assigned;
-#[cfg(test)]
-mod edits;
 pub(super) mod plan;
 pub(super) mod work;
 

@@ -5,9 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 mod placement;
-mod shorthand;
 
-use shorthand::plane_of as plane;
+use outhaul_test_planes::shorthand::plane_of as plane;
 
 const GROUP: &str = "apiVersion: scheduler.kalypso.io/v1alpha1";
 

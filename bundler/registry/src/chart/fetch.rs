@@ -1,7 +1,7 @@
 //! A chart repository asked over HTTP: its index, and an archive.
 //!
 //! What comes in: the repository's URL, credentials for its host, which hosts may be asked. What goes out: the index as it
-//! comes, or an archive of at most [`MAX_ARCHIVE`] bytes. Plain HTTP is spoken to this machine alone. Nothing that
+//! comes, or an archive of at most [`MAX_CHART_ARCHIVE_BYTES`] bytes. Plain HTTP is spoken to this machine alone. Nothing that
 //! authenticates goes to another host, and a redirect to another host is followed for an archive alone, of which the
 //! index has the digest, and only where who runs the program named that host.
 
@@ -9,8 +9,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use outhaul_http::{BaseUrl, HttpError, Method, Response};
+use outhaul_kit::bounds::MAX_CHART_ARCHIVE_BYTES;
 
-use super::{Hosts, MAX_ARCHIVE};
+use super::Hosts;
 use crate::challenge::Challenge;
 use crate::client::{RegistryClient, RegistryError};
 
@@ -117,11 +118,11 @@ impl<'a> Fetch<'a> {
         let what: String = what.split(['?', '#']).next().unwrap_or(what).to_owned();
         let answer = self.get(url, &what, has_digest)?;
         let mut bytes = Vec::new();
-        let mut body = answer.into_reader().take(MAX_ARCHIVE + 1);
+        let mut body = answer.into_reader().take(MAX_CHART_ARCHIVE_BYTES + 1);
         let read = body.read_to_end(&mut bytes);
         read.map_err(|error| self.unreachable(error.to_string()))?;
-        if bytes.len() as u64 > MAX_ARCHIVE {
-            let problem = format!("has more than {MAX_ARCHIVE} bytes");
+        if bytes.len() as u64 > MAX_CHART_ARCHIVE_BYTES {
+            let problem = format!("has more than {MAX_CHART_ARCHIVE_BYTES} bytes");
             return Err(self.wrong(&format!("`{what}`"), problem));
         }
         Ok(bytes)

@@ -178,10 +178,14 @@ fn a_chart_is_brought_as_the_artifact_that_helm_pushes_and_is_the_same_anywhere(
     );
     let archive = archive_of(&first, &pulled.manifest.digest).unwrap();
     assert_eq!(
-        first.read(&archive.digest, MAX_ARCHIVE).unwrap(),
+        first
+            .read(&archive.digest, MAX_CHART_ARCHIVE_BYTES)
+            .unwrap(),
         b"an archive"
     );
-    let manifest = first.read(&pulled.manifest.digest, MAX_ARCHIVE).unwrap();
+    let manifest = first
+        .read(&pulled.manifest.digest, MAX_CHART_ARCHIVE_BYTES)
+        .unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["annotations"][PATH], "charts/app-1.2.3+site.tgz");
     assert_eq!(manifest["annotations"][REPOSITORY], repository.url());
@@ -279,7 +283,9 @@ fn an_archive_is_fetched_from_another_host_that_was_named_and_compared_with_the_
     let pulled = repository.pull(&cache, "1.2.3+site", None).unwrap();
     let archive = archive_of(&cache, &pulled.manifest.digest).unwrap();
     assert_eq!(
-        cache.read(&archive.digest, MAX_ARCHIVE).unwrap(),
+        cache
+            .read(&archive.digest, MAX_CHART_ARCHIVE_BYTES)
+            .unwrap(),
         b"an archive"
     );
     let log = repository.log.lock().unwrap().join("\n");

@@ -19,6 +19,7 @@ use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed, Unseal, UnsealError};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::StatementSigner;
 use outhaul_signer::seal::{self, Identities, Recipient, SealError};
+use outhaul_sites::readers::Reader;
 
 use super::spool::CountedContents;
 use super::{AssembleError, SpoolError, UnsignedBundle, encode_all};
@@ -48,15 +49,6 @@ pub enum AttestSealError {
     /// The temporary folder failed.
     #[error("cannot keep contents in the temporary folder")]
     Spool(#[from] SpoolError),
-}
-
-/// Somebody who is to read a sealed bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reader {
-    /// The site's or stream's name, as messages show it.
-    pub name: Name,
-    /// Its public key.
-    pub key: Recipient,
 }
 
 impl UnsignedBundle {

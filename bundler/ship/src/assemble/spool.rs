@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use outhaul_bundle::digest::{Digest, Hasher};
+use outhaul_bundle::digest::{Digest, Hasher, HashingWriter};
 use outhaul_bundle::encode::{self, BlobPlan, ContentSource, MAX_SMALL_BYTES};
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_kit::console::progress::Meter;
@@ -190,13 +190,10 @@ impl Spool {
     ) -> Result<(Digest, u64), SpoolError> {
         let path = self.folder().join("incoming");
         let at = |source| SpoolError::at(&path, source);
-        let mut out = Tee {
-            file: File::create(&path).map_err(at)?,
-            hasher: Hasher::new(),
-        };
+        let mut out = HashingWriter::new(File::create(&path).map_err(at)?);
         fill(&mut out).map_err(at)?;
         interrupt::here();
-        let (digest, size) = out.hasher.finish();
+        let (_, digest, size) = out.finish();
         std::fs::rename(&path, self.folder().join(digest.hex())).map_err(at)?;
         self.contents.places.insert(digest, ContentPlace::Own);
         Ok((digest, size))
@@ -380,23 +377,6 @@ impl Read for Piece<'_> {
         self.at += count as u64;
         self.left -= count as u64;
         Ok(count)
-    }
-}
-
-struct Tee {
-    file: File,
-    hasher: Hasher,
-}
-
-impl Write for Tee {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use outhaul_bundle::Digest;
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::{Hasher, HashingWriter};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::durable::PUBLIC_MODE;
 use outhaul_kit::interrupt;
@@ -86,24 +86,21 @@ fn put_unless(
     let mut written = None;
     let mut failed = None;
     let stored = media.write_with(name, PUBLIC_MODE, |file| {
-        let mut out = Hashed {
-            out: BufWriter::with_capacity(BUFFER_BYTES, file),
-            hasher: Hasher::new(),
-        };
+        let mut out = HashingWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file));
         match fill(&mut out) {
-            Ok(()) => out.out.flush()?,
+            Ok(()) => out.flush()?,
             Err(error) => {
                 failed = Some(error);
                 return Err(io::Error::other("it was not written whole"));
             }
         }
         interrupt::here();
-        let digest = out.hasher.finish();
-        if let Some(error) = wrong(digest.0) {
+        let (_, digest, bytes) = out.finish();
+        if let Some(error) = wrong(digest) {
             failed = Some(error);
             return Err(io::Error::other("it is not what was to be written"));
         }
-        written = Some(digest);
+        written = Some((digest, bytes));
         Ok(())
     });
     match (failed, stored) {
@@ -176,23 +173,6 @@ fn fits(to: &Path, size: u64, room: Room) -> Result<(), DeliverError> {
         });
     }
     Ok(())
-}
-
-struct Hashed<W> {
-    out: W,
-    hasher: Hasher,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(bytes.get(..count).unwrap_or_default());
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 #[cfg(test)]

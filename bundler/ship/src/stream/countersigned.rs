@@ -16,9 +16,10 @@ use super::{
     AwaitedSignature, Built, BundleRequest, ProduceError, Produced, ShippedError, StreamContents,
     shipped, vouched,
 };
-use crate::assemble::attest_and_seal::Reader;
 use crate::assemble::{UnsignedBundle, waiting};
 use outhaul_record::record::Record;
+use outhaul_sites::Sites;
+use outhaul_sites::readers::{self, Reader};
 
 /// The file that shows whether what is built now is what waits.
 const PLAIN: &str = "content";
@@ -33,6 +34,26 @@ pub(super) struct CountersignedBundle {
     pub(super) last: Record,
     /// Digest of it before it was sealed.
     pub(super) plain: Digest,
+}
+
+impl CountersignedBundle {
+    /// Whether what waited may be shipped: not when a site that it was sealed for was revoked meanwhile. Where other readers are named now
+    /// the bundle is made anew for them.
+    ///
+    /// # Errors
+    /// [`ProduceError::Revoked`] where nobody is named: nothing that was to be sealed is shipped open instead.
+    pub(super) fn may_ship(
+        &self,
+        fleet: &Fleet,
+        request: &BundleRequest<'_>,
+    ) -> Result<bool, ProduceError> {
+        let problems = readers::revoked_since(&self.bundle.index, &Sites::of(fleet).all()?);
+        if problems.is_empty() || request.readers.is_some() {
+            return Ok(problems.is_empty());
+        }
+        let number = self.pending.number;
+        Err(ProduceError::Revoked { number, problems })
+    }
 }
 
 /// What waits for the stream `role`, as long as it could still be installed.

@@ -60,6 +60,16 @@ pub enum ProduceError {
         /// One sentence for each.
         problems: Vec<String>,
     },
+    /// What waits for a signature could be read by sites that were revoked since.
+    #[error(
+        "bundle {number} waited for a signature, and was sealed for sites that are revoked now"
+    )]
+    Revoked {
+        /// Its number.
+        number: u64,
+        /// One sentence for each.
+        problems: Vec<String>,
+    },
     /// Contents that are kept on this machine are not what they were. What is damaged was removed there.
     #[error("{} kept on this machine {} damaged", format_count(copies.len(), "content", "contents"), if copies.len() == 1 { "is" } else { "are" })]
     Damaged {

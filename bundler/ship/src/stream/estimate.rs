@@ -13,6 +13,7 @@ use outhaul_bundle::Digest;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::index::served::{Image, Repository};
 use outhaul_control::diagnostic::Diagnostics;
+use outhaul_kit::bounds::MAX_IMAGE_MANIFEST_BYTES;
 use outhaul_load::pipeline::Platform;
 use outhaul_plane::delivery::statements;
 use outhaul_signer::fleet::Fleet;
@@ -28,9 +29,6 @@ use crate::collect::{Collector, Payloads, signers};
 use crate::lock::{Lock, MovedPin};
 use outhaul_record::isolation::Isolation;
 use outhaul_record::plan;
-
-/// Largest manifest that is read for its platforms.
-const MAX_MANIFEST: u64 = 4 << 20;
 
 /// What the next bundles would bring.
 #[derive(Debug, Default)]
@@ -116,7 +114,7 @@ pub fn estimate(
     request: &BundleRequest<'_>,
 ) -> Result<Estimates, ProduceError> {
     let rendering = &platform.rendering;
-    super::known(platform, request)?;
+    super::known(platform, fleet, request)?;
     let lock = Lock::read(fleet.folder(), &rendering.environment, request.update)?;
     let role = |name: &String| fleet.role(&rendering.environment, name);
     let roles = rendering.cluster_types.keys().map(role).collect();
@@ -250,7 +248,7 @@ fn share<'c>(contents: impl IntoIterator<Item = &'c Content>, had: &BTreeSet<Dig
 
 /// The platforms of an image's index that travel, but for attestations, whose platform is `unknown`.
 fn platforms(image: &Image, spool: &Spool) -> Vec<String> {
-    let read = |path: &Path| outhaul_signer::durable::read(path, MAX_MANIFEST).ok();
+    let read = |path: &Path| outhaul_signer::durable::read(path, MAX_IMAGE_MANIFEST_BYTES).ok();
     let bytes = spool.lent(&image.manifest.digest).and_then(read);
     let index: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let manifests = index.as_ref().and_then(|index| index.get("manifests"));

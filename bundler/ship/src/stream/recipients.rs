@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 
+use super::delivery_rules::suppressed;
 use super::{BundleRequest, ProduceError};
 use outhaul_load::pipeline::Platform;
+use outhaul_plane::delivery;
 use outhaul_sites::Sites;
 
 /// The recipients by cluster type; empty when none were named.
@@ -63,6 +65,21 @@ pub(super) fn of(
         });
     }
     Ok(found)
+}
+
+/// The streams of these cluster types that bundles are made of, or of all: roles, and names for people. Of what travels by git alone none
+/// is made, nor where policies contradict each other.
+pub fn bundled(platform: &Platform, fleet: &Fleet, named: &[String]) -> Vec<(Name, String)> {
+    let (environment, plane) = (&platform.rendering.environment, &platform.control_plane);
+    let made = plane.cluster_types.values().filter(|one| {
+        let is_named = named.is_empty() || named.contains(&one.name);
+        is_named && delivery::of(plane, one).is_ok_and(|one| suppressed(&one).is_none())
+    });
+    let streams = made.filter_map(|one| {
+        let role = fleet.role(environment, &one.name).parse().ok()?;
+        Some((role, format!("{environment}/{}", one.name)))
+    });
+    streams.collect()
 }
 
 /// Enrolled sites of the environment whose cluster type it does not have, by stream: they follow a stream of which no

@@ -5,14 +5,14 @@
 //! can be made twice alike. One bundle a stream, and the one before it, with which copies are compared; a copy that is
 //! missing or was changed is not handed out: the record beside it is not signed, so that each byte is compared with what is.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use outhaul_attest::inspect;
 use outhaul_bundle::Digest;
 use outhaul_bundle::Index;
-use outhaul_bundle::digest::Hasher;
+use outhaul_bundle::digest::HashingReader;
 use outhaul_signer::durable::{self, FileError, SECRET_MODE};
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::publish::Latest;
@@ -160,13 +160,9 @@ impl Signed {
     /// The digest and size of the whole bundle in `input`, which is read once: its signatures hold, its index is the one that was
     /// signed, and each blob has the digest that the index states.
     fn digest(&self, input: impl Read) -> Option<(Digest, u64)> {
-        let mut hasher = Hasher::new();
-        let input = Hashing {
-            input,
-            hasher: &mut hasher,
-        };
-        self.index(input)?;
-        Some(hasher.finish())
+        let mut input = HashingReader::new(input);
+        self.index(&mut input)?;
+        Some(input.finish())
     }
 
     /// The index of the whole bundle in `input`, when it is what was signed.
@@ -176,19 +172,6 @@ impl Signed {
         let is_whole = found.volume.is_none() && found.parity.is_none();
         let is_it = is_whole && Digest::of(&found.index.to_bytes()) == self.index;
         is_it.then_some(found.index)
-    }
-}
-
-struct Hashing<'a, R> {
-    input: R,
-    hasher: &'a mut Hasher,
-}
-
-impl<R: Read> Read for Hashing<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.input.read(buffer)?;
-        self.hasher.update(buffer.get(..count).unwrap_or_default());
-        Ok(count)
     }
 }
 

@@ -12,13 +12,12 @@ use outhaul_bundle::Digest;
 use outhaul_kit::media::{Media, read_file};
 use outhaul_ship::stream::copies;
 use outhaul_signer::durable::{self, PUBLIC_MODE, SECRET_MODE};
-use outhaul_signer::enrol::Kit;
+use outhaul_signer::enrol::{Kit, MAX_KIT_BYTES};
 use outhaul_signer::fleet::Fleet;
-use outhaul_sites::Sites;
+use outhaul_sites::{NewKit, Sites};
 use serde_json::json;
 
 use super::enrol::{self, Enrolment};
-use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
@@ -29,8 +28,6 @@ use stick::Package;
 
 /// Largest file of settings, in bytes.
 const MAX_SETTINGS_BYTES: u64 = 256 * 1024;
-/// Largest kit, in bytes.
-const MAX_KIT_BYTES: u64 = 1024 * 1024;
 
 /// Put everything on a stick that makes a bare machine a site: packages, kit, bundle, and one script to start
 #[derive(Debug, clap::Args)]
@@ -75,11 +72,13 @@ impl Args {
         let name = folder.join(format!("{site}.kit"));
         let (kit, new) = self.kit(&fleet, &media, &name)?;
         let kit_bytes = kit.to_bytes();
-        media
-            .write(&name, &kit_bytes, SECRET_MODE)
-            .map_err(|error| Failure::file(&error))?;
-        if let Some(new) = &new {
-            self.enrolment.record(&fleet, new)?;
+        let write = |bytes: &[u8]| {
+            let written = media.write(&name, bytes, SECRET_MODE);
+            written.map_err(|error| Failure::file(&error))
+        };
+        match &new {
+            Some(new) => Sites::of(&fleet).enrol(new, write)?,
+            None => write(&kit_bytes)?,
         }
 
         let mut files = vec![stick::Listed::of(&format!("{site}.kit"), &kit_bytes)];
@@ -159,26 +158,18 @@ impl Args {
         fleet: &Fleet,
         media: &Media,
         name: &Path,
-    ) -> Result<(Kit, Option<enrol::NewKit>), Failure> {
-        let site = self.enrolment.site.as_str();
-        let record = Sites::of(fleet).find(site).map_err(site_failure)?;
-        let counts = |kit: &Kit| {
-            record.as_ref().is_some_and(|record| {
-                record.enrolment.hex() == kit.id()
-                    && kit.site == site
-                    && kit.stream.environment == self.enrolment.environment.as_str()
-                    && kit.stream.cluster_type == self.enrolment.cluster_type.as_str()
-            })
-        };
+    ) -> Result<(Kit, Option<NewKit>), Failure> {
+        let (sites, site) = (Sites::of(fleet), &self.enrolment.site);
+        let stream = self.enrolment.stream(&sites)?;
         if let Some(path) = &self.kit {
             let bytes =
-                durable::read(path, MAX_KIT_BYTES).map_err(|error| Failure::file(&error))?;
+                durable::read(path, MAX_KIT_BYTES as u64).map_err(|error| Failure::file(&error))?;
             let kit = Kit::from_bytes(&bytes).map_err(|error| {
                 let message = format!("`{}` is not a usable kit: {error}", path.display());
                 Failure::say(failure::USAGE, message)
                     .help("give the file that `outhaul site enrol` wrote")
             })?;
-            if counts(&kit) {
+            if sites.counts(&kit, site, &stream)? {
                 return Ok((kit, None));
             }
             let message = format!(
@@ -195,10 +186,12 @@ impl Args {
             ));
         }
         let there = media
-            .read(name, MAX_KIT_BYTES)
+            .read(name, MAX_KIT_BYTES as u64)
             .map_err(|error| Failure::file(&error))?;
         let there = there.and_then(|bytes| Kit::from_bytes(&bytes).ok());
-        if let Some(kit) = there.filter(|kit| !self.enrolment.again && counts(kit)) {
+        if let Some(kit) = there.filter(|_| !self.enrolment.again)
+            && sites.counts(&kit, site, &stream)?
+        {
             return Ok((kit, None));
         }
         let new = self.enrolment.new_kit(fleet)?;

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
 use super::plane::PlaneArgs;
-use super::{site_failure, stream};
-use crate::cli::failure::{self, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
 use outhaul_sites::{SiteError, SiteRecord, Sites};
@@ -50,14 +48,12 @@ impl Args {
         give: impl FnOnce(&Sites<'_>, &Name) -> Result<SiteRecord, SiteError>,
     ) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let before = Sites::of(&fleet)
-            .one(self.site.as_str())
-            .map_err(site_failure)?;
-        let site = give(&Sites::of(&fleet), &self.site).map_err(site_failure)?;
+        let before = Sites::of(&fleet).one(self.site.as_str())?;
+        let site = give(&Sites::of(&fleet), &self.site)?;
         if self.output == Output::Json {
             return print_json(&json!({
                 "site": site.site, "order": site.last_order, "what": word,
-                "travels_with": stream(&before),
+                "travels_with": before.stream_name(),
             }));
         }
         data(&format!(
@@ -67,7 +63,7 @@ impl Args {
         say(&format!(
             "it travels signed in every bundle of {} until the site reports that it is done; make one \
              now with `outhaul bundle`",
-            stream(&before)
+            before.stream_name()
         ));
         Ok(Exit::SUCCESS)
     }
@@ -75,27 +71,11 @@ impl Args {
 
 impl MoveArgs {
     pub(super) fn run(self) -> Result<Exit, Failure> {
-        let wrong = || {
-            Failure::say(failure::USAGE, format!("`{}` is not a stream", self.to))
-                .help("give ENVIRONMENT/CLUSTER_TYPE, such as `stage/press`; nothing was changed")
-        };
-        let (environment, cluster_type) = self.to.split_once('/').ok_or_else(wrong)?;
         let fleet = Fleet::open(&self.common.fleet).map_err(fleet_failure)?;
-        let name = |text: &str| text.parse::<Name>().map_err(|_| wrong());
-        let to = Stream {
-            role: name(&fleet.role(environment, cluster_type))?,
-            environment: name(environment)?,
-            cluster_type: name(cluster_type)?,
-        };
-        let current = Sites::of(&fleet)
-            .one(self.common.site.as_str())
-            .map_err(site_failure)?;
-        if current.stream == to {
-            let message = format!("`{}` follows {} already", current.site, self.to);
-            return Err(Failure::say(failure::USAGE, message).help("nothing was changed"));
-        }
-        self.plane
-            .check(&fleet, to.role.as_str(), environment, cluster_type)?;
+        let to = Sites::of(&fleet).destination(self.common.site.as_str(), &self.to)?;
+        let (environment, cluster_type) = (to.environment.as_str(), to.cluster_type.as_str());
+        let role = to.role.as_str();
+        self.plane.check(&fleet, role, environment, cluster_type)?;
         let word = format!("move to {}", self.to);
         self.common
             .run(&word, |sites, name| sites.relocate(name.as_str(), to))

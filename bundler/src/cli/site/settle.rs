@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use outhaul_bundle::Instruction;
 use outhaul_signer::fleet::Fleet;
-use outhaul_signer::media;
 use serde_json::json;
 
-use super::site_failure;
 use crate::cli::failure::{self, Failure};
 use crate::cli::key::fleet_failure;
 use crate::cli::{Exit, Output, data, print_json, say};
-use outhaul_sites::{MAX_REPORTS_BYTES, SettleLine, SettledRequest, Sites};
+use outhaul_sites::{Settled, SettledRequest, Sites};
 
 /// Drop orders that sites report to have carried out
 #[derive(Debug, clap::Args)]
@@ -31,32 +29,29 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.fleet).map_err(fleet_failure)?;
-        let sites = Sites::of(&fleet);
-        let mut settled = Vec::new();
-        let mut unknown = Vec::new();
-        let mut unread: Option<Failure> = None;
-        for file in &self.files {
-            let bytes = match media::read_file(file, MAX_REPORTS_BYTES) {
-                Ok(bytes) => bytes,
-                // What the other files settle is settled, and said.
-                Err(error) => {
-                    unread = Some(match unread {
-                        None => Failure::file(&error),
-                        Some(failure) => failure.and(&error),
-                    });
-                    continue;
-                }
-            };
-            for line in bytes.split(|byte| *byte == b'\n') {
-                match sites.settle(line).map_err(site_failure)? {
-                    SettleLine::Other => {}
-                    SettleLine::Settled(one) => settled.push(one),
-                    SettleLine::UnknownKey(one) => unknown.push(one),
-                }
-            }
-        }
-        say_unknown(&unknown);
-        let exit = exit_code(&settled, &unknown);
+        let done = Sites::of(&fleet).settle_files(&self.files);
+        let Settled {
+            settled,
+            unknown,
+            unread,
+            stopped,
+        } = &done;
+        say_unknown(unknown);
+        let exit = match done.needs_somebody() {
+            true => Exit::from(failure::REFUSED),
+            false => Exit::SUCCESS,
+        };
+        let wrong = unread.iter().fold(None, |wrong: Option<Failure>, error| {
+            Some(match wrong {
+                None => Failure::file(error),
+                Some(failure) => failure.and(error),
+            })
+        });
+        let wrong = match (wrong, stopped) {
+            (wrong, None) => wrong,
+            (None, Some(error)) => Some(Failure::of(error)),
+            (Some(failure), Some(error)) => Some(failure.and(error)),
+        };
         if self.output == Output::Json {
             let rows: Vec<_> = settled
                 .iter()
@@ -68,9 +63,9 @@ impl Args {
                 })
                 .collect();
             print_json(&json!(rows))?;
-            return unread.map_or_else(|| Ok(exit), Err);
+            return wrong.map_or_else(|| Ok(exit), Err);
         }
-        for one in &settled {
+        for one in settled {
             let (word, why) = match &one.refused {
                 None if one.what == Instruction::Revoke.as_str() => (
                     "done",
@@ -84,7 +79,7 @@ impl Args {
                 one.number, one.site, one.what
             ));
         }
-        if let Some(failure) = unread {
+        if let Some(failure) = wrong {
             return Err(failure);
         }
         if settled.is_empty() && unknown.is_empty() {
@@ -109,11 +104,4 @@ fn say_unknown(unknown: &[SettledRequest]) {
              shows on the machine, approve its request from the stick with `outhaul site approve`, and settle again",
         );
     }
-}
-
-fn exit_code(settled: &[SettledRequest], unknown: &[SettledRequest]) -> Exit {
-    if !unknown.is_empty() || settled.iter().any(|one| one.refused.is_some()) {
-        return Exit::from(failure::REFUSED);
-    }
-    Exit::SUCCESS
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use outhaul_kit::percent;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
 
@@ -209,17 +210,7 @@ fn is_here(host: &Host) -> bool {
 /// A value of an option, of which `%2F` and the like stand for one byte each.
 fn path_of(value: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
-    let mut bytes = Vec::new();
-    let mut rest = value.as_bytes();
-    while let [first, more @ ..] = rest {
-        let code = (*first == b'%' && more.len() >= 2)
-            .then(|| std::str::from_utf8(&more[..2]).ok())
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &more[2..] } else { more };
-    }
-    std::ffi::OsString::from_vec(bytes).into()
+    std::ffi::OsString::from_vec(percent::decoded(value)).into()
 }
 
 /// The text, with what may be a password left out.

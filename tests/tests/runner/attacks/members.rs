@@ -2,8 +2,8 @@
 
 use outhaul_bundle::Digest;
 
-use super::archive::{BLOCK, archive, member, with_checksum};
 use super::stage::{Parts, Play, Stage};
+use outhaul_test_kit::archive::{BLOCK, archive, member, with_checksum};
 
 const PLAIN: tar::EntryType = tar::EntryType::Regular;
 const ROOT: &str = "metadata/1.root.json";

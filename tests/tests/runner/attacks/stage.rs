@@ -11,7 +11,7 @@ use outhaul_bundle::{Digest, Limits};
 use outhaul_test_kit::bent::{Centre, Files, ROLE, stream};
 use outhaul_test_kit::{Contents, MemoryBlobs, kit_of, plain};
 
-use super::archive::{archive, member};
+use outhaul_test_kit::archive::{archive, member};
 
 /// The site that every kit is for.
 pub const SITE: &str = "press-7";

@@ -322,4 +322,21 @@ pub(super) const RULES: &[Rule] = &[
         ],
         why: "what tests stand on is used by the unit tests of every crate but the formats and trust",
     },
+    Rule {
+        member: "outhaul-test-planes",
+        never: &[
+            &OUTSIDE,
+            &[
+                "outhaul-git",
+                "outhaul-http",
+                "outhaul-load",
+                "outhaul-plane",
+                "outhaul-ship",
+                "outhaul-test-kit",
+                "outhaul-tests",
+            ],
+            PROGRAMS,
+        ],
+        why: "control planes of tests are used by the unit tests of what schedules, renders and ships",
+    },
 ];

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use outhaul_bundle::Digest;
+use outhaul_kit::bounds::MAX_PRIVATE_AUTHORITY_BYTES;
 use outhaul_kit::durable;
 use outhaul_kubernetes::flux::SOURCE;
 use outhaul_kubernetes::{Key, Object};
@@ -19,8 +20,6 @@ use crate::error::ApplyError;
 use crate::kubernetes::objects::{DesiredObject, DesiredObjects};
 use crate::kubernetes::original;
 use crate::settings::FluxConfig;
-
-const MAX_CA_BYTES: u64 = 64 * 1024;
 
 /// Points every source that `outhaul-mirror` can serve to it.
 pub fn point_to(config: &FluxConfig, all: &mut DesiredObjects) -> Result<(), ApplyError> {
@@ -90,7 +89,8 @@ fn authority(config: &FluxConfig) -> Result<Option<String>, ApplyError> {
             .into(),
     }
     };
-    let bytes = durable::read(path, MAX_CA_BYTES).map_err(|error| unusable(error.to_string()))?;
+    let bytes = durable::read(path, MAX_PRIVATE_AUTHORITY_BYTES)
+        .map_err(|error| unusable(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     match text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE KEY") {
         true => Ok(Some(text)),

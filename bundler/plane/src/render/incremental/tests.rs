@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::super::engine::{Engines, Shared};
 use super::super::{AssignmentInput, RenderCache, RenderedBatch, Rendering, render};
-use super::edits::{add_site, apply, edit, plane, snapshot};
 use super::*;
 use crate::compose::{self, Mode};
 use crate::schedule::{self, Schedule};
 use outhaul_bundle::index::Snapshot;
 use outhaul_control::ControlPlane;
+use outhaul_test_planes::edits::{add_site, apply, edit, plane, snapshot};
 
 fn job<'a>(
     plane: &'a ControlPlane,

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::super::choose::{LimitResult, choose};
 use super::super::{AssignmentId, SchedulerAnswers, explain, schedule};
-use super::shorthand::plane;
 use outhaul_control::ControlPlane;
+use outhaul_test_planes::shorthand::plane;
 
 fn pairs(plane: &ControlPlane) -> BTreeMap<String, String> {
     let schedule = schedule(plane, &SchedulerAnswers::default());

@@ -10,12 +10,11 @@ use super::super::write_rendering::ReusedOutput;
 use super::*;
 use outhaul_control::ControlPlane;
 use outhaul_plane::compose::Mode;
-#[path = "../../../../plane/src/render/incremental/edits.rs"]
-mod edits;
-
-use edits::{Edit, add_site, add_target, apply, edit, plane, snapshot as edited};
 use outhaul_plane::render::{DiskCache, Job, RenderCache, render};
 use outhaul_plane::schedule;
+use outhaul_test_planes::edits::{
+    Edit, add_site, add_target, apply, edit, plane, snapshot as edited,
+};
 
 /// What happens between two runs.
 #[derive(Debug, Clone)]

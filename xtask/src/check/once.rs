@@ -1,0 +1,241 @@
+//! What stands in one place: bounds that several crates need, hashing readers and writers, how git is started, and each source in its crate.
+//!
+//! What comes in: the sources, as text. What goes out: one line per finding, `file:line: what is wrong, and where the one is`. It compares
+//! names: a bound that is written again under another name is not found.
+
+use std::path::{Component, Path};
+
+use anyhow::Result;
+
+use crate::repository::{files, text};
+
+/// Where the bounds of foreign things are: each `pub const` there is the only one of its name.
+const BOUNDS: &str = "kit/src/bounds.rs";
+/// Bounds of our own formats that several crates need, and where they are.
+const OWN: [(&str, &str); 6] = [
+    ("EXPIRES_DAYS", "bundler/control/src/model/delivery.rs"),
+    (
+        "EXPIRES_DAYS_DEFAULT",
+        "bundler/control/src/model/delivery.rs",
+    ),
+    ("MAX_ENVELOPE_BYTES", "signer/src/envelope.rs"),
+    ("MAX_KIT_BYTES", "signer/src/enrol.rs"),
+    ("MAX_REPORT_BYTES", "bundle/src/report.rs"),
+    ("MAX_ROOT_BYTES", "signer/src/trust/walk.rs"),
+];
+/// Where what hashes on the way is; and one that keeps in mind that its source failed, too.
+const HASHING: [&str; 2] = ["bundle/src/digest.rs", "bundler/attest/src/images.rs"];
+/// Where git is started.
+const GIT: &str = "bundler/git/src/";
+/// What crates of tests may share across crates by a path: the bodies of the fuzz targets.
+const BODIES: &str = "fuzz/bodies/";
+
+pub fn findings() -> Result<Vec<String>> {
+    let all = files()?;
+    let manifests = all
+        .iter()
+        .filter_map(|name| name.strip_suffix("Cargo.toml"));
+    let crates: Vec<String> = manifests.map(str::to_owned).collect();
+    let mut bounds: Vec<(String, &str)> = OWN.map(|(name, at)| (name.to_owned(), at)).into();
+    let foreign = text(BOUNDS)?.unwrap_or_default();
+    bounds.extend(constants(&foreign).map(|(_, name)| (name.to_owned(), BOUNDS)));
+    let mut findings = Vec::new();
+    let mut found = Vec::new();
+    for name in all.iter().filter(|name| name.ends_with(".rs")) {
+        let Some(text) = text(name)? else { continue };
+        findings.extend(twice(name, &text, &bounds));
+        findings.extend(hashing(name, &text));
+        findings.extend(git(name, &text));
+        findings.extend(outside(name, &text, &crates));
+        let here = bounds.iter().filter(|(_, at)| at == name);
+        let here = here.filter(|(bound, _)| constants(&text).any(|(_, one)| one == bound));
+        found.extend(here.map(|(bound, _)| bound.clone()));
+    }
+    let gone = bounds.iter().filter(|(bound, _)| !found.contains(bound));
+    findings.extend(gone.map(|(bound, at)| {
+        format!("xtask/src/check/once.rs: `{bound}` is not in {at} any more: say where it is now")
+    }));
+    Ok(findings)
+}
+
+/// The constants that a file defines, with their lines.
+fn constants(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().zip(1..);
+    lines.filter_map(|(line, number)| {
+        let line = line.trim_start();
+        let line = match line.strip_prefix("pub") {
+            Some(rest) => rest.split_once(' ').map_or(rest, |(_, rest)| rest),
+            None => line,
+        };
+        let (name, _) = line.strip_prefix("const ")?.split_once(':')?;
+        Some((number, name))
+    })
+}
+
+fn twice(file: &str, text: &str, bounds: &[(String, &str)]) -> Vec<String> {
+    let elsewhere = |name: &str| {
+        let known = bounds.iter().find(|(bound, _)| bound == name)?;
+        (known.1 != file).then_some(known.1)
+    };
+    let again = constants(text).filter_map(|(line, name)| {
+        elsewhere(name)
+            .map(|at| format!("{file}:{line}: `{name}` is defined in {at}: use that one"))
+    });
+    again.collect()
+}
+
+/// Structures that hash what is read from or written to them.
+fn hashing(file: &str, text: &str) -> Vec<String> {
+    if HASHING.contains(&file) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    let mut current: Option<(&str, usize)> = None;
+    for (line, number) in text.lines().zip(1..) {
+        if let Some((_, rest)) = line.split_once("struct ") {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+            current = rest
+                .get(..end.unwrap_or(rest.len()))
+                .map(|name| (name, number));
+        } else if line.starts_with('}') {
+            current = None;
+        }
+        let holds = line.trim_end().ends_with(" Hasher,") && line.contains(": ");
+        let Some((name, at)) = current.filter(|_| holds) else {
+            continue;
+        };
+        let passes = |line: &str| {
+            let streams = ["Read for ", "Write for "].iter();
+            let rest = streams.filter_map(|stream| line.split_once(stream));
+            let mut rest = rest.filter_map(|(_, rest)| rest.strip_prefix(name));
+            line.starts_with("impl") && rest.any(|rest| !rest.starts_with(char::is_alphanumeric))
+        };
+        if text.lines().any(passes) {
+            findings.push(format!(
+                "{file}:{at}: `{name}` hashes what passes: use `HashingReader` or `HashingWriter` of {}",
+                HASHING[0]
+            ));
+        }
+    }
+    findings
+}
+
+/// The program `git` that is started without the environment and the settings that `outhaul-git` gives it.
+fn git(file: &str, text: &str) -> Vec<String> {
+    let is_test =
+        file.contains("/tests/") || file.starts_with("tests/") || file.ends_with("tests.rs");
+    if file.starts_with(GIT) || file.starts_with("xtask/") || is_test {
+        return Vec::new();
+    }
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let starts = code.lines().zip(1..);
+    let starts = starts.filter(|(line, _)| line.contains("Command::new(\"git\")"));
+    let finding = |(_, line)| {
+        format!("{file}:{line}: starts git by itself: use `outhaul_git::source::git::plain`")
+    };
+    starts.map(finding).collect()
+}
+
+/// Modules whose source lies in another crate.
+fn outside(file: &str, text: &str, crates: &[String]) -> Vec<String> {
+    let crate_of = |file: &str| {
+        let around = crates
+            .iter()
+            .filter(|folder| file.starts_with(folder.as_str()));
+        around.max_by_key(|folder| folder.len()).cloned()
+    };
+    let mut findings = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let path = line.trim().strip_prefix("#[path = \"");
+        let Some(path) = path.and_then(|rest| rest.strip_suffix("\"]")) else {
+            continue;
+        };
+        let source = resolved(file, path);
+        if !source.starts_with(BODIES) && crate_of(&source) != crate_of(file) {
+            findings.push(format!(
+                "{file}:{number}: `{source}` is of another crate: put what tests share into one of tests/kit or tests/planes"
+            ));
+        }
+    }
+    findings
+}
+
+/// What `path` is, beside `file`.
+fn resolved(file: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::Normal(name) => parts.push(name.to_str().unwrap_or_default()),
+            _ => {}
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_defined_where_it_is_and_nowhere_else() {
+        let bounds = [("MAX_KIT_BYTES".to_owned(), "signer/src/enrol.rs")];
+        let found = |file: &str, text: &str| twice(file, text, &bounds).len();
+        let same = "pub const MAX_KIT_BYTES: usize = 1;\n";
+        assert_eq!(found("signer/src/enrol.rs", same), 0);
+        assert_eq!(found("hub/src/kit.rs", same), 1);
+        assert_eq!(
+            found("hub/src/kit.rs", "    const MAX_KIT_BYTES: u64 = 1;\n"),
+            1
+        );
+        assert_eq!(
+            found(
+                "hub/src/kit.rs",
+                "pub(crate) const MAX_KIT_BYTES: u64 = 1;\n"
+            ),
+            1
+        );
+        assert_eq!(
+            found("hub/src/kit.rs", "const MAX_KIT_BYTES_READ: u64 = 1;\n"),
+            0
+        );
+        assert_eq!(found("hub/src/kit.rs", "let max = MAX_KIT_BYTES;\n"), 0);
+    }
+
+    #[test]
+    fn what_hashes_on_the_way_is_found_and_what_only_holds_a_hasher_is_not() {
+        let holds = "struct Out<W> {\n    out: W,\n    hasher: Hasher,\n}\n";
+        let passes = format!("{holds}impl<W: Write> Write for Out<W> {{\n}}\n");
+        assert_eq!(hashing("agent/src/x.rs", &passes).len(), 1);
+        assert_eq!(hashing("bundle/src/digest.rs", &passes), [""; 0]);
+        assert_eq!(hashing("agent/src/x.rs", holds), [""; 0]);
+        let other = format!("{holds}impl Write for Outer {{\n}}\n");
+        assert_eq!(hashing("agent/src/x.rs", &other), [""; 0]);
+    }
+
+    #[test]
+    fn git_is_started_by_one_crate_and_by_tests() {
+        let starts = "let git = Command::new(\"git\");\n";
+        assert_eq!(git("bundler/scaffold/src/git.rs", starts).len(), 1);
+        assert_eq!(git("bundler/git/src/source/git.rs", starts), [""; 0]);
+        assert_eq!(git("bundler/tests/runner/git.rs", starts), [""; 0]);
+        let tested = format!("#[cfg(test)]\nmod tests {{\n{starts}}}\n");
+        assert_eq!(git("bundler/load/src/output.rs", &tested), [""; 0]);
+    }
+
+    #[test]
+    fn a_source_of_another_crate_is_found_and_a_body_of_a_fuzz_target_is_not() {
+        let crates = ["bundle/", "bundle/gzip/", "tests/", "fuzz/"].map(str::to_owned);
+        let found = |file: &str, path: &str| {
+            outside(file, &format!("#[path = \"{path}\"]\nmod a;\n"), &crates).len()
+        };
+        assert_eq!(
+            found("tests/tests/runner/a.rs", "../../../bundle/tests/a.rs"),
+            1
+        );
+        assert_eq!(found("bundle/tests/a.rs", "../gzip/src/a.rs"), 1);
+        assert_eq!(found("bundle/tests/a.rs", "../../fuzz/bodies/a.rs"), 0);
+        assert_eq!(found("bundle/tests/a.rs", "../src/a.rs"), 0);
+    }
+}

@@ -290,12 +290,20 @@ fn a_program_that_others_may_change_is_not_started() {
     let site = site_with(&centre, &[]);
     let mode =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    mode(&path(&site), 0o775);
+    mode(&path(&site), 0o777);
     assert_reports(
         &site.import(&bundle),
         3,
-        &["may be written by others (mode 775)", "help: "],
+        &["may be written by others (mode 777)", "help: "],
     );
+    if is_root() {
+        // A group that this host does not know: whoever is in it.
+        std::os::unix::fs::chown(path(&site), None, Some(4242)).unwrap();
+        mode(&path(&site), 0o775);
+        let refused = ["may be written by others (mode 775)", "help: "];
+        assert_reports(&site.import(&bundle), 3, &refused);
+        std::os::unix::fs::chown(path(&site), None, Some(0)).unwrap();
+    }
     mode(&path(&site), 0o644);
     assert_reports(
         &site.import(&bundle),

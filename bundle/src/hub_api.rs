@@ -28,9 +28,9 @@ pub use affected::{
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};
 pub use explanation::{
-    AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationError, ExplanationRow,
-    MAX_EXPLANATION_BYTES, OverlayExplanation, PairVerdict, PlatformExplanation,
-    RecordedExplanation,
+    AssignedPair, AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationAnswer,
+    ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, OverlayExplanation, PairVerdict,
+    PlatformAnswer, PlatformExplanation, RecordedExplanation,
 };
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use kalypso::{Descriptor, ReportedReconciler};
@@ -56,7 +56,7 @@ pub mod path {
     pub const ASSIGNMENTS: &str = "/api/v1/assignments";
     /// Takes bundles; answers which are on record: [`BundleRow`](super::BundleRow)s.
     pub const BUNDLES: &str = "/api/v1/bundles";
-    /// Why one pair is assigned or not, and its values: an [`AssignmentExplanation`](super::AssignmentExplanation) or a verdict.
+    /// Why one pair is assigned or not, and its values: an [`ExplanationAnswer`](super::ExplanationAnswer).
     pub const EXPLANATION: &str = "/api/v1/explanation";
     /// Takes what `outhaul explain --whole` wrote; answers which are on record: [`ExplanationRow`](super::ExplanationRow)s.
     pub const EXPLANATIONS: &str = "/api/v1/explanations";
@@ -70,7 +70,7 @@ pub mod path {
     pub const REFUSALS: &str = "/api/v1/refusals";
     /// When reports were removed because they are old, and which numbers of a site are no longer kept.
     pub const REMOVALS: &str = "/api/v1/removals";
-    /// The entities of a control plane as they were read, and which targets are on which cluster types.
+    /// The entities of a control plane as they were read, and what is assigned: a [`PlatformAnswer`](super::PlatformAnswer).
     pub const PLATFORM: &str = "/api/v1/platform";
     /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer). Answers which a site signed, as lines.
     pub const REPORTS: &str = "/api/v1/reports";

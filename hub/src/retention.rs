@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::HubError;
+use crate::explanations;
 use crate::store::{
     AccessEntry, GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch, Session, Store,
     StoreError,
@@ -103,12 +104,20 @@ pub struct Removed {
     pub reports: u64,
     /// Bytes of their envelopes; 0 where nothing was removed yet.
     pub bytes: u64,
+    /// Explanations as old that no bundle needs which runs or is desired.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub explanations: u64,
     /// Reports that are as old and are kept, by why.
     pub kept: BTreeMap<KeptBecause, u64>,
     /// Sites of which none was removed, because only the report after it confirms one of them.
     pub unconfirmed: Vec<String>,
     /// Whether it was asked to stop before the end.
     pub stopped: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A removal on its way.
@@ -228,6 +237,11 @@ impl<'a> Work<'a> {
                     break 'sites;
                 }
             }
+        }
+        if !self.done.stopped {
+            let times = (before_ms, self.now_ms);
+            self.done.explanations =
+                explanations::remove_old(self.store, self.rule, times, self.is_trial)?;
         }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store

@@ -121,6 +121,9 @@ pub struct AssignmentExplanation {
     /// Where some sites have another config. A site is in at most one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlays: Vec<OverlayExplanation>,
+    /// The schemas of the control plane that check its config.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemas: Vec<String>,
     /// What keeps it from being composed, if anything does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -170,6 +173,10 @@ pub struct ExplanationRow {
     pub sent_by: String,
     /// When the hub received it first, RFC 3339.
     pub received_at: String,
+    /// Who sent it last.
+    pub last_sent_by: String,
+    /// When the hub received it last.
+    pub last_received_at: String,
     /// How many bytes it is, as JSON.
     pub bytes: u64,
     /// How many bytes the hub keeps of it.
@@ -189,6 +196,52 @@ pub struct RecordedExplanation {
     pub others: u64,
     /// Older explanations of the environment that are no longer kept, because only so many are.
     pub removed: u64,
+}
+
+/// Why one pair is assigned or not, as one explanation on record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExplanationAnswer {
+    /// The explanation; nobody signed it.
+    pub explanation: ExplanationRow,
+    /// The repositories that were read, each at its commit.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub snapshot: Snapshot,
+    /// The assignment; absent where no policy chooses the pair. Its places of configs count for the document only.
+    pub assignment: Option<AssignmentExplanation>,
+    /// What keeps the pair from being assigned; absent where it is assigned, or where it was left out.
+    pub not_assigned: Option<PairVerdict>,
+    /// The values of its config, at the site where one was named.
+    pub values: Vec<SetValue>,
+}
+
+/// A control plane as it was read, and what is assigned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlatformAnswer {
+    /// The explanation that says so; nobody signed it.
+    pub explanation: ExplanationRow,
+    /// The repositories that were read, each at its commit.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub snapshot: Snapshot,
+    /// What people wrote.
+    pub entities: Entities,
+    /// Assignments that were asked for, by cluster type and target.
+    pub assignments: Vec<AssignedPair>,
+    /// How many there are in all.
+    pub assignments_total: u64,
+}
+
+/// A deployment target on a cluster type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AssignedPair {
+    /// The cluster type.
+    pub cluster_type: String,
+    /// The deployment target.
+    pub target: String,
+    /// The policies that put it there.
+    pub policies: Vec<String>,
 }
 
 /// Why bytes are not an explanation that a hub keeps.

@@ -39,6 +39,7 @@ fn document() -> PlatformExplanation {
             config_version: None,
             config: Some(0),
             overlays: Vec::new(),
+            schemas: Vec::new(),
             problems: Vec::new(),
         }],
         not_assigned: vec![PairVerdict {

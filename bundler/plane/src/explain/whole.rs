@@ -20,8 +20,9 @@ use outhaul_control::model::{
 };
 use outhaul_kit::url_secrets::without_secrets;
 
-use super::set_value;
-use crate::compose::{Composed, Composition};
+use super::{name_of, set_value};
+use crate::compose::{Composed, Composition, Mode, schema};
+use crate::inputs::Inputs;
 use crate::schedule::explain::{Choices, asks_of_cluster_types, asks_of_targets};
 use crate::schedule::{AssignmentId, Schedule, SchedulerAnswers};
 
@@ -37,7 +38,9 @@ pub fn explanation(
     answers: &SchedulerAnswers,
     schedule: &Schedule,
     composition: &Composition,
+    mode: Mode,
 ) -> PlatformExplanation {
+    let known = schema::Schemas::of(Inputs::of(plane), mode);
     let mut configs = Configs::default();
     let mut choices = Choices::of(plane);
     let mut assignments = Vec::new();
@@ -56,13 +59,13 @@ pub fn explanation(
             }
             let verdicts = choices.explain(plane, answers, target, Some(cluster_type), None);
             if is_assigned {
-                assignments.push(assignment(
-                    &id,
-                    schedule,
-                    composition,
-                    verdicts,
-                    &mut configs,
-                ));
+                let mut one = assignment(&id, schedule, composition, verdicts, &mut configs);
+                let applied = known.applying(cluster_type, target);
+                let names = applied
+                    .iter()
+                    .filter_map(|one| name_of(plane, one.location));
+                one.schemas = names.collect();
+                assignments.push(one);
             } else {
                 not_assigned.push(PairVerdict {
                     cluster_type: id.cluster_type,
@@ -138,6 +141,7 @@ fn assignment(
                 config: configs.place(&overlay.composed),
             })
             .collect(),
+        schemas: Vec::new(),
         problems: failures
             .flat_map(|findings| findings.iter().map(|finding| finding.message.clone()))
             .collect(),

@@ -22,9 +22,10 @@ impl Args {
     pub(super) fn whole(&self, loaded: &Loaded) -> Result<Exit, Failure> {
         let plane = &loaded.control_plane;
         let schedule = loaded.schedule();
-        let composition = compose::compose(plane, &schedule, self.input.mode());
+        let mode = self.input.mode();
+        let composition = compose::compose(plane, &schedule, mode);
         let (snapshot, answers) = (&loaded.snapshot, &loaded.answers);
-        let document = whole::explanation(plane, snapshot, answers, &schedule, &composition);
+        let document = whole::explanation(plane, snapshot, answers, &schedule, &composition, mode);
         if self.send {
             return self.send(&document);
         }
@@ -50,7 +51,7 @@ impl Args {
                 bytes.len()
             );
             return Err(Failure::say(failure::REFUSED, message).help(
-                "nothing was sent; ask about single assignments where the control plane is: `outhaul explain TARGET CLUSTER-TYPE`",
+                "the hub was not asked; ask about single assignments where the control plane is: `outhaul explain TARGET CLUSTER-TYPE`",
             ));
         }
         let hub = HubConnection {

@@ -1,7 +1,7 @@
 //! What the document of a whole environment holds, and what it must not hold.
 
 use super::*;
-use crate::compose::{self, Mode};
+use crate::compose;
 use crate::fixture;
 use outhaul_bundle::hub_api::LayerRole;
 
@@ -66,7 +66,14 @@ fn document() -> PlatformExplanation {
     let schedule = crate::schedule::schedule(&plane, &answers);
     let composition = compose::compose(&plane, &schedule, Mode::default());
     let snapshot = fixture::snapshot("test");
-    explanation(&plane, &snapshot, &answers, &schedule, &composition)
+    explanation(
+        &plane,
+        &snapshot,
+        &answers,
+        &schedule,
+        &composition,
+        Mode::default(),
+    )
 }
 
 #[test]

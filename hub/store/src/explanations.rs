@@ -146,9 +146,9 @@ impl Session<'_> {
     ) -> Result<PutExplanation, StoreError> {
         let document = &packed.document;
         // What was sent last comes first, also where the clock was put back.
-        let text = "SELECT COALESCE(MAX(last_received_ms), 0) FROM explanations";
+        let text = "SELECT COALESCE(MAX(last_received_ms), -1) FROM explanations";
         let newest: i64 = self.db.query_row(text, [], |row| row.get(0))?;
-        let last_ms = now_ms.max(newest);
+        let last_ms = now_ms.max(newest.saturating_add(1));
         let text =
             "UPDATE explanations SET last_sent_by = $1, last_received_ms = $2 WHERE digest = $3";
         if self
@@ -407,3 +407,6 @@ fn stored(row: &Row<'_>) -> Result<StoredExplanation, StoreError> {
         kept_bytes: from_sql(row.get(10)?),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -398,6 +398,11 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state nowhere",
     ),
     not_here(
+        "outhaul-hub import explanation",
+        "it takes what `outhaul explain --whole` writes, see the hub's tests",
+        "nowhere.json --by ann --state nowhere",
+    ),
+    not_here(
         "outhaul-hub import kalypso",
         "it takes what a Kalypso hub exports, see the hub's tests",
         "nowhere.yaml --state nowhere",

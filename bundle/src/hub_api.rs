@@ -29,8 +29,8 @@ pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};
 pub use explanation::{
     AssignedPair, AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationAnswer,
-    ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, OverlayExplanation, PairVerdict,
-    PlatformAnswer, PlatformExplanation, RecordedExplanation,
+    ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES,
+    OverlayExplanation, PairVerdict, PlatformAnswer, PlatformExplanation, RecordedExplanation,
 };
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use kalypso::{Descriptor, ReportedReconciler};

@@ -5,7 +5,6 @@
 
 use outhaul_bundle::hub_api::{ExplanationRow, PlatformExplanation, RecordedExplanation};
 
-use crate::retention::Rule;
 use crate::store::{
     AccessEntry, MAX_EXPLANATIONS_BYTES, PackedExplanation, PutExplanation, Session, Store,
     StoreError,
@@ -76,8 +75,8 @@ pub(crate) fn entry_of(row: &ExplanationRow) -> String {
 /// [`StoreError`] when the store fails.
 pub(crate) fn remove_old(
     store: &mut Store,
-    rule: &Rule,
-    (before_ms, now_ms): (i64, i64),
+    before_ms: i64,
+    entry: &AccessEntry,
     is_trial: bool,
 ) -> Result<u64, StoreError> {
     let found = store.read(|session| session.old_explanations(before_ms, false))?;
@@ -85,16 +84,7 @@ pub(crate) fn remove_old(
         return Ok(found);
     }
     store.write(|session| {
-        session.add_access(&AccessEntry {
-            id: 0,
-            at_ms: now_ms,
-            who: rule.by.clone(),
-            how: rule.how.to_owned(),
-            peer: String::new(),
-            action: "prune".to_owned(),
-            detail: format!("explanations {}", rule.text()),
-            allowed: true,
-        })?;
+        session.add_access(entry)?;
         session.old_explanations(before_ms, true)
     })
 }

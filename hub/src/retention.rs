@@ -77,6 +77,20 @@ impl Rule {
         format!("older than {} days", self.days)
     }
 
+    /// That somebody has this removed.
+    pub(crate) fn entry(&self, what: &str, now_ms: i64) -> AccessEntry {
+        AccessEntry {
+            id: 0,
+            at_ms: now_ms,
+            who: self.by.clone(),
+            how: self.how.to_owned(),
+            peer: String::new(),
+            action: "prune".to_owned(),
+            detail: format!("{what} {}", self.text()),
+            allowed: true,
+        }
+    }
+
     fn before_ms(&self, counted_ms: i64) -> i64 {
         counted_ms.saturating_sub(i64::from(self.days) * DAY_MS)
     }
@@ -105,7 +119,6 @@ pub struct Removed {
     /// Bytes of their envelopes; 0 where nothing was removed yet.
     pub bytes: u64,
     /// Explanations as old that no bundle needs which runs or is desired.
-    #[serde(skip_serializing_if = "is_zero")]
     pub explanations: u64,
     /// Reports that are as old and are kept, by why.
     pub kept: BTreeMap<KeptBecause, u64>,
@@ -113,11 +126,6 @@ pub struct Removed {
     pub unconfirmed: Vec<String>,
     /// Whether it was asked to stop before the end.
     pub stopped: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A removal on its way.
@@ -239,9 +247,9 @@ impl<'a> Work<'a> {
             }
         }
         if !self.done.stopped {
-            let times = (before_ms, self.now_ms);
+            let entry = self.rule.entry("explanations", self.now_ms);
             self.done.explanations =
-                explanations::remove_old(self.store, self.rule, times, self.is_trial)?;
+                explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
         }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store
@@ -368,16 +376,7 @@ fn begin(
     rule: &Rule,
     (before_ms, now_ms): (i64, i64),
 ) -> Result<i64, StoreError> {
-    session.add_access(&AccessEntry {
-        id: 0,
-        at_ms: now_ms,
-        who: rule.by.clone(),
-        how: rule.how.to_owned(),
-        peer: String::new(),
-        action: "prune".to_owned(),
-        detail: format!("reports {}", rule.text()),
-        allowed: true,
-    })?;
+    session.add_access(&rule.entry("reports", now_ms))?;
     session.begin_removal((&rule.by, &rule.text()), before_ms, now_ms)
 }
 

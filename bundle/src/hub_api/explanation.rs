@@ -15,6 +15,8 @@ use crate::index::Snapshot;
 pub const EXPLANATION_FORMAT: u32 = 1;
 /// Largest document, in bytes: of 10,000 assignments with some twenty values each.
 pub const MAX_EXPLANATION_BYTES: usize = 32 * 1024 * 1024;
+/// Largest file with one: with the spaces and the envelope of `--output json`.
+pub const MAX_EXPLANATION_FILE_BYTES: usize = 2 * MAX_EXPLANATION_BYTES;
 /// Longest name in it, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
@@ -311,7 +313,7 @@ impl PlatformExplanation {
     /// # Errors
     /// [`ExplanationError`] with what is wrong; nothing of such a document is used.
     pub fn read(bytes: &[u8]) -> Result<Self, ExplanationError> {
-        if bytes.len() > MAX_EXPLANATION_BYTES {
+        if bytes.len() > MAX_EXPLANATION_FILE_BYTES {
             return Err(ExplanationError::TooLarge);
         }
         let malformed = |error| ExplanationError::Malformed { error };

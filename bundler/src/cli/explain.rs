@@ -76,10 +76,10 @@ impl Args {
             );
         }
         let loaded = self.input.load()?;
-        let plane = &loaded.control_plane;
         if self.whole {
-            return self.whole(&loaded);
+            return self.whole(loaded);
         }
+        let plane = &loaded.control_plane;
         if let Some(key) = &self.key {
             known_key(plane, key)?;
         }

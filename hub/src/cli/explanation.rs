@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use outhaul_bundle::hub_api::{MAX_EXPLANATION_BYTES, PlatformExplanation, RecordedExplanation};
+use outhaul_bundle::hub_api::{
+    ExplanationError, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES, PlatformExplanation,
+    RecordedExplanation,
+};
 use outhaul_bundle::name::Name;
 use outhaul_kit::durable;
 
@@ -38,9 +41,12 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         problem: format!("`{}` was not imported: {problem}", args.file.display()),
         help: "`outhaul explain --whole --output json` writes such a file".to_owned(),
     };
-    let bytes = durable::read(&args.file, MAX_EXPLANATION_BYTES as u64)?;
+    let bytes = durable::read(&args.file, MAX_EXPLANATION_FILE_BYTES as u64)?;
     let document = PlatformExplanation::read(&bytes).map_err(|error| refused(error.to_string()))?;
     let packed = explanations::packed(&document)?;
+    if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
+        return Err(refused(ExplanationError::TooLarge.to_string()));
+    }
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
     let done = hub.store.write(|session| {
         let done = explanations::put(&packed, session, by, now_ms)?;

@@ -194,9 +194,9 @@ fn old_ones_that_no_bundle_needs_are_removed_with_old_reports_and_that_is_on_rec
     other.snapshot.base.commit = "f".repeat(40);
     other.snapshot.digest = other.snapshot.computed_digest();
     put(&mut store, &other, NOW);
-    let rule = Rule::by_hand(7, "ann");
+    let entry = Rule::by_hand(7, "ann").entry("explanations", NOW + 9);
     let remove = |store: &mut Store, before_ms, is_trial| {
-        explanations::remove_old(store, &rule, (before_ms, NOW + 9), is_trial).unwrap()
+        explanations::remove_old(store, before_ms, &entry, is_trial).unwrap()
     };
     assert_eq!(remove(&mut store, NOW, false), 0);
     assert_eq!(remove(&mut store, NOW + 9, true), 1);

@@ -126,6 +126,11 @@ impl PackedExplanation {
     pub fn digest(&self) -> &str {
         &self.document.digest
     }
+
+    /// Size of the whole document.
+    pub fn bytes(&self) -> u64 {
+        self.document.bytes
+    }
 }
 
 const COLUMNS: &str = "SELECT id, digest, environment, snapshot, assignments, sent_by, received_ms, last_sent_by, last_received_ms,

@@ -75,7 +75,7 @@ fn a_document_comes_back_alone_and_in_its_envelope() {
 
 #[test]
 fn what_is_too_large_is_refused_before_it_is_parsed() {
-    let bytes = vec![b' '; MAX_EXPLANATION_BYTES + 1];
+    let bytes = vec![b' '; MAX_EXPLANATION_FILE_BYTES + 1];
     assert_eq!(
         PlatformExplanation::read(&bytes).unwrap_err().rule(),
         "too-large"

@@ -7,6 +7,7 @@ use outhaul_bundle::hub_api::{
     MAX_EXPLANATION_BYTES, PlatformExplanation, RecordedExplanation, path,
 };
 use outhaul_kit::format_count::{self, format_count};
+use outhaul_load::Origin;
 use outhaul_load::pipeline::Loaded;
 use outhaul_plane::compose;
 use outhaul_plane::explain::whole;
@@ -19,13 +20,16 @@ use super::Args;
 
 impl Args {
     /// Explains everything.
-    pub(super) fn whole(&self, loaded: &Loaded) -> Result<Exit, Failure> {
+    pub(super) fn whole(&self, mut loaded: Loaded) -> Result<Exit, Failure> {
+        add_environments(&mut loaded);
         let plane = &loaded.control_plane;
         let schedule = loaded.schedule();
         let mode = self.input.mode();
         let composition = compose::compose(plane, &schedule, mode);
         let (snapshot, answers) = (&loaded.snapshot, &loaded.answers);
-        let document = whole::explanation(plane, snapshot, answers, &schedule, &composition, mode);
+        let mut document =
+            whole::explanation(plane, snapshot, answers, &schedule, &composition, mode);
+        name_by_repository(&mut document, &loaded.request.from);
         if self.send {
             return self.send(&document);
         }
@@ -89,6 +93,35 @@ impl Args {
             ));
         }
         Ok(Exit::SUCCESS)
+    }
+}
+
+/// Adds the environments that the promoted commit lists: those of a newer commit are not what was rendered.
+fn add_environments(loaded: &mut Loaded) {
+    let mut request = loaded.request.clone();
+    let commit = &loaded.snapshot.base.commit;
+    request.sources.pin(outhaul_load::ENVIRONMENTS, "", commit);
+    match outhaul_load::declared(&request) {
+        Ok(environments) => {
+            let named = environments.into_iter().map(|one| (one.name.clone(), one));
+            loaded.control_plane.environments.extend(named);
+        }
+        Err(_) => say(
+            "note: the document lists no environments: the repository that lists them does not have the promoted commit",
+        ),
+    }
+}
+
+/// The place of an environment with the URL of its repository, as all others have it: what was typed may be a folder of this machine.
+fn name_by_repository(document: &mut PlatformExplanation, from: &Origin) {
+    let Origin::Repository { url, .. } = from else {
+        return;
+    };
+    let typed = format!("{url}@");
+    for environment in &mut document.entities.environments {
+        if let Some(rest) = environment.at.strip_prefix(&typed) {
+            environment.at = format!("{}@{rest}", document.snapshot.base.repo);
+        }
     }
 }
 

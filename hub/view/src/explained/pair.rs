@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::pack::Part;
 use super::shown::{
-    AssignedShown, PolicyShown, ValueShown, assigned_shown, policy_shown, value_shown,
+    AssignedShown, Places, PolicyShown, ValueShown, assigned_shown, policy_shown, value_shown,
 };
 use super::{asked_for, explanation_row, others_of, read};
 use crate::indexes::Indexes;
@@ -91,6 +91,8 @@ pub struct ShownExplanation {
     pub others: Vec<ExplanationRow>,
     /// The numbers of the listed bundles that were rendered from its snapshot.
     pub bundles: Vec<u64>,
+    /// Short names of repositories in places, and what they stand for.
+    pub places: Vec<(String, String)>,
     /// The assignment.
     pub assignment: Option<AssignedShown>,
     /// Each policy of the assignment with sentences; the nearest where it is not assigned.
@@ -301,6 +303,7 @@ fn shown(
     snapshots: &[&Snapshot],
 ) -> Result<ShownExplanation, StoreError> {
     let found = OfPair::read(session, stored, asked)?;
+    let places = Places::of(&stored.snapshot);
     let of_it = bundles.iter().zip(snapshots);
     let of_it: Vec<&ExplainedBundle> = of_it
         .filter(|(_, snapshot)| snapshot.is_of(&stored.snapshot))
@@ -325,14 +328,18 @@ fn shown(
         row: explanation_row(stored),
         others: others_of(session, stored)?,
         bundles: of_it.iter().map(|bundle| bundle.number).collect(),
-        policies: verdicts.chain(nearest).map(policy_shown).collect(),
+        places: places.legend(),
+        policies: verdicts
+            .chain(nearest)
+            .map(|one| policy_shown(one, &places))
+            .collect(),
         same_config: compared(true),
         other_config: compared(false),
         values: found
             .values
             .iter()
             .take(VALUES_SHOWN)
-            .map(value_shown)
+            .map(|value| value_shown(value, &places))
             .collect(),
         more_values: found.values.len().saturating_sub(VALUES_SHOWN),
         unknown: found.unknown,

@@ -12,7 +12,7 @@ use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
 use super::pack::{Head, HeadPair};
-use super::shown::cut;
+use super::shown::{Places, cut};
 use super::uses::{Use, uses};
 use super::{asked_for, explanation_row, others_of, read};
 
@@ -52,6 +52,8 @@ pub struct Origin {
     pub row: ExplanationRow,
     /// Documents of the same snapshot with other content.
     pub others: Vec<ExplanationRow>,
+    /// Short names of repositories in places, and what they stand for.
+    pub places: Vec<(String, String)>,
     /// Whether a page was asked for by its digest: links keep it then.
     pub is_chosen: bool,
 }
@@ -193,6 +195,7 @@ impl PlatformList {
 struct Opened {
     stored: StoredExplanation,
     head: Head,
+    places: Places,
     origin: Origin,
 }
 
@@ -201,13 +204,16 @@ impl Opened {
         let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
             return Ok(None);
         };
+        let places = Places::of(&stored.snapshot);
         Ok(Some(Self {
             head: read(&session.explanation_head(stored.id)?)?,
             origin: Origin {
                 row: explanation_row(&stored),
                 others: others_of(session, &stored)?,
+                places: places.legend(),
                 is_chosen: !asked.digest.is_empty(),
             },
+            places,
             stored,
         }))
     }
@@ -227,6 +233,7 @@ impl PlatformView {
             stored,
             head,
             origin,
+            ..
         }) = Opened::of(session, asked)?
         else {
             return Ok(None);
@@ -297,7 +304,13 @@ impl KindView {
         kind: &'static str,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(Opened { head, origin, .. }) = Opened::of(session, asked)? else {
+        let Some(Opened {
+            head,
+            places,
+            origin,
+            ..
+        }) = Opened::of(session, asked)?
+        else {
             return Ok(None);
         };
         let all = entities_of(&head, kind);
@@ -308,7 +321,7 @@ impl KindView {
             origin,
             entities: entities
                 .into_iter()
-                .map(|entity| entity_shown(&head, kind, entity))
+                .map(|entity| entity_shown(&head, &places, kind, entity))
                 .collect(),
             total: all.len(),
             after: asked.after.to_owned(),
@@ -331,7 +344,13 @@ impl EntityView {
         from: usize,
         now_ms: i64,
     ) -> Result<Option<Result<Self, Vec<String>>>, StoreError> {
-        let Some(Opened { head, origin, .. }) = Opened::of(session, asked)? else {
+        let Some(Opened {
+            head,
+            places,
+            origin,
+            ..
+        }) = Opened::of(session, asked)?
+        else {
             return Ok(None);
         };
         let all = entities_of(&head, kind);
@@ -351,7 +370,7 @@ impl EntityView {
             environment: asked.environment.to_owned(),
             kind,
             origin,
-            entity: entity_shown(&head, kind, entity),
+            entity: entity_shown(&head, &places, kind, entity),
             uses: shown,
             from,
             next: (end < uses.len()).then_some(end),
@@ -380,14 +399,14 @@ fn entities_of<'a>(head: &'a Head, kind: &str) -> &'a [Entity] {
         .map_or(&[], |(_, all)| all.as_slice())
 }
 
-fn entity_shown(head: &Head, kind: &str, entity: &Entity) -> EntityShown {
+fn entity_shown(head: &Head, places: &Places, kind: &str, entity: &Entity) -> EntityShown {
     let texts = |map: &BTreeMap<String, String>| -> Vec<(String, String)> {
         let all = map.iter().take(ENTITIES_SHOWN);
         all.map(|(name, text)| (cut(name), cut(text))).collect()
     };
     EntityShown {
         name: entity.name.clone(),
-        at: entity.at.clone(),
+        at: places.short(&entity.at),
         labels: texts(&entity.labels),
         facts: texts(&entity.facts),
         used: uses(head, kind, entity).len(),
@@ -407,6 +426,7 @@ pub fn platform_answer(
         stored,
         head,
         origin,
+        ..
     }) = Opened::of(session, asked)?
     else {
         return Ok(None);

@@ -8,12 +8,54 @@ use std::collections::BTreeSet;
 use outhaul_bundle::hub_api::{
     AssignmentExplanation, LabelMatch, LayerRole, Miss, PolicyVerdict, SetValue, Weight,
 };
+use outhaul_bundle::index::{Snapshot, Source};
 use serde::Serialize;
 
 /// Characters of one value that are shown.
 const CHARS_SHOWN: usize = 2_000;
 /// Labels, and containers of one value, that are shown.
 const LISTED: usize = 50;
+/// Short names of repositories that are told.
+const LEGEND: usize = 5;
+
+/// Repositories by the short names that pages have for them in places, such as `dev:configs/a.yaml:8`.
+pub(super) struct Places(Vec<(String, String)>);
+
+impl Places {
+    /// Those of a snapshot.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let sources = [&snapshot.environment, &snapshot.base].into_iter();
+        let sources = sources.chain(&snapshot.workloads);
+        let named = sources.filter(|source| !source.repo.is_empty() && !source.name.is_empty());
+        let long = |source: &Source| {
+            let commit = source.commit.get(..8).unwrap_or(&source.commit);
+            format!("{}@{commit}", source.repo)
+        };
+        Self(
+            named
+                .take(LISTED)
+                .map(|source| (source.name.clone(), long(source)))
+                .collect(),
+        )
+    }
+
+    /// A text with the short names.
+    pub(super) fn short(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, long) in &self.0 {
+            let long = format!("{long}:");
+            if text.contains(&long) {
+                text = text.replace(&long, &format!("{name}:"));
+            }
+        }
+        text
+    }
+
+    /// What the first of the short names stand for: the environment, the base, and those of workloads.
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        self.0.iter().take(LEGEND).cloned().collect()
+    }
+}
 
 /// What a policy says of the pair.
 #[derive(Debug, Clone, Serialize)]
@@ -52,10 +94,10 @@ pub struct ValueShown {
 }
 
 /// A verdict with sentences.
-pub(super) fn policy_shown(verdict: &PolicyVerdict) -> PolicyShown {
+pub(super) fn policy_shown(verdict: &PolicyVerdict, places: &Places) -> PolicyShown {
     PolicyShown {
         policy: verdict.policy.clone(),
-        at: verdict.at.clone(),
+        at: places.short(&verdict.at),
         chooses: verdict.chooses(),
         targets: verdict.targets.clone(),
         cluster_types: verdict.cluster_types.clone(),
@@ -71,16 +113,23 @@ pub(super) fn policy_shown(verdict: &PolicyVerdict) -> PolicyShown {
                     found,
                     at,
                 } = one;
-                [of, requirement, found, at].map(String::clone)
+                [of, requirement, found, at].map(|text| places.short(text))
             })
             .collect(),
-        misses: verdict.misses.iter().map(Miss::sentence).collect(),
-        weight: verdict.weight.as_ref().map(Weight::sentence),
+        misses: verdict
+            .misses
+            .iter()
+            .map(|miss| places.short(&Miss::sentence(miss)))
+            .collect(),
+        weight: verdict
+            .weight
+            .as_ref()
+            .map(|weight| places.short(&Weight::sentence(weight))),
     }
 }
 
 /// A value, cut.
-pub(super) fn value_shown(value: &SetValue) -> ValueShown {
+pub(super) fn value_shown(value: &SetValue, places: &Places) -> ValueShown {
     let text = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -102,7 +151,11 @@ pub(super) fn value_shown(value: &SetValue) -> ValueShown {
                     LayerRole::Decides => "",
                     role => role.as_str(),
                 };
-                [role.to_owned(), layer.container.clone(), layer.at.clone()]
+                [
+                    role.to_owned(),
+                    layer.container.clone(),
+                    places.short(&layer.at),
+                ]
             })
             .collect(),
         overridden: value
@@ -110,7 +163,13 @@ pub(super) fn value_shown(value: &SetValue) -> ValueShown {
             .iter()
             .filter(|layer| layer.role == LayerRole::Overridden)
             .take(LISTED)
-            .map(|layer| [layer.container.clone(), layer.at.clone(), cut(&layer.text)])
+            .map(|layer| {
+                [
+                    layer.container.clone(),
+                    places.short(&layer.at),
+                    cut(&layer.text),
+                ]
+            })
             .collect(),
     }
 }

@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 mod affected;
 mod alerts;
 mod bundles;
+mod explanation;
 mod faults;
 mod kalypso;
 mod received;
 mod rules;
+mod selection;
 mod values;
 
 pub use affected::{
@@ -25,6 +27,11 @@ pub use affected::{
 };
 pub use alerts::{ALERT_FORMAT, ALERT_SIGNATURE, AlertEntry, AlertMessage};
 pub use bundles::{BundleRow, BundleSites, BundleSizes};
+pub use explanation::{
+    AssignedPair, AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationAnswer,
+    ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES,
+    OverlayExplanation, PairVerdict, PlatformAnswer, PlatformExplanation, RecordedExplanation,
+};
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use kalypso::{Descriptor, ReportedReconciler};
 pub use received::{
@@ -33,6 +40,9 @@ pub use received::{
 pub use rules::{
     APPROVALS, ApprovalRule, ClosedTime, Day, GateRules, MIN_SITES, PartRule, PromotionWindow,
     RuleVerdict, SOAK_HOURS, time_ms,
+};
+pub use selection::{
+    LabelMatch, LayerAt, LayerRole, Miss, MissRule, PolicyVerdict, SetValue, Weight,
 };
 pub use values::SiteValueRow;
 
@@ -46,6 +56,10 @@ pub mod path {
     pub const ASSIGNMENTS: &str = "/api/v1/assignments";
     /// Takes bundles; answers which are on record: [`BundleRow`](super::BundleRow)s.
     pub const BUNDLES: &str = "/api/v1/bundles";
+    /// Why one pair is assigned or not, and its values: an [`ExplanationAnswer`](super::ExplanationAnswer).
+    pub const EXPLANATION: &str = "/api/v1/explanation";
+    /// Takes what `outhaul explain --whole` wrote; answers which are on record: [`ExplanationRow`](super::ExplanationRow)s.
+    pub const EXPLANATIONS: &str = "/api/v1/explanations";
     /// What is not well at one site and since when: [`SiteFaults`](super::SiteFaults).
     pub const FAULTS: &str = "/api/v1/faults";
     /// A [`GateAnswer`](super::GateAnswer) to a [`GateQuery`](super::GateQuery).
@@ -56,6 +70,8 @@ pub mod path {
     pub const REFUSALS: &str = "/api/v1/refusals";
     /// When reports were removed because they are old, and which numbers of a site are no longer kept.
     pub const REMOVALS: &str = "/api/v1/removals";
+    /// The entities of a control plane as they were read, and what is assigned: a [`PlatformAnswer`](super::PlatformAnswer).
+    pub const PLATFORM: &str = "/api/v1/platform";
     /// Takes reports; answers with a [`ReportsAnswer`](super::ReportsAnswer). Answers which a site signed, as lines.
     pub const REPORTS: &str = "/api/v1/reports";
     /// Takes enrolment requests; answers with a [`RequestAnswer`](super::RequestAnswer).

@@ -23,6 +23,7 @@ pub mod served;
 mod shape;
 pub mod site_values;
 mod sites;
+mod snapshot;
 mod tree;
 pub mod waves;
 

@@ -372,6 +372,28 @@ proptest! {
     }
 
     #[test]
+    fn fuzz_explanation_with_changed_bytes(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        use outhaul_bundle::hub_api::PlatformExplanation;
+        let source = r#"{"name":"a","repo":"r","commit":"1"}"#;
+        let snapshot = FakeBundle::new(1, &[]).unwrap().index.snapshot;
+        let snapshot = outhaul_bundle::index::Snapshot::of(snapshot.environment, snapshot.base, vec![
+            serde_json::from_str(source).unwrap(),
+        ]);
+        let snapshot = serde_json::to_string(&snapshot).unwrap();
+        let text = format!(
+            r#"{{"format":1,"environment":"dev","snapshot":{snapshot},"entities":{{"environments":[],"cluster_types":[
+            {{"name":"c","at":"a:1"}}],"policies":[],"configs":[],"templates":[],"schemas":[],"workloads":[],"targets":[
+            {{"name":"t","at":"a:2"}}]}},"assignments":[{{"cluster_type":"c","target":"t","policies":["p"],"verdicts":[],
+            "more_verdicts":0,"config":0}}],"not_assigned":[],"not_assigned_left_out":0,"configs":[[]]}}"#
+        );
+        let mut bytes = text.into_bytes();
+        prop_assert!(PlatformExplanation::read(&bytes).is_ok());
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        bodies::explanation(&bytes);
+    }
+
+    #[test]
     fn fuzz_acknowledgement_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
         bodies::acknowledgement(&bytes);
     }

@@ -1,5 +1,5 @@
-//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index, orders, a report or an
-//! acknowledgement.
+//! What fuzzing does with foreign bytes that claim to be a bundle, a blob, an index, orders, a report, an
+//! acknowledgement or an explanation.
 //!
 //! What comes in: any bytes. What goes out: nothing; each body must neither panic nor hold more than a
 //! few buffers. cargo-fuzz runs them from `fuzz/targets`, proptest from `bundle/tests`.
@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use outhaul_bundle::fake::FakeBundle;
+use outhaul_bundle::hub_api::PlatformExplanation;
 use outhaul_bundle::index::{Blob, Content, Encoding};
 use outhaul_bundle::patch::{Patch, PatchError, PatchSources, Source};
 use outhaul_bundle::report::Ack;
@@ -248,6 +249,14 @@ pub fn report(bytes: &[u8]) {
         if let Ok(again) = Report::from_bytes(&report.to_bytes()) {
             assert_eq!(again, report);
         }
+    }
+}
+
+/// Parses what a rendering was made of; what is accepted is accepted again when it is written anew.
+pub fn explanation(bytes: &[u8]) {
+    if let Ok(document) = PlatformExplanation::read(bytes) {
+        let text = serde_json::to_vec(&document).unwrap_or_default();
+        assert!(PlatformExplanation::read(&text).is_ok());
     }
 }
 

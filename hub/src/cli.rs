@@ -17,6 +17,7 @@ mod compact;
 mod completions;
 mod database;
 mod decisions;
+mod explanation;
 mod faults;
 mod gate;
 mod import;

@@ -24,6 +24,7 @@ mod backup;
 mod backup_error;
 pub mod cli;
 mod error;
+mod explanations;
 mod gate;
 mod import;
 pub mod ingest;

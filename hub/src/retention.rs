@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::HubError;
+use crate::explanations;
 use crate::store::{
     AccessEntry, GateMoment, KeptBecause, OldReports, Removable, RemovableEpoch, Session, Store,
     StoreError,
@@ -76,6 +77,20 @@ impl Rule {
         format!("older than {} days", self.days)
     }
 
+    /// That somebody has this removed.
+    pub(crate) fn entry(&self, what: &str, now_ms: i64) -> AccessEntry {
+        AccessEntry {
+            id: 0,
+            at_ms: now_ms,
+            who: self.by.clone(),
+            how: self.how.to_owned(),
+            peer: String::new(),
+            action: "prune".to_owned(),
+            detail: format!("{what} {}", self.text()),
+            allowed: true,
+        }
+    }
+
     fn before_ms(&self, counted_ms: i64) -> i64 {
         counted_ms.saturating_sub(i64::from(self.days) * DAY_MS)
     }
@@ -103,6 +118,8 @@ pub struct Removed {
     pub reports: u64,
     /// Bytes of their envelopes; 0 where nothing was removed yet.
     pub bytes: u64,
+    /// Explanations as old that no bundle needs which runs or is desired.
+    pub explanations: u64,
     /// Reports that are as old and are kept, by why.
     pub kept: BTreeMap<KeptBecause, u64>,
     /// Sites of which none was removed, because only the report after it confirms one of them.
@@ -229,6 +246,11 @@ impl<'a> Work<'a> {
                 }
             }
         }
+        if !self.done.stopped {
+            let entry = self.rule.entry("explanations", self.now_ms);
+            self.done.explanations =
+                explanations::remove_old(self.store, before_ms, &entry, self.is_trial)?;
+        }
         if let Some(removal) = self.done.removal.filter(|_| !self.done.stopped) {
             self.store
                 .write(|session| session.end_removal(removal, time::now_ms()))?;
@@ -354,16 +376,7 @@ fn begin(
     rule: &Rule,
     (before_ms, now_ms): (i64, i64),
 ) -> Result<i64, StoreError> {
-    session.add_access(&AccessEntry {
-        id: 0,
-        at_ms: now_ms,
-        who: rule.by.clone(),
-        how: rule.how.to_owned(),
-        peer: String::new(),
-        action: "prune".to_owned(),
-        detail: format!("reports {}", rule.text()),
-        allowed: true,
-    })?;
+    session.add_access(&rule.entry("reports", now_ms))?;
     session.begin_removal((&rule.by, &rule.text()), before_ms, now_ms)
 }
 

@@ -12,6 +12,7 @@ mod body;
 mod bundles;
 mod counters;
 mod door;
+mod explanations;
 mod faults;
 mod forms;
 mod gates;

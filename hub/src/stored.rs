@@ -3,6 +3,7 @@
 mod affected;
 mod bounded;
 pub(crate) mod bundles;
+mod explained;
 mod faults;
 mod kept;
 mod measured;

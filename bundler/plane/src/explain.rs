@@ -5,6 +5,7 @@
 //! that set a key and do not apply, the schemas with the line that is about it, and the template lines
 //! that it reaches. It decides nothing and is pure; sealed values are never shown, nor what looks like a secret in clear.
 
+pub use outhaul_bundle::hub_api::{LayerAt, LayerRole, SetValue};
 use outhaul_kit::secrets;
 use outhaul_signer::seal::marker;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use requested::ContainerCandidate;
 pub mod key;
 pub mod requested;
 pub mod site;
+pub mod whole;
 
 /// Everything about one pair.
 #[derive(Debug, Clone)]
@@ -76,12 +78,9 @@ pub struct SchemaAt {
 /// One key of a config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyExplanation {
-    /// The key.
-    pub key: String,
-    /// Its value as JSON, or `"sealed"`, or that it looks like a secret; absent when nothing that applies sets it.
-    pub value: Option<serde_json::Value>,
-    /// Who set it: the one that counts first.
-    pub layers: Vec<LayerAt>,
+    /// The key, its value, and who set it.
+    #[serde(flatten)]
+    pub set: SetValue,
     /// Who sets it and does not apply.
     pub skipped_layers: Vec<SkippedLayer>,
     /// When nothing that applies sets it: where it could be set, for most first.
@@ -92,45 +91,6 @@ pub struct KeyExplanation {
     pub reaches: Vec<LineAt>,
     /// Whether another value could be tried; when not, only what templates say counts.
     pub tried: bool,
-}
-
-/// What one container did with a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LayerRole {
-    /// Its value is the value.
-    Decides,
-    /// Its value is merged over the others.
-    MergedIn,
-    /// Others are merged over its value.
-    Under,
-    /// Its value is replaced.
-    Overridden,
-}
-
-impl LayerRole {
-    /// For people, before the container's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Decides => "from",
-            Self::MergedIn => "merged in from",
-            Self::Under => "over",
-            Self::Overridden => "overrides",
-        }
-    }
-}
-
-/// A container's value for a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LayerAt {
-    /// What it did.
-    pub role: LayerRole,
-    /// The container.
-    pub container: String,
-    /// Where: `file:line`.
-    pub at: String,
-    /// The text as written, or `sealed`.
-    pub text: String,
 }
 
 /// A container that sets the key and does not apply.
@@ -266,18 +226,13 @@ fn one_key(
     key: &str,
     mode: Mode,
 ) -> KeyExplanation {
-    let value = composed.values.as_map().and_then(|map| map.get(key));
     let trace = trace::trace(plane, cluster_type, target, composed, key, mode);
     let provenance = composed.provenance.get(key);
     let applies = |container: &str| {
         provenance.is_some_and(|p| p.layers.iter().any(|layer| layer.container == container))
     };
     KeyExplanation {
-        key: key.to_owned(),
-        value: value.map(|value| shown(key, schema::to_json(value))),
-        layers: provenance
-            .map(|provenance| layers_at(key, provenance))
-            .unwrap_or_default(),
+        set: set_value(composed, key),
         skipped_layers: skipped_layers(plane, cluster_type, target, key, mode, &applies),
         could_be_set_in: match provenance {
             Some(_) => Vec::new(),
@@ -299,6 +254,19 @@ fn one_key(
             })
             .collect(),
         tried: trace.tried,
+    }
+}
+
+/// The value of one key, and who set it.
+pub(crate) fn set_value(composed: &Composed, key: &str) -> SetValue {
+    let value = composed.values.as_map().and_then(|map| map.get(key));
+    let provenance = composed.provenance.get(key);
+    SetValue {
+        key: key.to_owned(),
+        value: value.map(|value| shown(key, schema::to_json(value))),
+        layers: provenance
+            .map(|provenance| layers_at(key, provenance))
+            .unwrap_or_default(),
     }
 }
 

@@ -45,6 +45,12 @@ pub enum GateError {
         /// What was given.
         commit: String,
     },
+    /// What is sent is on record under the name of a token.
+    #[error(
+        "sending to a hub needs a token, and none is named\nhelp: `outhaul-hub token create NAME --scope ingest` on the hub's machine makes \
+         one; put it into a file and name that in `$OUTHAUL_HUB_TOKEN_FILE`"
+    )]
+    NoToken,
     /// The file with the hub's token cannot be used.
     #[error("cannot read the hub's token that `$OUTHAUL_HUB_TOKEN_FILE` names: {0}")]
     Token(#[from] ForgeError),
@@ -56,7 +62,7 @@ pub enum GateError {
 impl Classified for GateError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::NoCommit { .. } | Self::Refused { .. } => FailureClass::Usage,
+            Self::NoCommit { .. } | Self::Refused { .. } | Self::NoToken => FailureClass::Usage,
             _ => FailureClass::Environment,
         }
     }
@@ -204,6 +210,34 @@ impl HubConnection<'_> {
             } => refused(text).unwrap_or_else(|| error.into()),
             _ => error.into(),
         })
+    }
+
+    /// Sends what somebody has to vouch for with a token, and returns what the hub answers.
+    ///
+    /// # Errors
+    /// [`GateError`] when it was not taken; the hub keeps nothing then.
+    pub fn send(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, GateError> {
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let Some(token) = token()? else {
+            return Err(GateError::NoToken);
+        };
+        let bearer = Zeroizing::new(format!("Bearer {}", token.as_str()));
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        let client = http::RemoteClient::new(self.authority)?;
+        let answer = client.send(http::Method::POST, &url, &headers, Some(body))?;
+        if answer.status == 200 {
+            return Ok(answer.bytes);
+        }
+        match serde_json::from_slice::<ErrorAnswer>(&answer.bytes) {
+            Ok(said) if (400..500).contains(&answer.status) => Err(GateError::Refused {
+                hub: self.url.to_owned(),
+                problem: said.error,
+            }),
+            _ => Err(answer.refused(&url).into()),
+        }
     }
 }
 

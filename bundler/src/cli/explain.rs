@@ -19,6 +19,7 @@ use outhaul_plane::explain::{self, Explanation};
 use outhaul_promote::HubConnection;
 
 mod text;
+mod whole;
 
 pub(super) use text::could_be_set_in;
 
@@ -29,13 +30,15 @@ pub(super) use text::could_be_set_in;
     Examples:\n  outhaul explain --environment dev --control-plane control-plane label-printer-bench\n  \
     outhaul explain --environment dev --control-plane control-plane label-printer-bench bench --key PRINTER\n  \
     outhaul explain --environment dev --control-plane control-plane --site bench-1\n  \
-    outhaul explain --environment dev --control-plane control-plane --key PRINTER"
+    outhaul explain --environment dev --control-plane control-plane --key PRINTER\n  \
+    outhaul explain --environment dev --control-plane control-plane --whole --output json\n  \
+    outhaul explain --environment dev --control-plane control-plane --whole --send --hub https://hub.example"
 )]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// The deployment target's full name: `<workload>-<target>`
-    #[arg(required_unless_present_any = ["site", "key"])]
+    #[arg(required_unless_present_any = ["site", "key", "whole"])]
     target: Option<String>,
     /// The cluster type; without it every one
     #[arg(conflicts_with = "site")]
@@ -43,7 +46,13 @@ pub struct Args {
     /// A site: what it gets, or with a target its values there
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
-    /// With `--site`: the hub that is asked which values people on site set
+    /// Everything: the entities as they were read, and for each assignment the policies and the values, as one document
+    #[arg(long, conflicts_with_all = ["target", "cluster_type", "site", "key"])]
+    whole: bool,
+    /// Send the document to the hub, whose pages then show it; the token is in the file that `$OUTHAUL_HUB_TOKEN_FILE` names
+    #[arg(long, requires = "whole")]
+    send: bool,
+    /// With `--site`: the hub that is asked which values people on site set; with `--send`: the hub that gets the document
     #[arg(long, value_name = "URL")]
     hub: Option<String>,
     /// The certificate of the hub's authority, when it is a private one
@@ -60,7 +69,16 @@ pub struct Args {
 impl Args {
     /// Does it.
     pub fn run(self) -> Result<Exit, Failure> {
+        if self.send && self.hub.is_none() {
+            return Err(
+                Failure::say(failure::USAGE, "`--send` was given, and no hub is named")
+                    .help("add `--hub URL`"),
+            );
+        }
         let loaded = self.input.load()?;
+        if self.whole {
+            return self.whole(loaded);
+        }
         let plane = &loaded.control_plane;
         if let Some(key) = &self.key {
             known_key(plane, key)?;

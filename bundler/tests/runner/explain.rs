@@ -105,3 +105,32 @@ fn json_has_what_the_text_has() {
     assert_eq!(key["reaches"][0]["how"], "named");
     assert_eq!(key["reaches"][1]["how"], "whole");
 }
+
+#[test]
+fn the_whole_environment_is_a_document_that_a_hub_reads() {
+    let seen = fixture().run(&["explain", "--whole", "--output", "json"]);
+    assert!(!seen.contains("c2VjcmV0"), "{seen}");
+    let (start, end) = (seen.find('{').unwrap(), seen.rfind('}').unwrap());
+    let bytes = &seen.as_bytes()[start..=end];
+    let document = outhaul_bundle::hub_api::PlatformExplanation::read(bytes).unwrap();
+    let pairs: Vec<_> = document
+        .assignments
+        .iter()
+        .map(|one| (one.cluster_type.as_str(), one.target.as_str()))
+        .collect();
+    assert_eq!(pairs, [("drone", "hello-test")]);
+}
+
+#[test]
+fn a_whole_explanation_is_sent_only_to_a_hub_that_is_named_and_with_a_token() {
+    insta::assert_snapshot!(
+        fixture().run(&["explain", "--whole", "--send"])
+            + &fixture().run(&[
+                "explain",
+                "--whole",
+                "--send",
+                "--hub",
+                "http://127.0.0.1:1"
+            ])
+    );
+}

@@ -14,7 +14,7 @@ pub enum Scope {
     Read,
     /// Have the answers of gates put on record under one's name.
     Record,
-    /// Send notifications of clusters that have no agent.
+    /// Send what nobody signed: explanations of renderings.
     Ingest,
     /// Approve, hold, waive, defer and withdraw.
     Approve,

@@ -6,6 +6,7 @@
 
 mod access;
 mod bundles;
+mod explained;
 mod views;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use outhaul_view::{AssignmentRow, FleetView, OrderRow, STATES};
 
 pub use access::{ActForm, LoginForm, access, act, logged_in, login};
 pub use bundles::{assignment, bundle, bundles, choose_environments, comparison};
+pub use explained::{explain, platform, platform_entity, platform_kind, platforms};
 pub use views::{
     DecisionList, advisories, advisory, board, decisions, environments, problem, site, sites,
 };
@@ -127,6 +129,7 @@ fn page(template: &str, values: Value, visitor: &Shown) -> Result<String, miniji
     environment.add_template("style", include_str!("style.css"))?;
     environment.add_template("parts", include_str!("parts.html"))?;
     environment.add_template("bundle_parts", include_str!("bundle_parts.html"))?;
+    environment.add_template("explain_parts", include_str!("explain_parts.html"))?;
     environment.add_template("layout", include_str!("layout.html"))?;
     environment.add_template("page", template)?;
     environment.get_template("page")?.render(values)

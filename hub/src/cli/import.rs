@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use outhaul_kit::console;
 
-use super::{Common, Output, kalypso, print};
+use super::{Common, Output, explanation, kalypso, print};
 use crate::enrol::Enrolled;
 use crate::error::HubError;
 use crate::import::{self, Imported};
@@ -47,12 +47,15 @@ pub(crate) struct Args {
 /// What else can be taken in.
 #[derive(Debug, clap::Subcommand)]
 enum Of {
+    Explanation(explanation::Args),
     Kalypso(kalypso::Args),
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
-    if let Some(Of::Kalypso(args)) = &args.of {
-        return kalypso::run(common, args);
+    match &args.of {
+        Some(Of::Kalypso(args)) => return kalypso::run(common, args),
+        Some(Of::Explanation(args)) => return explanation::run(common, args),
+        None => {}
     }
     // Only acknowledgements are signed.
     let mut hub = if args.no_acks {

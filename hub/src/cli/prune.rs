@@ -88,6 +88,17 @@ fn text(rule: &Rule, done: &Removed, is_trial: bool) {
             done.bytes
         )),
     }
+    if done.explanations > 0 {
+        let word = if is_trial {
+            "would be removed"
+        } else {
+            "removed"
+        };
+        let explanations = print::count(done.explanations, "explanation");
+        print::data(&format!(
+            "{explanations} {word} that no bundle needs which runs or is desired ({what})"
+        ));
+    }
     for (because, count) in &done.kept {
         let why = match because {
             KeptBecause::Record => {

@@ -1,14 +1,14 @@
 //! Attacks on the way home, one test each: nothing of them is taken in, the rest of the file is.
 
 use outhaul_bundle::report::{PAYLOAD_TYPE, ReportEvent};
-use outhaul_signer::envelope::Envelope;
+use outhaul_signer::envelope::{Envelope, MAX_ENVELOPE_BYTES};
 use outhaul_signer::key::SigningKey;
 use outhaul_test_kit::plain::{FLEET, NEW, OLD, name};
 use outhaul_test_kit::{Site, TOKEN, line};
 
 use super::*;
 use crate::enrol::{self, Enrolled};
-use crate::store::RequestOrigin;
+use crate::store::{RequestOrigin, Store};
 
 mod attacks;
 mod better;

@@ -117,6 +117,14 @@ fn is_open(method: &Method, at: &str) -> bool {
     }
 }
 
+/// What is needed to be answered at all. Whoever sends what nobody signed need not be able to read.
+fn needed(method: &Method, at: &str) -> Scope {
+    match *method {
+        Method::POST if at == path::EXPLANATIONS => Scope::Ingest,
+        _ => Scope::Read,
+    }
+}
+
 /// Whether a person sees the answer: what programs ask is answered in JSON.
 fn is_page(at: &str) -> bool {
     !at.starts_with("/api/") && !["/metrics", "/deployment_state"].contains(&at)
@@ -160,7 +168,9 @@ pub(super) async fn guard(
                 }
                 answer
             }
-            Ok(visitor) if visitor.may(Scope::Read) => {
+            Ok(visitor)
+                if visitor.may(Scope::Read) || visitor.may(needed(request.method(), &at)) =>
+            {
                 request.extensions_mut().insert(visitor.clone());
                 let answer = next.run(request).await;
                 with_refusal_on_record(&shared, &visitor, (is_write, call), answer).await

@@ -30,8 +30,8 @@ use super::problem::{Answers, GONE, Nothing, Params, Problem};
 use super::shared::Shared;
 use super::shown::{Json, sorted};
 use super::{
-    access, acts, advisories, bundles as on_record, faults, gates, kalypso, lists, login, metrics,
-    pages, people, removals, reported, values,
+    access, acts, advisories, bundles as on_record, explanations, faults, gates, kalypso, lists,
+    login, metrics, pages, people, removals, reported, values,
 };
 use crate::desired::{self, DesiredError};
 use crate::enrol::{self, EnrolError};
@@ -60,6 +60,9 @@ fn calls() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(lists::sites))
         .routes(routes!(lists::assignments))
         .routes(routes!(lists::refusals))
+        .routes(routes!(explanations::all, explanations::take))
+        .routes(routes!(explanations::of_pair))
+        .routes(routes!(explanations::platform))
         .routes(routes!(faults::of_site))
         .routes(routes!(removals::answer))
         .routes(routes!(advisories::all, advisories::take))

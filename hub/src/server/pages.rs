@@ -5,6 +5,7 @@
 
 mod advisories;
 mod bundles;
+mod explained;
 
 use std::sync::Arc;
 
@@ -52,6 +53,17 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/decisions", get(decisions))
         .route("/advisories", get(advisories::all))
         .route("/advisories/{name}", get(advisories::one))
+        .route(
+            "/explain/{environment}/{cluster_type}/{target}",
+            get(explained::pair),
+        )
+        .route("/platform", get(explained::platforms))
+        .route("/platform/{environment}", get(explained::platform))
+        .route("/platform/{environment}/{kind}", get(explained::kind))
+        .route(
+            "/platform/{environment}/{kind}/{name}",
+            get(explained::entity),
+        )
         .route("/access", get(access))
 }
 

@@ -22,6 +22,7 @@ mod db;
 mod decisions;
 mod desired;
 mod error;
+mod explanations;
 mod help;
 mod history;
 mod kalypso;
@@ -71,6 +72,9 @@ pub use db::{
 };
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
+pub use explanations::{
+    MAX_EXPLANATIONS_BYTES, NewExplanation, PackedExplanation, PutExplanation, StoredExplanation,
+};
 pub use kalypso::DeploymentState;
 pub use many::{KnownEpoch, SiteEpoch};
 pub use materials::{BillSummary, RunningBundle, SiteBundle};

@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021_retention.sql"),
     include_str!("migrations/0022_carried_statements.sql"),
     include_str!("migrations/0023_counts_from.sql"),
+    include_str!("migrations/0024_explanations.sql"),
 ];
 
 /// Kalypso's tables, as views of these: on a server only.

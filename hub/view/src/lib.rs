@@ -15,6 +15,7 @@ mod carrying;
 pub mod clock;
 mod compare;
 mod contents;
+pub mod explained;
 pub mod faults;
 mod indexes;
 mod list;

@@ -15,9 +15,11 @@ use serde_json::Value;
 
 use super::system::SystemFixture;
 
+mod elsewhere;
 mod signer;
 mod table;
 
+use elsewhere::ELSEWHERE;
 use signer::SIGNER;
 use table::TABLE;
 
@@ -186,6 +188,7 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
     let listed: BTreeSet<String> = TABLE
         .iter()
         .chain(SIGNER)
+        .chain(ELSEWHERE)
         .map(|case| case.command.to_owned())
         .collect();
     let known: BTreeSet<String> = PROGRAMS
@@ -195,7 +198,7 @@ fn every_command_has_one_envelope_when_it_works_and_when_it_fails() {
         .chain(["outhaul-hub import".to_owned()])
         .collect();
     assert_eq!(listed, known, "each command has a line in the table");
-    for case in TABLE.iter().chain(SIGNER) {
+    for case in TABLE.iter().chain(SIGNER).chain(ELSEWHERE) {
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}", case.command);
             let (ran, envelope) = checked(&fixture, &line, case.input);
@@ -260,7 +263,7 @@ fn no_command_minds_that_nobody_reads_what_it_prints() {
     fixture.site("edge-1", "dev", "edge");
     fixture.bundle("dev");
     prepare(&fixture);
-    for (at, case) in TABLE.iter().chain(SIGNER).enumerate() {
+    for (at, case) in TABLE.iter().chain(SIGNER).chain(ELSEWHERE).enumerate() {
         let json = if at % 3 == 0 { " --output json" } else { "" };
         if let Ok(arguments) = case.works {
             let line = format!("{} {arguments}{json}", case.command);

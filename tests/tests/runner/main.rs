@@ -17,6 +17,7 @@ mod damaged;
 mod documents;
 mod envelopes;
 mod exit_codes;
+mod explained;
 mod first_stick;
 mod flux;
 mod hooks;

@@ -18,15 +18,73 @@ use crate::system::{Hub, KEYS, SystemFixture};
 /// The exit code of a closed gate.
 const REFUSED: i32 = 1;
 /// Pages that are fetched at most: the fleet of the test has far fewer.
-const MOST: usize = 200;
+const MOST: usize = 400;
 
 /// Two environments beside each other.
 const COMPARED: &str = "/compare?from=dev&to=stage";
+
+/// Why an assignment is at a site, as its page leads there.
+const EXPLAINED: &str = "/explain/dev/edge/hello-dev?site=edge-1";
 
 /// Of a package that a page shows as it is written.
 const ADVISORY: &str = r#"{"id":"DSA-1","modified":"2026-11-20T00:00:00Z","upstream":["CVE-1"],"summary":"apt <script>alert(1)</script>",
     "affected":[{"package":{"ecosystem":"Debian:12","name":"apt"},"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"}]}]},
     {"package":{"ecosystem":"npm","name":"left-pad"},"versions":["1"]}]}"#;
+
+/// Addresses that nothing is at, with the status and what the page says.
+const WRONG: &[(&str, u16, &str)] = &[
+    ("/sites/nobody", 404, "No site <code>nobody</code>"),
+    ("/environments/nowhere", 404, "<code>nowhere</code>"),
+    ("/sites?stat=ok", 400, "<code>stat</code>"),
+    ("/sites?state=fine", 400, "<code>state</code> is one of"),
+    ("/sites/edge-1?before=x", 400, "<code>before</code>"),
+    ("/platform/stage", 404, "<code>stage</code>"),
+    ("/platform/dev/%3Cscript%3E", 404, "is not a kind"),
+    (
+        "/platform/dev/target/hello-de",
+        404,
+        "did you mean <code>hello-dev</code>",
+    ),
+    ("/platform/dev/target/x?from=y", 400, "cannot be read"),
+    ("/explain/dev/edge/%ff", 400, "is not UTF-8 text"),
+    ("/explain/%3Cscript%3E/edge/x", 404, "&lt;script&gt;"),
+    ("/advisories/none", 404, "No advisory <code>none</code>"),
+    (
+        "/advisories/DSA-1?verdict=x",
+        400,
+        "<code>verdict</code> is affected",
+    ),
+    ("/decisions?before=x", 400, "cannot be read"),
+    ("/sites/%ff", 400, "is not UTF-8 text"),
+    ("/environments/%ff", 400, "is not UTF-8 text"),
+    (
+        "/bundles/dev/edg/1",
+        404,
+        "did you mean <code>dev / edge</code>",
+    ),
+    ("/bundles/dev/edge/9", 404, "the newest is 2"),
+    ("/bundles/dev/edge/x", 404, "is not the number"),
+    ("/bundles/dev/edge/1?state=fine", 400, "is one of runs"),
+    ("/bundles/dev/%ff/1", 400, "is not UTF-8 text"),
+    ("/bundles/dev/%3Cscript%3E/1", 404, "&lt;script&gt;"),
+    (
+        "/sites/edge-1/assignments/hello-de",
+        404,
+        "did you mean <code>hello-dev</code>",
+    ),
+    (
+        "/sites/nobody/assignments/x",
+        404,
+        "No site <code>nobody</code>",
+    ),
+    (
+        "/compare?from=dev&to=stag",
+        404,
+        "did you mean <code>stage</code>",
+    ),
+    ("/compare?from=dev", 400, "are needed both"),
+    ("/sites/%3Cscript%3E", 404, "&lt;script&gt;"),
+];
 
 fn fixture() -> SystemFixture {
     let fixture = SystemFixture::new();
@@ -63,6 +121,19 @@ fn fixture() -> SystemFixture {
     fs::write(applied, "by hand\n").unwrap();
     fixture.agent("edge-1", 3, &["run", "--once"]);
     fixture.home("edge-1");
+    // What the second bundle was rendered from, which no site runs.
+    let explained = fixture.plane(0, "explain", "dev", &["--whole", "--output", "json"]);
+    fs::write(fixture.path("dev.json"), explained.stdout).unwrap();
+    let import = [
+        "import",
+        "explanation",
+        "dev.json",
+        "--by",
+        "ann",
+        "--state",
+        "hub",
+    ];
+    fixture.run("outhaul-hub", 0, &import);
     fs::write(fixture.path("dsa.json"), ADVISORY).unwrap();
     let import = [
         "advisories",
@@ -89,7 +160,7 @@ fn fixture() -> SystemFixture {
 
 /// The status, the head and the body of an answer.
 #[track_caller]
-fn get(hub: &Hub, path: &str) -> (u16, String, String) {
+pub(crate) fn get(hub: &Hub, path: &str) -> (u16, String, String) {
     let address = hub.url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
@@ -170,6 +241,12 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
         "/decisions",
         "/advisories",
         "/advisories/DSA-1",
+        "/platform",
+        "/platform/dev",
+        "/platform/dev/policy",
+        "/platform/dev/target/hello-dev",
+        "/explain/dev/edge/hello-dev",
+        EXPLAINED,
     ] {
         assert!(pages.contains_key(path), "{path}: {:?}", pages.keys());
     }
@@ -187,56 +264,22 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
     );
     let second = &pages["/bundles/dev/edge/2"];
     assert!(second.contains("more.txt"), "{second}");
+    let explained = &pages[EXPLAINED];
+    for text in [
+        "none on record",
+        "desired",
+        "same config",
+        "not signed by the fleet",
+    ] {
+        assert!(explained.contains(text), "{text}: {explained}");
+    }
     let assignment = &pages["/sites/edge-1/assignments/hello-dev"];
     for text in ["drifted", "more.txt", "outhaul inspect --files"] {
         assert!(assignment.contains(text), "{text}: {assignment}");
     }
-    let wrong = [
-        ("/sites/nobody", 404, "No site <code>nobody</code>"),
-        ("/environments/nowhere", 404, "<code>nowhere</code>"),
-        ("/sites?stat=ok", 400, "<code>stat</code>"),
-        ("/sites?state=fine", 400, "<code>state</code> is one of"),
-        ("/sites/edge-1?before=x", 400, "<code>before</code>"),
-        ("/advisories/none", 404, "No advisory <code>none</code>"),
-        (
-            "/advisories/DSA-1?verdict=x",
-            400,
-            "<code>verdict</code> is affected",
-        ),
-        ("/decisions?before=x", 400, "cannot be read"),
-        ("/sites/%ff", 400, "is not UTF-8 text"),
-        ("/environments/%ff", 400, "is not UTF-8 text"),
-        (
-            "/bundles/dev/edg/1",
-            404,
-            "did you mean <code>dev / edge</code>",
-        ),
-        ("/bundles/dev/edge/9", 404, "the newest is 2"),
-        ("/bundles/dev/edge/x", 404, "is not the number"),
-        ("/bundles/dev/edge/1?state=fine", 400, "is one of runs"),
-        ("/bundles/dev/%ff/1", 400, "is not UTF-8 text"),
-        ("/bundles/dev/%3Cscript%3E/1", 404, "&lt;script&gt;"),
-        (
-            "/sites/edge-1/assignments/hello-de",
-            404,
-            "did you mean <code>hello-dev</code>",
-        ),
-        (
-            "/sites/nobody/assignments/x",
-            404,
-            "No site <code>nobody</code>",
-        ),
-        (
-            "/compare?from=dev&to=stag",
-            404,
-            "did you mean <code>stage</code>",
-        ),
-        ("/compare?from=dev", 400, "are needed both"),
-        ("/sites/%3Cscript%3E", 404, "&lt;script&gt;"),
-    ];
-    for (path, expected, text) in wrong {
+    for (path, expected, text) in WRONG {
         let (status, head, body) = get(&hub, path);
-        assert_eq!(status, expected, "{path}: {body}");
+        assert_eq!(status, *expected, "{path}: {body}");
         assert!(body.contains(text), "{path}: {body}");
         assert_headers(path, &head);
     }
@@ -294,10 +337,16 @@ fn axe_core_finds_nothing_serious_on_any_page_light_or_dark() {
     let hub = fixture.serve();
     fs::copy(axe, fixture.path("axe.min.js")).unwrap();
     let pages = crawled(&hub);
-    let mut looked_at = 0;
+    let (mut looked_at, mut kinds) = (0, BTreeSet::new());
     for (number, (path, html)) in pages.iter().enumerate() {
         // One page of each kind is enough of those that differ by a parameter only.
-        if path.contains('?') && path != COMPARED {
+        if path.contains('?') && path != COMPARED && path != EXPLAINED {
+            continue;
+        }
+        let kind = path
+            .strip_prefix("/platform/dev/")
+            .and_then(|rest| rest.split_once('/'));
+        if kind.is_some_and(|(kind, _)| !kinds.insert(kind.to_owned())) {
             continue;
         }
         let file = fixture.path(&format!("page-{number}.html"));

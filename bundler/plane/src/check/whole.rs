@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::schedule::explain::{Rule, explain};
+use crate::schedule::explain::{MissRule, explain};
 use crate::schedule::{Schedule, SchedulerAnswers};
 use outhaul_control::ControlPlane;
 use outhaul_control::diagnostic::{Diagnostic, Diagnostics};
@@ -114,7 +114,7 @@ fn nowhere(
     let miss = nearest
         .misses
         .iter()
-        .find(|miss| miss.rule == Rule::Selector);
+        .find(|miss| miss.rule == MissRule::Selector);
     let help = match miss {
         Some(miss) => format!(
             "the nearest policy, `{}`, {}",

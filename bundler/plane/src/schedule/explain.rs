@@ -4,7 +4,9 @@
 //! policy a [`PolicyVerdict`] with everything that keeps it from choosing the pair and what was there instead,
 //! nearest miss first. It decides nothing: it reads what the schedule itself reads.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+pub use outhaul_bundle::hub_api::{LabelMatch, Miss, MissRule, PolicyVerdict, Weight};
 
 use super::answers::{ChosenPair, SchedulerAnswer, SchedulerAnswers};
 use super::choose::{Choice, ClusterTypeCandidate, LimitResult, Obstacle, choose};
@@ -15,117 +17,6 @@ use outhaul_control::model::{
     ClusterType, DeploymentTarget, Labels, SchedulingPolicy, Site, Taint,
 };
 use outhaul_control::selector::{Requirement, Selector};
-
-/// What one policy says about one pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PolicyVerdict {
-    /// The policy's name.
-    pub policy: String,
-    /// Where it is written: `file:line`.
-    pub at: String,
-    /// What it asks of targets, as text.
-    pub targets: String,
-    /// What it asks of cluster types, as text.
-    pub cluster_types: String,
-    /// What it asks of sites, and which it means, as text; absent when it means all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sites: Option<String>,
-    /// What speaks for the cluster type, when the policy weighs any; see [`Weight`].
-    pub weight: Option<Weight>,
-    /// What keeps it from choosing the pair; empty when it does.
-    pub misses: Vec<Miss>,
-}
-
-/// How a cluster type fares among those that a policy may take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Weight {
-    /// Its place among the candidates, from 1.
-    pub rank: usize,
-    /// How many candidates there are.
-    pub of: usize,
-    /// The weights of what it meets, added.
-    pub score: u32,
-    /// What it meets: `+80 disk = ssd (file:line)`.
-    pub met: Vec<String>,
-    /// Taints that put it behind the others: `name (file:line)`.
-    pub avoided: Vec<String>,
-    /// What the scheduling program said of the pair.
-    pub said: Option<String>,
-}
-
-impl Weight {
-    /// It as one sentence for people, without a full stop.
-    pub fn sentence(&self) -> String {
-        let mut text = format!("score {}, place {} of {}", self.score, self.rank, self.of);
-        if !self.met.is_empty() {
-            text = format!("{text}: {}", self.met.join(", "));
-        }
-        if !self.avoided.is_empty() {
-            text = format!("{text}; last because of taint {}", self.avoided.join(", "));
-        }
-        if let Some(said) = &self.said {
-            text = format!("{text}; the scheduler reports: {said}");
-        }
-        text
-    }
-}
-
-/// One thing that keeps a policy from choosing a pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Miss {
-    /// Which rule it is.
-    pub rule: Rule,
-    /// `deployment target`, `cluster type` or `site`.
-    pub of: &'static str,
-    /// What is asked, as text.
-    pub requirement: String,
-    /// What is there instead.
-    pub found: String,
-    /// Where what is asked is written: `file:line`.
-    pub at: String,
-}
-
-/// The rules by which a policy can pass a pair over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// A selector or the workspace.
-    Selector,
-    /// No required term matches.
-    Required,
-    /// A taint that is not tolerated.
-    Taint,
-    /// `spread`.
-    Spread,
-    /// `maxClusterTypes`.
-    Limit,
-    /// The scheduling program.
-    Scheduler,
-    /// `siteSelector` matches no site of the cluster type.
-    Sites,
-}
-
-impl Miss {
-    /// It as one sentence for people, without a full stop.
-    pub fn sentence(&self) -> String {
-        let Self {
-            of,
-            requirement,
-            found,
-            at,
-            ..
-        } = self;
-        match self.rule {
-            Rule::Selector | Rule::Required => {
-                format!("needs a {of} with {requirement} ({at}); it has {found}")
-            }
-            Rule::Taint => format!("kept away by {found} ({at}): {requirement}"),
-            Rule::Spread | Rule::Limit => format!("takes {requirement} ({at}); {found}"),
-            Rule::Scheduler => format!("{requirement} ({at}); {found}"),
-            Rule::Sites => format!("is only for sites with {requirement} ({at}); {found}"),
-        }
-    }
-}
 
 /// What each policy says about the pair: those that choose it first, then by how little they miss.
 pub fn explain(
@@ -145,81 +36,132 @@ pub fn explain_on(
     cluster_type: Option<&ClusterType>,
     site: Option<&Site>,
 ) -> Vec<PolicyVerdict> {
-    let verdict = |policy: &SchedulingPolicy| {
-        let mut misses = Vec::new();
-        if let Some(workspace) = &policy.workspace
-            && !workspace.value.is_empty()
-            && workspace.value != target.workspace
-        {
-            misses.push(Miss {
-                rule: Rule::Selector,
-                of: TARGET,
-                requirement: format!("workspace = {}", workspace.value),
-                found: format!("workspace {}", target.workspace),
-                at: workspace.location.file_line(),
-            });
-        }
-        missing(
-            &mut misses,
-            TARGET,
-            &policy.targets,
-            &target.labels,
-            &policy.location,
-        );
-        let mut weight = None;
-        let mut meant = None;
-        if let Some(cluster_type) = cluster_type {
-            let choice = choose(control_plane, policy);
-            if let Some(obstacles) = choice.kept_away.get(cluster_type.name.as_str()) {
-                for obstacle in obstacles {
-                    kept_away(control_plane, &mut misses, policy, cluster_type, obstacle);
-                }
-            }
-            let candidate = position(&choice, cluster_type).map(|at| &choice.candidates[at]);
-            meant = candidate.and_then(|one| {
-                sites::meant(control_plane, policy, cluster_type, one.sites.as_ref()?)
-            });
-            if let (Some(site), Some(selector)) = (site, &policy.placement.sites) {
-                let labels = site.all_labels();
-                missing(
-                    &mut misses,
-                    SITE,
-                    &selector.value,
-                    &labels,
-                    &selector.location,
-                );
-            }
-            weight = weigh(answers, policy, &choice, target, cluster_type);
-            // Who the policy does not mean was never weighed.
-            if misses.is_empty() {
-                misses.extend(skipped_pairs(
-                    answers,
-                    policy,
-                    &choice,
-                    target,
-                    cluster_type,
-                ));
-            }
-        }
-        PolicyVerdict {
-            policy: policy.name.clone(),
-            at: policy.location.file_line(),
-            targets: asks(
-                policy.workspace.as_ref().map(|w| w.value.as_str()),
-                &policy.targets,
-            ),
-            cluster_types: asks_of_cluster_types(policy),
-            sites: meant,
-            weight,
-            misses,
-        }
+    let mut choices = match cluster_type {
+        Some(_) => Choices::of(control_plane),
+        None => Choices::default(),
     };
-    let mut verdicts: Vec<PolicyVerdict> = control_plane.policies.values().map(verdict).collect();
-    // Of equal misses, a policy that means the target is nearer than one that does not.
-    let of_target =
-        |verdict: &PolicyVerdict| verdict.misses.iter().filter(|m| m.of == TARGET).count();
-    verdicts.sort_by_key(|verdict| (verdict.misses.len(), of_target(verdict)));
-    verdicts
+    choices.explain(control_plane, answers, target, cluster_type, site)
+}
+
+/// What each policy makes of all cluster types, worked out once for many pairs.
+#[derive(Debug, Default)]
+pub struct Choices<'a>(BTreeMap<&'a str, Choice<'a>>);
+
+impl<'a> Choices<'a> {
+    /// Those of every policy.
+    pub fn of(control_plane: &'a ControlPlane) -> Self {
+        let policies = control_plane.policies.values();
+        Self(
+            policies
+                .map(|policy| (policy.name.as_str(), choose(control_plane, policy)))
+                .collect(),
+        )
+    }
+
+    /// As [`explain_on`].
+    pub fn explain(
+        &mut self,
+        control_plane: &ControlPlane,
+        answers: &SchedulerAnswers,
+        target: &DeploymentTarget,
+        cluster_type: Option<&ClusterType>,
+        site: Option<&Site>,
+    ) -> Vec<PolicyVerdict> {
+        let verdict = |policy: &SchedulingPolicy| {
+            let pair = cluster_type.and_then(|cluster_type| {
+                let choice = self.0.get(policy.name.as_str())?;
+                Some((cluster_type, choice))
+            });
+            verdict((control_plane, answers), policy, target, pair, site)
+        };
+        let mut verdicts: Vec<PolicyVerdict> =
+            control_plane.policies.values().map(verdict).collect();
+        // Of equal misses, a policy that means the target is nearer than one that does not.
+        let of_target =
+            |verdict: &PolicyVerdict| verdict.misses.iter().filter(|m| m.of == TARGET).count();
+        verdicts.sort_by_key(|verdict| (verdict.misses.len(), of_target(verdict)));
+        verdicts
+    }
+}
+
+/// What one policy says.
+fn verdict(
+    (control_plane, answers): (&ControlPlane, &SchedulerAnswers),
+    policy: &SchedulingPolicy,
+    target: &DeploymentTarget,
+    pair: Option<(&ClusterType, &Choice<'_>)>,
+    site: Option<&Site>,
+) -> PolicyVerdict {
+    let mut misses = Vec::new();
+    if let Some(workspace) = &policy.workspace
+        && !workspace.value.is_empty()
+        && workspace.value != target.workspace
+    {
+        misses.push(Miss {
+            rule: MissRule::Selector,
+            of: TARGET.into(),
+            requirement: format!("workspace = {}", workspace.value),
+            found: format!("workspace {}", target.workspace),
+            at: workspace.location.file_line(),
+        });
+    }
+    missing(
+        &mut misses,
+        TARGET,
+        &policy.targets,
+        &target.labels,
+        &policy.location,
+    );
+    let mut matches = matching(TARGET, &policy.targets, &target.labels, &policy.location);
+    let mut weight = None;
+    let mut meant = None;
+    if let Some((cluster_type, choice)) = pair {
+        matches.extend(matching(
+            CLUSTER_TYPE,
+            &policy.cluster_types,
+            &cluster_type.labels,
+            &policy.location,
+        ));
+        for term in &policy.placement.required {
+            if term.value.matches(&cluster_type.labels) {
+                let labels = &cluster_type.labels;
+                matches.extend(matching(CLUSTER_TYPE, &term.value, labels, &term.location));
+            }
+        }
+        if let Some(obstacles) = choice.kept_away.get(cluster_type.name.as_str()) {
+            for obstacle in obstacles {
+                kept_away(control_plane, &mut misses, policy, cluster_type, obstacle);
+            }
+        }
+        let candidate = position(choice, cluster_type).map(|at| &choice.candidates[at]);
+        meant = candidate
+            .and_then(|one| sites::meant(control_plane, policy, cluster_type, one.sites.as_ref()?));
+        if let (Some(site), Some(selector)) = (site, &policy.placement.sites) {
+            let labels = site.all_labels();
+            missing(
+                &mut misses,
+                SITE,
+                &selector.value,
+                &labels,
+                &selector.location,
+            );
+        }
+        weight = weigh(answers, policy, choice, target, cluster_type);
+        // Who the policy does not mean was never weighed.
+        if misses.is_empty() {
+            misses.extend(skipped_pairs(answers, policy, choice, target, cluster_type));
+        }
+    }
+    PolicyVerdict {
+        policy: policy.name.clone(),
+        at: policy.location.file_line(),
+        targets: asks_of_targets(policy),
+        cluster_types: asks_of_cluster_types(policy),
+        sites: meant,
+        weight,
+        matches,
+        misses,
+    }
 }
 
 const TARGET: &str = "deployment target";
@@ -234,7 +176,17 @@ fn asks(workspace: Option<&str>, selector: &Selector) -> String {
     }
 }
 
-fn asks_of_cluster_types(policy: &SchedulingPolicy) -> String {
+/// What a policy asks of targets, as text.
+pub fn asks_of_targets(policy: &SchedulingPolicy) -> String {
+    let workspace = policy.workspace.as_ref();
+    asks(
+        workspace.map(|workspace| workspace.value.as_str()),
+        &policy.targets,
+    )
+}
+
+/// What a policy asks of cluster types, as text.
+pub fn asks_of_cluster_types(policy: &SchedulingPolicy) -> String {
     let required = &policy.placement.required;
     if required.is_empty() {
         return policy.cluster_types.to_string();
@@ -279,8 +231,8 @@ fn kept_away(
                 .collect();
             seen.dedup();
             misses.push(Miss {
-                rule: Rule::Required,
-                of: CLUSTER_TYPE,
+                rule: MissRule::Required,
+                of: CLUSTER_TYPE.into(),
                 requirement: any_of(required.iter().map(|term| &term.value)),
                 found: seen.join(", "),
                 at: required
@@ -290,15 +242,15 @@ fn kept_away(
             });
         }
         Obstacle::Sites => misses.extend(policy.placement.sites.as_ref().map(|selector| Miss {
-            rule: Rule::Sites,
-            of: SITE,
+            rule: MissRule::Sites,
+            of: SITE.into(),
             requirement: selector.value.to_string(),
             found: sites::none_of(plane, cluster_type),
             at: selector.location.file_line(),
         })),
         Obstacle::Taint(taint) => misses.push(Miss {
-            rule: Rule::Taint,
-            of: CLUSTER_TYPE,
+            rule: MissRule::Taint,
+            of: CLUSTER_TYPE.into(),
             requirement: "the policy has no toleration for it".into(),
             found: format!("taint `{}`: {taint}", taint.name),
             at: taint.location.file_line(),
@@ -370,7 +322,7 @@ fn skipped_pairs(
 ) -> Option<Miss> {
     let miss = |rule, requirement, found, at: &Location| Miss {
         rule,
-        of: CLUSTER_TYPE,
+        of: CLUSTER_TYPE.into(),
         requirement,
         found,
         at: at.file_line(),
@@ -397,14 +349,14 @@ fn skipped_pairs(
             ),
         };
         let at = &scheduler.location;
-        return Some(miss(Rule::Scheduler, requirement, found, at));
+        return Some(miss(MissRule::Scheduler, requirement, found, at));
     }
     let at = position(choice, cluster_type)?;
     let candidate = &choice.candidates[at];
     let spread = placement.spread.as_ref();
     match (&candidate.place, spread, &placement.max_cluster_types) {
         (LimitResult::Beyond, _, Some(most)) => Some(miss(
-            Rule::Limit,
+            MissRule::Limit,
             format!("at most {} cluster types", most.value),
             format!(
                 "{}, it has {}",
@@ -419,7 +371,7 @@ fn skipped_pairs(
                 c.cluster_type.labels.get(label).is_some_and(|v| v == value)
             };
             Some(miss(
-                Rule::Spread,
+                MissRule::Spread,
                 format!("at most {} for each `{label}`", spread.max_per_value),
                 format!(
                     "for {label} = {value} {}, it has {}",
@@ -430,7 +382,7 @@ fn skipped_pairs(
             ))
         }
         (LimitResult::Unspread, Some(spread), _) => Some(miss(
-            Rule::Spread,
+            MissRule::Spread,
             format!(
                 "at most {} for each `{}`",
                 spread.max_per_value, spread.label.value
@@ -478,12 +430,34 @@ fn missing(
     policy: &Location,
 ) {
     misses.extend(selector.failing(labels).map(|requirement| Miss {
-        rule: Rule::Selector,
-        of,
+        rule: MissRule::Selector,
+        of: of.into(),
         requirement: requirement.to_string(),
         found: found(requirement, labels),
         at: requirement.location.as_ref().unwrap_or(policy).file_line(),
     }));
+}
+
+/// What a selector asks of labels and they have.
+fn matching(
+    of: &'static str,
+    selector: &Selector,
+    labels: &Labels,
+    policy: &Location,
+) -> Vec<LabelMatch> {
+    let failing: Vec<&Requirement> = selector.failing(labels).collect();
+    let met = selector.requirements.iter();
+    met.filter(|requirement| !failing.contains(requirement))
+        .map(|requirement| LabelMatch {
+            of: of.into(),
+            requirement: requirement.to_string(),
+            found: match labels.get(requirement.key()) {
+                Some(value) => format!("{} = {value}", requirement.key()),
+                None => format!("no label `{}`", requirement.key()),
+            },
+            at: requirement.location.as_ref().unwrap_or(policy).file_line(),
+        })
+        .collect()
 }
 
 /// What is there instead; a label that differs in case or spelling is the likely mistake.

@@ -98,15 +98,15 @@ fn values(config: &ConfigExplanation, about_a_key: bool, out: &mut String) {
 }
 
 fn one_key(key: &KeyExplanation, asked: bool, out: &mut String) {
-    match &key.value {
-        Some(value) => drop(writeln!(out, "    {} = {value}", key.key)),
+    match &key.set.value {
+        Some(value) => drop(writeln!(out, "    {} = {value}", key.set.key)),
         None => drop(writeln!(
             out,
             "    {} is not set: no container that applies sets it",
-            key.key
+            key.set.key
         )),
     }
-    layers(&key.layers, "      ", out);
+    layers(&key.set.layers, "      ", out);
     if !asked {
         let lines: Vec<String> = key
             .reaches
@@ -150,7 +150,7 @@ fn one_key(key: &KeyExplanation, asked: bool, out: &mut String) {
             ),
         };
     }
-    if key.reaches.is_empty() && key.value.is_some() {
+    if key.reaches.is_empty() && key.set.value.is_some() {
         let _ = writeln!(out, "      reaches no template line");
     }
     for line in &key.reaches {
@@ -167,7 +167,7 @@ fn one_key(key: &KeyExplanation, asked: bool, out: &mut String) {
             "      reaches {at} in template `{template}` ({kind}): {how}{changes}"
         );
     }
-    if !key.tried && key.value.is_some() {
+    if !key.tried && key.set.value.is_some() {
         let _ = writeln!(
             out,
             "      (some template could not be rendered with another value: for it, only its text was read)"

@@ -62,16 +62,16 @@ impl Question for CompareQuestion {
 }
 
 /// Several names in an address, or why they are none.
-type Names<T> = Result<Path<T>, PathRejection>;
+pub(super) type Names<T> = Result<Path<T>, PathRejection>;
 
-fn names_of<T>(names: Names<T>) -> Result<T, Wrong> {
+pub(super) fn names_of<T>(names: Names<T>) -> Result<T, Wrong> {
     let text = "a name in this URL is not UTF-8 text";
     names
         .map(|Path(names)| names)
         .map_err(|_| Wrong::new(StatusCode::BAD_REQUEST, text))
 }
 
-fn within(texts: &[&String]) -> Result<(), Wrong> {
+pub(super) fn within(texts: &[&String]) -> Result<(), Wrong> {
     match texts.iter().any(|text| text.chars().count() > 2 * LONGEST) {
         false => Ok(()),
         true => {

@@ -397,16 +397,6 @@ pub(super) const TABLE: &[Case] = &[
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state hub",
         "--environment dev --commit 0000000000000000000000000000000000000000 --reason ok --by ann --state nowhere",
     ),
-    not_here(
-        "outhaul-hub import kalypso",
-        "it takes what a Kalypso hub exports, see the hub's tests",
-        "nowhere.yaml --state nowhere",
-    ),
-    not_here(
-        "outhaul-hub move",
-        "it takes a PostgreSQL server, see the hub's tests",
-        "--to postgres://nobody@localhost/nothing --state nowhere",
-    ),
     case(
         "outhaul-hub hold",
         "--environment dev --reason smoke --by ann --state hub",

@@ -225,6 +225,15 @@ pub(in crate::check::crates) const OUTSIDE_THE_CENTRE: &[Rule] = &[
         why: "which sites belong to a fleet follows from what was signed and what is on record",
     },
     Rule {
+        member: "outhaul-ingest",
+        never: &[
+            &CENTRE,
+            &["axum", "hyper", "outhaul-listen", "ureq"],
+            PROGRAMS,
+        ],
+        why: "what a site reported follows from what it signed and what is on record",
+    },
+    Rule {
         member: "outhaul-view",
         never: &[
             &CENTRE,

@@ -6,7 +6,7 @@
 use outhaul_bundle::hub_api::{RefusedGroup, RefusedLine};
 use serde::Serialize;
 
-use crate::store::{Acknowledged, ReportPosition, Session, StoreError};
+use outhaul_store::{Acknowledged, ReportPosition, Session, StoreError};
 
 /// What became of a batch.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]

@@ -7,15 +7,15 @@
 use outhaul_bundle::Report;
 use outhaul_gate::conflict;
 
-use super::Batch;
-use super::chain::Contradiction;
-use super::known::Known;
-use super::signed::SignedReport;
-use crate::store::{NewConflict, Registration, StoreError};
+use crate::Batch;
+use crate::chain::Contradiction;
+use crate::known::Known;
+use crate::signed::SignedReport;
+use outhaul_store::{NewConflict, Registration, StoreError};
 
 /// A report that the site's present key signed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Verified<'a> {
+pub(crate) struct Verified<'a> {
     /// The report.
     pub report: &'a Report,
     /// Digest of its bytes, as text.
@@ -36,7 +36,7 @@ impl<'a> Verified<'a> {
 }
 
 /// The entry for a report that contradicts what is on record.
-pub(super) fn found<'a>(
+pub(crate) fn found<'a>(
     batch: &Batch<'a>,
     verified: Verified<'a>,
     contradiction: &'a Contradiction,
@@ -54,7 +54,7 @@ pub(super) fn found<'a>(
 
 /// Looks whether a new report shows two machines, though it fits its own numbering: an earlier numbering goes on after a
 /// later one began, or a numbering begins that nobody expects after somebody chose.
-pub(super) fn look(
+pub(crate) fn look(
     known: &mut Known<'_, '_>,
     verified: Verified<'_>,
     (site, begins): (&Registration, bool),

@@ -4,10 +4,10 @@
 
 use outhaul_bundle::report::Report;
 
-use crate::store::ReportPosition;
+use outhaul_store::ReportPosition;
 
 /// The place of a report's chain.
-pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
+pub(crate) fn place(report: &Report, number: u64) -> ReportPosition {
     ReportPosition {
         site: report.site.to_string(),
         epoch: report.epoch.to_string(),
@@ -17,7 +17,7 @@ pub(super) fn place(report: &Report, number: u64) -> ReportPosition {
 
 /// Why a report may be accepted.
 #[derive(Debug, Clone)]
-pub(super) enum Signed {
+pub(crate) enum Signed {
     /// It is on record as it is here, or as well signed.
     OnRecord,
     /// It is on record, and what is here no key of the site signed.
@@ -39,11 +39,11 @@ impl Signed {
 
 /// A report that its site's key signed, that is on record already, or that another may confirm.
 #[derive(Debug)]
-pub(super) struct SignedReport {
-    pub(super) report: Report,
-    pub(super) digest: String,
-    pub(super) line: Vec<u8>,
-    pub(super) signed: Signed,
+pub(crate) struct SignedReport {
+    pub(crate) report: Report,
+    pub(crate) digest: String,
+    pub(crate) line: Vec<u8>,
+    pub(crate) signed: Signed,
 }
 
 impl SignedReport {

@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use outhaul_bundle::report::Report;
 
-use super::Batch;
-use super::signed::{Signed, SignedReport, place};
-use crate::store::{
+use crate::Batch;
+use crate::signed::{Signed, SignedReport, place};
+use outhaul_store::{
     KnownEpoch, NewReport, Registration, ReportPosition, Session, SiteEpoch, StoreError,
     StoredReport,
 };
 
 /// A batch's part of the store.
 #[derive(Debug)]
-pub(super) struct Known<'s, 'a> {
+pub(crate) struct Known<'s, 'a> {
     session: &'s Session<'a>,
     batch: &'s Batch<'s>,
     sites: BTreeMap<String, Option<Registration>>,
@@ -201,16 +201,30 @@ mod tests {
     use outhaul_test_kit::plain::{FLEET, NEW};
 
     use super::*;
-    use crate::enrol;
-    use crate::ingest::tests::{store_with, take};
-    use crate::ingest::{Line, check, record_report};
-    use crate::store::Store;
+    use crate::{Ingested, Line, check, ingest, record_report};
+    use outhaul_enrol as enrol;
+    use outhaul_store::Store;
 
     const BATCH: Batch<'_> = Batch {
         fleet: FLEET,
         via: "stick.reports",
         received_ms: 100,
     };
+
+    fn store_with(sites: &[&Site]) -> Store {
+        let mut store = Store::in_memory().unwrap();
+        for site in sites {
+            let request = enrol::check(&site.request(), FLEET).unwrap();
+            store
+                .write(|session| enrol::approve(session, &request, false, 10))
+                .unwrap();
+        }
+        store
+    }
+
+    fn take(store: &mut Store, lines: &[Vec<u8>]) -> Ingested {
+        ingest(store, lines.concat().as_slice(), &BATCH).unwrap()
+    }
 
     fn checked(session: &Session<'_>, lines: Vec<Vec<u8>>) -> Vec<Arc<SignedReport>> {
         let lines = (1..).zip(lines.into_iter().map(Line::Whole)).collect();

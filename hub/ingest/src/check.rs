@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::chain::is_covered;
-use super::known::Known;
-use super::line::{ClaimedLine, LineRefusal, Vouched, read_line, registered};
-use super::signed::{SignedReport, place};
-use super::{Batch, Line, not_read};
-use crate::store::{ReportPosition, Session, SiteKey, StoreError};
+use crate::chain::is_covered;
+use crate::known::Known;
+use crate::line::{ClaimedLine, LineRefusal, Vouched, read_line, registered};
+use crate::signed::{SignedReport, place};
+use crate::{Batch, Line, not_read};
 use outhaul_signer::envelope::MAX_ENVELOPE_BYTES;
+use outhaul_store::{ReportPosition, Session, SiteKey, StoreError};
 
 /// A line with its number, as far as it was checked.
-pub(super) type Numbered<T> = (u64, Result<T, LineRefusal>);
+pub(crate) type Numbered<T> = (u64, Result<T, LineRefusal>);
 
 /// Checks lines; none is looked at where the batch `is_tired` of bad ones.
-pub(super) fn check(
+pub(crate) fn check(
     session: &Session<'_>,
     fleet: &str,
     lines: Vec<(u64, Line)>,
@@ -108,7 +108,7 @@ fn vouched(
 
 /// Turns refusals into reports to be recorded where the report after them confirms them: one of the same
 /// lines that a key signed, or one on record.
-pub(super) fn take_covered(
+pub(crate) fn take_covered(
     session: &Session<'_>,
     batch: &Batch<'_>,
     checked: &mut [Numbered<Arc<SignedReport>>],

@@ -12,19 +12,19 @@ use outhaul_signer::envelope::Envelope;
 use outhaul_signer::key::PublicKey;
 use serde::Deserialize;
 
-use super::chain::{fits, is_covered, out_of_range};
-use super::conflicts::{self, Verified};
-use super::known::Known;
-use super::signed::{Signed, SignedReport, place};
-use crate::enrol::orders;
-use crate::store::{KnownEpoch, Registration, SiteKey, StoreError};
+use crate::chain::{fits, is_covered, out_of_range};
+use crate::conflicts::{self, Verified};
+use crate::known::Known;
+use crate::signed::{Signed, SignedReport, place};
+use outhaul_enrol::orders;
+use outhaul_store::{KnownEpoch, Registration, SiteKey, StoreError};
 
 /// The rule of a signature that does not hold.
-pub(super) const SIGNATURE: &str = "signature";
+pub(crate) const SIGNATURE: &str = "signature";
 
 /// A report on record.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     pub site: String,
     pub epoch: String,
     pub new: bool,
@@ -33,7 +33,7 @@ pub(super) struct Taken {
 }
 
 #[derive(Debug)]
-pub(super) struct LineRefusal {
+pub(crate) struct LineRefusal {
     pub site: Option<String>,
     pub rule: &'static str,
     pub reason: String,
@@ -57,7 +57,7 @@ impl LineRefusal {
 
 /// A line that claims to be of a site: read, and nothing of it verified.
 #[derive(Debug)]
-pub(super) struct ClaimedLine {
+pub(crate) struct ClaimedLine {
     line: Vec<u8>,
     envelope: Envelope,
     site: Name,
@@ -68,7 +68,7 @@ pub(super) struct ClaimedLine {
 
 /// What the store knows of the site of a line.
 #[derive(Debug)]
-pub(super) enum Vouched {
+pub(crate) enum Vouched {
     /// What is on record, byte for byte, was verified when it came first.
     OnRecord,
     /// What is on record has another envelope, this one; the site's keys tell which of the two holds.
@@ -78,7 +78,7 @@ pub(super) enum Vouched {
 }
 
 /// Reads a line, which takes long and needs no store.
-pub(super) fn read_line(line: Vec<u8>) -> Result<ClaimedLine, LineRefusal> {
+pub(crate) fn read_line(line: Vec<u8>) -> Result<ClaimedLine, LineRefusal> {
     let envelope = Envelope::from_json(&line)
         .map_err(|error| LineRefusal::new("malformed", error.to_string()))?;
     let payload = envelope.unverified_payload();
@@ -237,7 +237,7 @@ struct Claim {
 }
 
 /// The site's registration, or why nothing of it is taken.
-pub(super) fn registered(
+pub(crate) fn registered(
     known: Option<Registration>,
     site: &Name,
 ) -> Result<Registration, LineRefusal> {
@@ -255,7 +255,7 @@ pub(super) fn registered(
 
 /// Records a checked report, in the transaction in which its site is looked up again. `before_gone` has the digests that reports
 /// which are no longer kept name as the ones before them: what is on record confirms none of these any more.
-pub(super) fn record_report(
+pub(crate) fn record_report(
     known: &mut Known<'_, '_>,
     checked: &Arc<SignedReport>,
     before_gone: &mut BTreeSet<String>,

@@ -5,15 +5,15 @@
 
 use outhaul_bundle::report::{Report, ReportEvent};
 
-use super::known::Known;
-use super::signed::place;
-use crate::store::StoreError;
+use crate::known::Known;
+use crate::signed::place;
+use outhaul_store::StoreError;
 
 /// Dates in answers and on pages end with the year 9999.
 const LAST_MS: i64 = 253_402_300_799_999;
 
 /// Why a report's own numbers cannot be.
-pub(super) fn out_of_range(report: &Report) -> Option<String> {
+pub(crate) fn out_of_range(report: &Report) -> Option<String> {
     for (what, ms) in [
         ("the site's clock", report.at.wall_ms),
         ("the lower bound of its time", report.at.lower_bound_ms),
@@ -39,7 +39,7 @@ pub(super) fn out_of_range(report: &Report) -> Option<String> {
 /// Whether the report after this one is on record and names this very one as the one before: then the key
 /// that signed that one confirms this one, whoever signed it. So the reports of a site that changed its
 /// key on the way, or was enrolled again, are complete.
-pub(super) fn is_covered(
+pub(crate) fn is_covered(
     known: &Known<'_, '_>,
     report: &Report,
     digest: &str,
@@ -50,7 +50,7 @@ pub(super) fn is_covered(
 
 /// What a report contradicts.
 #[derive(Debug)]
-pub(super) struct Contradiction {
+pub(crate) struct Contradiction {
     /// Digest of the report on record.
     pub on_record: String,
     /// What was expected and found.
@@ -58,7 +58,7 @@ pub(super) struct Contradiction {
 }
 
 /// Whether the report is new, or why it contradicts what is on record around its place.
-pub(super) fn fits(
+pub(crate) fn fits(
     known: &Known<'_, '_>,
     report: &Report,
     digest: &str,

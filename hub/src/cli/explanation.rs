@@ -1,0 +1,103 @@
+//! `outhaul-hub import explanation`: what a rendering was made of, as `outhaul explain --whole` wrote it, comes into the hub.
+
+use std::path::PathBuf;
+
+use outhaul_bundle::hub_api::{
+    ExplanationError, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES, PlatformExplanation,
+    RecordedExplanation,
+};
+use outhaul_bundle::name::Name;
+use outhaul_kit::durable;
+
+use super::token::note;
+use super::{Common, Output, print};
+use crate::error::HubError;
+use crate::explanations;
+use crate::state::Hub;
+use crate::store::StoreError;
+use crate::time;
+
+/// Take in what a rendering was made of, for the pages that explain
+///
+/// From a file that `outhaul explain --whole --output json` wrote. Nobody signs it: it is named here and not found in a folder, because
+/// a stick from a site must not explain anything, and the pages show who brought it. No gate and no site reads it.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  outhaul explain --environment dev --control-plane control-plane --whole --output json > dev.json\n  \
+                  outhaul-hub import explanation dev.json --by alice --state hub"
+)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Who brings it; on record
+    #[arg(long, value_name = "NAME")]
+    by: Name,
+}
+
+pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
+    let mut hub = Hub::open(&common.state)?;
+    let refused = |problem: String| HubError::Usage {
+        problem: format!("`{}` was not imported: {problem}", args.file.display()),
+        help: "`outhaul explain --whole --output json` writes such a file".to_owned(),
+    };
+    let bytes = durable::read(&args.file, MAX_EXPLANATION_FILE_BYTES as u64)?;
+    let document = PlatformExplanation::read(&bytes).map_err(|error| refused(error.to_string()))?;
+    let packed = explanations::packed(&document)?;
+    if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
+        return Err(refused(ExplanationError::TooLarge.to_string()));
+    }
+    let (by, now_ms) = (args.by.as_str(), time::now_ms());
+    let done = hub.store.write(|session| {
+        let done = explanations::put(&packed, session, by, now_ms)?;
+        if let Some(done) = &done {
+            let detail = explanations::entry_of(&done.explanation);
+            note(
+                session,
+                "explanation import",
+                format!("{detail} by `{by}`"),
+                now_ms,
+            )?;
+        }
+        Ok::<_, StoreError>(done)
+    })?;
+    let Some(done) = done else {
+        return Err(HubError::Usage {
+            problem: format!("`{}` was not imported: {}", args.file.display(), explanations::full()),
+            help: "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs".to_owned(),
+        });
+    };
+    match common.output {
+        Output::Json => print::json(&done),
+        Output::Text => text(&done),
+    }
+    Ok(0)
+}
+
+fn text(done: &RecordedExplanation) {
+    let row = &done.explanation;
+    print::data(&format!(
+        "explanation of {} {}: {} of snapshot {}; {}",
+        row.environment,
+        row.digest,
+        print::count(row.assignments, "assignment"),
+        row.snapshot,
+        if done.new {
+            "on record"
+        } else {
+            "known before"
+        }
+    ));
+    if done.others > 0 {
+        print::talk(&format!(
+            "warning: {} of the same snapshot with other content on record: the pages show the one that came last, and that there are others",
+            print::count(done.others, "explanation")
+        ));
+    }
+    if done.removed > 0 {
+        print::talk(&format!(
+            "{} of the environment no longer kept",
+            print::count(done.removed, "older explanation")
+        ));
+    }
+}

@@ -1,0 +1,90 @@
+//! Explanations of renderings, put on record.
+//!
+//! What comes in: a document that was checked, and who brings it. What goes out: what became of it. Nobody signs such a document: it is
+//! shown with who sent it, and no gate and no site reads it.
+
+use outhaul_bundle::hub_api::{ExplanationRow, PlatformExplanation, RecordedExplanation};
+
+use crate::store::{
+    AccessEntry, MAX_EXPLANATIONS_BYTES, PackedExplanation, PutExplanation, Session, Store,
+    StoreError,
+};
+use crate::view::explained;
+
+/// A document, compressed: what takes long is done before the store is written.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be.
+pub(crate) fn packed(document: &PlatformExplanation) -> Result<PackedExplanation, StoreError> {
+    let parts = explained::packed(document).map_err(|_| StoreError::Corrupt {
+        what: "an explanation that cannot be written".to_owned(),
+    })?;
+    PackedExplanation::of(parts)
+}
+
+/// Why there is no room for another one.
+pub(crate) fn full() -> String {
+    format!(
+        "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
+        MAX_EXPLANATIONS_BYTES / (1024 * 1024)
+    )
+}
+
+/// Puts one on record; `None` where there is no room for it.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn put(
+    packed: &PackedExplanation,
+    session: &Session<'_>,
+    by: &str,
+    now_ms: i64,
+) -> Result<Option<RecordedExplanation>, StoreError> {
+    let (new, removed) = match session.put_explanation(packed, by, now_ms)? {
+        PutExplanation::Full => return Ok(None),
+        PutExplanation::Kept { new, removed } => (new, removed),
+    };
+    let stored = session.explanation(packed.digest())?;
+    let stored = stored.ok_or_else(|| StoreError::Corrupt {
+        what: "an explanation that was just written".to_owned(),
+    })?;
+    let same = session.explanations_of(&stored.environment, &stored.snapshot)?;
+    let same = same
+        .iter()
+        .filter(|one| one.snapshot.digest == stored.snapshot.digest && one.id != stored.id);
+    Ok(Some(RecordedExplanation {
+        explanation: explained::explanation_row(&stored),
+        new,
+        others: same.count() as u64,
+        removed,
+    }))
+}
+
+/// What stands in the log of who did what.
+pub(crate) fn entry_of(row: &ExplanationRow) -> String {
+    format!(
+        "`{}` of `{}`, snapshot `{}`",
+        row.digest, row.environment, row.snapshot
+    )
+}
+
+/// Removes those that were last received before a moment and that no bundle needs which runs or is desired, on record; how many. A trial
+/// counts them only.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn remove_old(
+    store: &mut Store,
+    before_ms: i64,
+    entry: &AccessEntry,
+    is_trial: bool,
+) -> Result<u64, StoreError> {
+    let found = store.read(|session| session.old_explanations(before_ms, false))?;
+    if is_trial || found == 0 {
+        return Ok(found);
+    }
+    store.write(|session| {
+        session.add_access(entry)?;
+        session.old_explanations(before_ms, true)
+    })
+}

@@ -1,0 +1,285 @@
+//! Explanations that come over HTTP and from files: who may send one, what is taken, and what is shown of it then.
+
+use outhaul_bundle::hub_api::{
+    AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, MAX_EXPLANATION_BYTES,
+    PlatformExplanation, SetValue,
+};
+use outhaul_bundle::index::{Snapshot, Source};
+use serde_json::{Value, json};
+
+use crate::access::{ask, bearer, login, token};
+use crate::gate_rules::world;
+use crate::program::{Server, code, stderr};
+
+const CALL: &str = "POST /api/v1/explanations";
+
+fn document(value: &str) -> PlatformExplanation {
+    let source = |name: &str| Source {
+        name: name.to_owned(),
+        repo: "https://git.example/plane".to_owned(),
+        commit: "a".repeat(40),
+    };
+    let entity = |name: &str| Entity {
+        name: name.to_owned(),
+        at: "a.yaml:1".to_owned(),
+        ..Entity::default()
+    };
+    PlatformExplanation {
+        format: EXPLANATION_FORMAT,
+        environment: "dev".to_owned(),
+        snapshot: Snapshot::of(source("dev"), source("main"), Vec::new()),
+        entities: Entities {
+            cluster_types: vec![entity("drone")],
+            targets: vec![entity("camera-functional")],
+            ..Entities::default()
+        },
+        assignments: vec![AssignmentExplanation {
+            cluster_type: "drone".to_owned(),
+            target: "camera-functional".to_owned(),
+            policies: vec!["all".to_owned()],
+            sites: None,
+            verdicts: Vec::new(),
+            more_verdicts: 0,
+            config_version: None,
+            config: Some(0),
+            overlays: Vec::new(),
+            schemas: Vec::new(),
+            problems: Vec::new(),
+        }],
+        not_assigned: Vec::new(),
+        not_assigned_left_out: 0,
+        configs: vec![vec![SetValue {
+            key: "WIDTH".to_owned(),
+            value: Some(json!(value)),
+            layers: Vec::new(),
+        }]],
+    }
+}
+
+fn text(document: &PlatformExplanation) -> String {
+    serde_json::to_string(document).unwrap()
+}
+
+fn on_record(server: &Server, token: &str) -> Value {
+    let all = ask(server, "GET /api/v1/explanations", &bearer(token), "");
+    assert_eq!(all.status, 200, "{}", all.body);
+    serde_json::from_str(&all.body).unwrap()
+}
+
+#[test]
+fn an_explanation_is_taken_with_scope_ingest_or_admin_and_from_nobody_else() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let reader = token(&hub, "ann", "read");
+    let recorder = token(&hub, "gate", "record");
+    let (ingest, admin) = (token(&hub, "centre", "ingest"), token(&hub, "ops", "admin"));
+    let server = hub.serve_in(&[], &[]);
+    let sent = text(&document("62"));
+    assert_eq!(ask(&server, CALL, "", &sent).status, 401);
+    for other in [&reader, &recorder] {
+        let refused = ask(&server, CALL, &bearer(other), &sent);
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        assert!(refused.body.contains("--scope ingest"), "{}", refused.body);
+    }
+    // The session of a browser is no token, whoever began it.
+    let session = format!("Cookie: {}\r\n", login(&server, &admin));
+    assert_eq!(ask(&server, CALL, &session, &sent).status, 403);
+    assert_eq!(on_record(&server, &reader), json!([]));
+
+    let taken = ask(&server, CALL, &bearer(&ingest), &sent);
+    assert_eq!(taken.status, 200, "{}", taken.body);
+    let taken: Value = serde_json::from_str(&taken.body).unwrap();
+    assert_eq!(
+        (&taken["new"], &taken["sent_by"]),
+        (&true.into(), &"centre".into())
+    );
+    let again = ask(&server, CALL, &bearer(&admin), &sent);
+    let again: Value = serde_json::from_str(&again.body).unwrap();
+    assert_eq!(
+        (&again["new"], &again["last_sent_by"]),
+        (&false.into(), &"ops".into())
+    );
+    assert_eq!(on_record(&server, &reader).as_array().unwrap().len(), 1);
+    // Who may send need not be able to read.
+    for path in [
+        "/platform",
+        "/api/v1/explanations",
+        "/explain/dev/drone/camera-functional",
+    ] {
+        let read = ask(&server, &format!("GET {path}"), &bearer(&ingest), "");
+        assert_eq!(read.status, 403, "{path}: {}", read.body);
+    }
+    drop(server);
+    let access = hub.json(&["audit", "access"]);
+    let entries = access.as_array().unwrap().iter();
+    let allowed = entries.filter(|one| one["action"] == "explanation" && one["allowed"] == true);
+    assert_eq!(allowed.count(), 2, "{access}");
+}
+
+#[test]
+fn what_is_no_whole_explanation_is_refused_with_its_rule_and_changes_nothing() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let centre = token(&hub, "centre", "ingest");
+    let admin = token(&hub, "ops", "admin");
+    let server = hub.serve_in(&[], &[]);
+    let bent = |bend: fn(&mut PlatformExplanation)| {
+        let mut document = document("62");
+        bend(&mut document);
+        text(&document)
+    };
+    for (body, rule) in [
+        (String::new(), "malformed"),
+        ("{}".to_owned(), "malformed"),
+        (bent(|one| one.format = 7), "format"),
+        (bent(|one| one.snapshot.base.commit.push('b')), "snapshot"),
+        (bent(|one| one.configs.clear()), "contradiction"),
+    ] {
+        let refused = ask(&server, CALL, &bearer(&centre), &body);
+        assert_eq!(refused.status, 422, "{rule}: {}", refused.body);
+        let answer: Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(answer["rule"], rule, "{answer}");
+        assert!(
+            answer["error"]
+                .as_str()
+                .unwrap()
+                .starts_with("this was not taken")
+        );
+    }
+    // One that is announced to be too large is not read at all.
+    let length = format!(
+        "{}Content-Length: {}\r\n",
+        bearer(&centre),
+        MAX_EXPLANATION_BYTES + 1
+    );
+    let large = announced(&server, &length);
+    assert!(large.contains(" 413 "), "{large}");
+    assert_eq!(on_record(&server, &admin), json!([]));
+}
+
+/// The answer to a body that is announced and does not come.
+fn announced(server: &Server, headers: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let head = format!("{CALL} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn questions_that_nothing_answers_are_refused_with_what_to_do() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let admin = token(&hub, "ops", "admin");
+    let server = hub.serve_in(&[], &[]);
+    let long = "x".repeat(600);
+    let get = |path: &str| ask(&server, &format!("GET {path}"), &bearer(&admin), "");
+    for (path, status, words) in [
+        ("/api/v1/platform?environment=dev", 404, "--whole --send"),
+        ("/api/v1/platform", 400, "environment"),
+        (
+            "/api/v1/platform?environment=dev&limit=0",
+            400,
+            "limit is 1 to",
+        ),
+        (
+            "/api/v1/platform?environment=dev&offset=4000000000",
+            400,
+            "offset is",
+        ),
+        (
+            "/api/v1/explanation?environment=dev&cluster_type=drone&target=x",
+            404,
+            "--whole --send",
+        ),
+        ("/api/v1/explanation?environment=dev", 400, "cluster_type"),
+        ("/api/v1/explanations?env=dev", 400, "env"),
+        (
+            &format!("/api/v1/explanations?environment={long}"),
+            400,
+            "512 bytes",
+        ),
+        ("/platform/dev", 404, "--whole --send"),
+        ("/platform/dev/robot", 404, "not a kind"),
+        ("/platform/dev?aftr=x", 400, "aftr"),
+        ("/explain/nowhere/drone/x", 404, "nowhere"),
+        ("/explain/dev/%ff/x", 400, "UTF-8"),
+        ("/explain/dev/drone/x?sit=a", 400, "sit"),
+        (&format!("/explain/dev/drone/{long}"), 400, "200 characters"),
+        // The environment is known, and nothing explains it.
+        (
+            "/explain/dev/drone/camera-functional",
+            200,
+            "No explanation is on record",
+        ),
+        ("/platform", 200, "No explanation is on record"),
+    ] {
+        let answer = get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.body.contains(words), "{path}: {}", answer.body);
+    }
+}
+
+#[test]
+fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let admin = token(&hub, "ops", "admin");
+    let file = hub.path("dev.json");
+    let envelope =
+        json!({"command": "outhaul explain", "ok": true, "result": document("a <b> & c")});
+    std::fs::write(&file, envelope.to_string()).unwrap();
+    let name = file.to_str().unwrap();
+    let done = hub.json(&["import", "explanation", name, "--by", "alice"]);
+    assert_eq!(
+        (&done["new"], &done["sent_by"]),
+        (&true.into(), &"alice".into())
+    );
+    let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("known before"));
+    std::fs::write(&file, text(&document("other"))).unwrap();
+    let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
+    assert!(
+        stderr(&ran).contains("with other content"),
+        "{}",
+        stderr(&ran)
+    );
+    std::fs::write(&file, "{}").unwrap();
+    let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
+    assert_eq!(code(&ran), 2, "{}", stderr(&ran));
+    assert!(
+        stderr(&ran).contains("was not imported"),
+        "{}",
+        stderr(&ran)
+    );
+    // A folder may come from a site: nothing in it explains anything.
+    let stick = hub.path("stick");
+    std::fs::create_dir(&stick).unwrap();
+    std::fs::write(stick.join("dev.explanation.json"), text(&document("stick"))).unwrap();
+    let ran = hub.run(&["import", stick.to_str().unwrap()]);
+    assert_eq!(code(&ran), 1, "{}", stderr(&ran));
+
+    let server = hub.serve_in(&[], &[]);
+    let get = |path: &str| ask(&server, &format!("GET {path}"), &bearer(&admin), "").body;
+    let page = get("/explain/dev/drone/camera-functional");
+    for words in [
+        "not signed by the fleet",
+        "1 with other content",
+        "another snapshot",
+        "<strong>bob</strong>",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let rows = on_record(&server, &admin);
+    assert_eq!(rows.as_array().unwrap().len(), 2, "{rows}");
+    let first = rows[1]["digest"].as_str().unwrap();
+    let chosen = get(&format!(
+        "/explain/dev/drone/camera-functional?digest={first}"
+    ));
+    assert!(chosen.contains("a &lt;b&gt; &amp; c"), "{chosen}");
+    let pair = "/api/v1/explanation?environment=dev&cluster_type=drone&target=camera-functional";
+    let answer: Value = serde_json::from_str(&get(pair)).unwrap();
+    assert_eq!(answer["values"][0]["value"], "other", "{answer}");
+    let platform: Value = serde_json::from_str(&get("/api/v1/platform?environment=dev")).unwrap();
+    assert_eq!(platform["assignments"][0]["target"], "camera-functional");
+    assert!(get("/platform/dev/target/camera-functional").contains("camera-functional on drone"));
+    assert!(get("/platform/dev/target/camera-functiona").contains("did you mean"));
+}

@@ -1,0 +1,22 @@
+//! Commands of which a line that works is typed by other tests: here only one that fails.
+
+use super::{Case, not_here};
+
+/// They need nothing of the folder, and come last.
+pub(super) const ELSEWHERE: &[Case] = &[
+    not_here(
+        "outhaul-hub import explanation",
+        "it takes what `outhaul explain --whole` writes, see the hub's tests",
+        "nowhere.json --by ann --state nowhere",
+    ),
+    not_here(
+        "outhaul-hub import kalypso",
+        "it takes what a Kalypso hub exports, see the hub's tests",
+        "nowhere.yaml --state nowhere",
+    ),
+    not_here(
+        "outhaul-hub move",
+        "it takes a PostgreSQL server, see the hub's tests",
+        "--to postgres://nobody@localhost/nothing --state nowhere",
+    ),
+];

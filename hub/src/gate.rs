@@ -3,7 +3,9 @@
 //! What comes in: a question. What goes out: a decision, on record. What is decided, and from what, is not written here.
 
 pub use outhaul_gate::tighter::looser;
-pub use outhaul_gate::{Decision, GateQuestion, GateRules, GateVerdict, commit, short};
+pub use outhaul_gate::{
+    Decision, GateQuestion, GateRules, GateVerdict, MAX_RULES_BYTES, commit, short,
+};
 pub use outhaul_view::record;
 
 #[cfg(test)]

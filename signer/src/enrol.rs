@@ -19,6 +19,8 @@ use crate::trust::{TrustError, TrustedMetadata};
 
 /// The format's name; a reader refuses any other.
 pub const FORMAT: &str = "outhaul.dev/kit/v1";
+/// Fewest digits of a fingerprint that name a key.
+pub const MIN_FINGERPRINT_DIGITS: usize = 16;
 /// Largest kit in bytes: root metadata is the only part that grows.
 pub const MAX_KIT_BYTES: usize = 1024 * 1024;
 

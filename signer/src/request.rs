@@ -89,7 +89,7 @@ pub enum RequestError {
         wanted: String,
     },
     /// The answer's signature does not hold.
-    #[error("the signature of key {key} does not hold")]
+    #[error("the signature of key {key} is not valid")]
     BadSignature {
         /// The key, shortened.
         key: String,

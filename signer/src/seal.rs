@@ -37,7 +37,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 #[non_exhaustive]
 pub enum SealError {
     /// The sealed bytes were changed, or damaged on the way.
-    #[error("the seal does not hold: the bytes were changed or damaged")]
+    #[error("decryption failed: the bytes were changed or damaged")]
     Damaged,
     /// A key file cannot be read or written.
     #[error(transparent)]

@@ -150,7 +150,7 @@ pub fn standing(agent: &Agent, index: &Index) -> Result<Vec<(Obstacle, String)>,
                 )
             }
             (Obstacle::Loop, _) => format!(
-                "what it brings was applied here and left again {} times (`max_returns` in agent.toml); to try it \
+                "it was applied and rolled back here {} times (`max_returns` in agent.toml); to try it \
                  once more, {approve}",
                 conditions.returns
             ),

@@ -15,7 +15,7 @@ use outhaul_kit::text::one_full_line;
                   Example:\n  outhaul-agent --state /var/lib/outhaul-agent apply --who ann"
 )]
 pub struct Args {
-    /// Who says so, as it is reported.
+    /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
 }

@@ -24,7 +24,7 @@ pub struct Args {
     /// approved.
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
-    /// Who says yes, as it is reported.
+    /// Who approves, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
 }

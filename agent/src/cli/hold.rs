@@ -33,7 +33,7 @@ pub struct Args {
     /// Holds this assignment alone, as `status` names it.
     #[arg(long, value_name = "NAME")]
     assignment: Option<String>,
-    /// Who says so, as it is reported.
+    /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Ends the hold.

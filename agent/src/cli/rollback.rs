@@ -26,7 +26,7 @@ use outhaul_kit::text::{one_full_line, one_line};
                   Example:\n  outhaul-agent --state /var/lib/outhaul-agent rollback --who ann"
 )]
 pub struct Args {
-    /// Who says so, as it is reported.
+    /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.

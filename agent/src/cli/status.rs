@@ -21,7 +21,7 @@ const MODE: u32 = 0o644;
     after_help = "Example:\n  outhaul-agent --state /var/lib/outhaul-agent status --output json"
 )]
 pub struct Args {
-    /// Writes it as a page for a browser to this file as well; the page loads nothing and asks nobody.
+    /// Writes it as a page for a browser to this file as well; the page is self-contained and makes no requests.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }

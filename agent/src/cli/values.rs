@@ -57,7 +57,7 @@ struct Decision {
     /// The assignment or workload, where several have the key.
     #[arg(long, visible_alias = "assignment", value_name = "NAME")]
     workload: Option<String>,
-    /// Who says so, as it is reported.
+    /// Who decides, as it is reported.
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.

@@ -50,7 +50,7 @@ pub(super) fn make(
             durable::remove_file(&path)?;
         }
         tracing::warn!(
-            "bundle {}: parity part {part}, which was kept, gave way to a part: there is no space for both",
+            "bundle {}: parity part {part}, which was kept, was deleted to make room for a part: there is no space for both",
             bundle.number
         );
     }

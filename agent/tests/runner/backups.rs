@@ -271,11 +271,11 @@ fn damaged_files(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         (
-            "which belongs into no backup",
+            "which is not part of a backup",
             changed(good, |parts| add(parts, "../escape", b"x")),
         ),
         (
-            "which belongs into no backup",
+            "which is not part of a backup",
             changed(good, |parts| add(parts, "generations/1/index.json", b"x")),
         ),
     ]

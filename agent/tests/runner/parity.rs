@@ -437,7 +437,7 @@ fn parity_that_is_kept_gives_way_to_a_part_where_there_is_no_space_for_both() {
         fs::write(&filler, vec![0; kib * 1024]).unwrap();
         let done = site.import(&all.parts[0]);
         if code(&done) == 1 {
-            let said = "gave way to a part: there is no space for both";
+            let said = "was deleted to make room for a part: there is no space for both";
             assert!(stderr(&done).contains(said), "{}", stderr(&done));
             break;
         }

@@ -372,7 +372,7 @@ fn content_that_was_left_twice_needs_a_person_whatever_its_number() {
     let four = import(&site, &centre.publish(&Draft::hello("bad")));
     assert_eq!(four["state"], "gated", "{four}");
     let why = four["message"].as_str().unwrap();
-    assert!(why.contains("left again 2 times"), "{why}");
+    assert!(why.contains("rolled back here 2 times"), "{why}");
     assert!(
         why.contains("approve it with `outhaul-agent approve 4`"),
         "{why}"

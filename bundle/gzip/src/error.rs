@@ -15,7 +15,7 @@ pub enum SplitError {
     #[error("it cannot be taken apart as gzip: {0}")]
     Unusual(&'static str),
     /// Its writer is of another kind than those that are predicted.
-    #[error("the program that compressed it chooses otherwise than those that are known")]
+    #[error("it was compressed by a gzip implementation that is not supported")]
     Corrections,
 }
 

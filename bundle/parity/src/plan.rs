@@ -1,6 +1,6 @@
 //! Whether what is missing can be made again, and in which steps: pure.
 //!
-//! What comes in: a layout, which blobs are there, and how many parity parts are. What goes out: a [`Plan`], or how many
+//! What comes in: a layout, which blobs are there, and how many parity parts are. What goes out: a [`RebuildPlan`], or how many
 //! parts more it takes. At each place of the parts as many blobs may be missing as there are parity parts; that two parts
 //! are damaged in different places costs no more than one that is lost.
 
@@ -22,7 +22,7 @@ pub enum Standing {
 
 /// In which steps blobs are made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct RebuildPlan {
     pub(crate) steps: Vec<Step>,
     /// The blobs that are made, by their place in the index.
     pub(crate) wanted: BTreeSet<usize>,
@@ -43,7 +43,7 @@ pub struct Shortage {
     pub more: usize,
 }
 
-impl Plan {
+impl RebuildPlan {
     /// How many blobs are made.
     pub fn blobs(&self) -> usize {
         self.wanted.len()
@@ -58,7 +58,7 @@ pub fn plan(
     layout: &Layout,
     standing: &dyn Fn(usize) -> Standing,
     parity: usize,
-) -> Result<Plan, Shortage> {
+) -> Result<RebuildPlan, Shortage> {
     let mut wanted = BTreeSet::new();
     // Where a blob that is not there begins or ends: its part, and whether it is wanted.
     let mut edges: BTreeMap<u64, Vec<(usize, bool, bool)>> = BTreeMap::new();
@@ -97,7 +97,7 @@ pub fn plan(
         from = at;
     }
     match more {
-        0 => Ok(Plan { steps, wanted }),
+        0 => Ok(RebuildPlan { steps, wanted }),
         more => Err(Shortage { more }),
     }
 }

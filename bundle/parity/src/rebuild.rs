@@ -10,7 +10,7 @@ use outhaul_bundle::{Index, Parity};
 use reed_solomon_simd::ReedSolomonDecoder;
 
 use crate::plan::Step;
-use crate::{BlobBytes, ParityError, Plan, read_part, stripe_bytes};
+use crate::{BlobBytes, ParityError, RebuildPlan, read_part, stripe_bytes};
 
 /// Reads the bytes of the parity parts that are there.
 pub trait ParityBytes {
@@ -43,7 +43,7 @@ pub trait RebuildSink {
 pub fn rebuild(
     index: &Index,
     set: &Parity,
-    plan: &Plan,
+    plan: &RebuildPlan,
     have: &[usize],
     (blobs, parity): (&mut dyn BlobBytes, &mut dyn ParityBytes),
     sink: &mut dyn RebuildSink,
@@ -131,7 +131,7 @@ impl Work<'_> {
         &mut self,
         step: &Step,
         at: u64,
-        plan: &Plan,
+        plan: &RebuildPlan,
         layout: &outhaul_bundle::volume::Layout,
         sink: &mut dyn RebuildSink,
     ) -> Result<(), ParityError> {

@@ -46,7 +46,7 @@ impl fmt::Debug for TrustedRoot {
 }
 
 /// What one kind of entry of a root is for, and from when to when each of them is.
-struct Kind {
+struct EntryKind {
     name: &'static str,
     spans: Vec<(Option<Timestamp>, Option<Timestamp>)>,
 }
@@ -136,10 +136,10 @@ impl TrustedRoot {
         alarms
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<EntryKind> {
         let parts = &self.parts;
         let kinds = [
-            Kind {
+            EntryKind {
                 name: "certificate authority",
                 spans: (parts.certificate_authorities.iter())
                     .map(|one| {
@@ -148,19 +148,19 @@ impl TrustedRoot {
                     })
                     .collect(),
             },
-            Kind {
+            EntryKind {
                 name: "log key",
                 spans: (parts.tlogs.iter())
                     .map(|one| of_window(one.public_key.valid_for))
                     .collect(),
             },
-            Kind {
+            EntryKind {
                 name: "key of a certificate log",
                 spans: (parts.ctlogs.iter())
                     .map(|one| of_window(one.public_key.valid_for))
                     .collect(),
             },
-            Kind {
+            EntryKind {
                 name: "timestamp authority",
                 spans: (parts.timestamp_authorities.iter())
                     .map(|one| {

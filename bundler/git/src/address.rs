@@ -69,9 +69,7 @@ pub enum AddressError {
         problem: &'static str,
     },
     /// A folder of this machine.
-    #[error(
-        "`{url}` names a folder of this machine, which no control plane and no workload may open"
-    )]
+    #[error("`{url}` is a local folder, which control planes and workloads may not open")]
     Local {
         /// The text.
         url: String,

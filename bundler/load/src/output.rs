@@ -23,14 +23,14 @@ use crate::{LoadRequest, Origin};
 pub struct OwnInput {
     folder: PathBuf,
     read: PathBuf,
-    place: Place,
+    place: OutputPlace,
     /// Whether it is a local copy of a repository, and not the control plane.
     is_source: bool,
 }
 
 /// Where a folder lies, seen from one that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum OutputPlace {
     Itself,
     Inside,
     /// In another working tree of the same repository.
@@ -41,16 +41,16 @@ impl OwnInput {
     fn what(&self) -> String {
         let read = text::path(&self.read);
         match (self.place, self.is_source) {
-            (Place::Itself, false) => "the control plane's own folder".to_owned(),
-            (Place::Itself, true) => "a local copy of a repository (`--source`)".to_owned(),
-            (Place::Inside, false) => format!("in the control plane's folder `{read}`"),
-            (Place::Inside, true) => {
+            (OutputPlace::Itself, false) => "the control plane's own folder".to_owned(),
+            (OutputPlace::Itself, true) => "a local copy of a repository (`--source`)".to_owned(),
+            (OutputPlace::Inside, false) => format!("in the control plane's folder `{read}`"),
+            (OutputPlace::Inside, true) => {
                 format!("in the local copy `{read}` of a repository (`--source`)")
             }
-            (Place::WorkingTree, false) => {
+            (OutputPlace::WorkingTree, false) => {
                 format!("in a working tree of the control plane's repository in `{read}`")
             }
-            (Place::WorkingTree, true) => {
+            (OutputPlace::WorkingTree, true) => {
                 format!("in a working tree of the repository in `{read}` (`--source`)")
             }
         }
@@ -156,7 +156,7 @@ pub fn refuse_no_parent(folder: &Path) -> Result<(), NoParent> {
 /// A folder that would have to be made with the one above it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` is not made: there is no folder `{}`\nhelp: see that the stick is mounted there (`findmnt`), or make that folder",
+    "`{}` cannot be created: folder `{}` does not exist\nhelp: see that the stick is mounted there (`findmnt`), or make that folder",
     text::path(folder),
     text::path(parent)
 )]
@@ -224,9 +224,9 @@ pub fn refuse_own_input(request: &LoadRequest, folder: &Path) -> Result<(), OwnI
     for (read, is_source) in of_plane.chain(sources) {
         let own = absolute(read);
         let place = match out.starts_with(&own) {
-            true if out == own => Place::Itself,
-            true => Place::Inside,
-            false if is_beside(own_tree.as_ref(), &own) => Place::WorkingTree,
+            true if out == own => OutputPlace::Itself,
+            true => OutputPlace::Inside,
+            false if is_beside(own_tree.as_ref(), &own) => OutputPlace::WorkingTree,
             false => continue,
         };
         return Err(OwnInput {

@@ -23,7 +23,7 @@ pub enum PromoteError {
         source: BranchError,
     },
     /// Each environment waits for another one.
-    #[error("the promotion policies {policies} go round in a circle")]
+    #[error("the promotion policies {policies} form a cycle")]
     Circle {
         /// Their names.
         policies: String,

@@ -4,6 +4,7 @@
 //! What goes out: the hub's [`Decision`], or why there is none. No answer never counts as a yes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use outhaul_bundle::hub_api::{
     ErrorAnswer, GateAnswer, GateQuery, GateRules, SiteFaults, escaped, path,
@@ -16,6 +17,9 @@ use outhaul_git::source::git::is_commit_id;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_remote::forge::{ForgeError, read_token};
 use outhaul_remote::http::{self, HttpError};
+
+/// How long sending may take: as long as a hub waits for a body.
+const SENDING: Duration = Duration::from_secs(600);
 
 /// Why there is no decision.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +55,17 @@ pub enum GateError {
          one; put it into a file and name that in `$OUTHAUL_HUB_TOKEN_FILE`"
     )]
     NoToken,
+    /// What was sent got no answer.
+    #[error(
+        "no answer from `{hub}`: {problem}; it may have kept what was sent\nhelp: see that it runs and that the address is right, and send it \
+         again: what is on record already is kept once"
+    )]
+    NoAnswer {
+        /// The hub.
+        hub: String,
+        /// What happened.
+        problem: String,
+    },
     /// The file with the hub's token cannot be used.
     #[error("cannot read the hub's token that `$OUTHAUL_HUB_TOKEN_FILE` names: {0}")]
     Token(#[from] ForgeError),
@@ -212,10 +227,10 @@ impl HubConnection<'_> {
         })
     }
 
-    /// Sends what somebody has to vouch for with a token, and returns what the hub answers.
+    /// Sends what needs a token, and returns what the hub answers.
     ///
     /// # Errors
-    /// [`GateError`] when it was not taken; the hub keeps nothing then.
+    /// [`GateError`] when it was not taken; without an answer ([`GateError::NoAnswer`]) the hub may have it all the same.
     pub fn send(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, GateError> {
         let url = format!("{}{path}", self.url.trim_end_matches('/'));
         let Some(token) = token()? else {
@@ -226,8 +241,15 @@ impl HubConnection<'_> {
             ("Authorization", bearer.as_str()),
             ("Content-Type", "application/json"),
         ];
-        let client = http::RemoteClient::new(self.authority)?;
-        let answer = client.send(http::Method::POST, &url, &headers, Some(body))?;
+        let client = http::RemoteClient::with_limit(self.authority, SENDING)?;
+        let answer = client.send(http::Method::POST, &url, &headers, Some(body));
+        let answer = answer.map_err(|error| match error {
+            HttpError::Unreachable { problem, .. } => GateError::NoAnswer {
+                hub: self.url.to_owned(),
+                problem,
+            },
+            other => other.into(),
+        })?;
         if answer.status == 200 {
             return Ok(answer.bytes);
         }

@@ -15,6 +15,8 @@ use outhaul_kit::url_secrets::without_secrets;
 
 /// Largest answer in bytes. 16 MiB: a gate's evidence for some ten thousand sites.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// How long one exchange may take.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer. Nothing was changed anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -137,17 +139,29 @@ impl RemoteClient {
     /// # Errors
     /// [`HttpError::Authority`] when it cannot be used.
     pub fn new(authority: Option<&Path>) -> Result<Self, HttpError> {
+        Self::with_limit(authority, LIMIT)
+    }
+
+    /// The same, where one exchange may take `whole`: what is sent is large, or the line is slow.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_limit(authority: Option<&Path>, whole: Duration) -> Result<Self, HttpError> {
         let http = match authority {
-            Some(path) => client(Authority::File(path)).map_err(|error| HttpError::Authority {
-                path: path.to_path_buf(),
-                problem: match error {
-                    outhaul_http::HttpError::NoCertificate { .. } => "it contains none".to_owned(),
-                    other => other.to_string(),
-                },
-            })?,
+            Some(path) => {
+                client(Authority::File(path), whole).map_err(|error| HttpError::Authority {
+                    path: path.to_path_buf(),
+                    problem: match error {
+                        outhaul_http::HttpError::NoCertificate { .. } => {
+                            "it contains none".to_owned()
+                        }
+                        other => other.to_string(),
+                    },
+                })?
+            }
             // On a system without authorities no certificate is trusted; this machine can still be asked.
-            None => client(Authority::System)
-                .or_else(|_| client(Authority::Nobody))
+            None => client(Authority::System, whole)
+                .or_else(|_| client(Authority::Nobody, whole))
                 .map_err(|error| HttpError::Authority {
                     path: PathBuf::new(),
                     problem: error.to_string(),
@@ -227,12 +241,15 @@ fn trusted_help(authority: Option<&Path>) -> String {
     }
 }
 
-fn client(authority: Authority) -> Result<outhaul_http::Client, outhaul_http::HttpError> {
+fn client(
+    authority: Authority,
+    whole: Duration,
+) -> Result<outhaul_http::Client, outhaul_http::HttpError> {
     let limits = TimeLimits {
         connect: Some(Duration::from_secs(10)),
         answer: None,
         body: None,
-        whole: Some(Duration::from_secs(60)),
+        whole: Some(whole),
     };
     let user_agent = concat!("outhaul/", env!("CARGO_PKG_VERSION"));
     outhaul_http::Client::new(&ClientSettings {

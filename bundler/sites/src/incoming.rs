@@ -14,7 +14,7 @@ use outhaul_bundle::report::{
 use outhaul_bundle::{Digest, Instruction};
 use outhaul_kit::durable::FileError;
 use outhaul_kit::media;
-use outhaul_signer::enrol::proven_kit;
+use outhaul_signer::enrol::{MIN_FINGERPRINT_DIGITS, proven_kit};
 use outhaul_signer::{Envelope, PublicKey};
 
 use super::{MAX_REPORTS_BYTES, SiteError, SiteRecord, Sites};
@@ -94,9 +94,6 @@ pub struct EnrolmentCandidate {
     /// Whether this very key is approved already.
     pub known: bool,
 }
-
-/// Fewest digits that name a key.
-pub const MIN_FINGERPRINT_DIGITS: usize = 16;
 
 impl EnrolmentCandidate {
     /// Holds the key to the fingerprint that somebody compared: all of it, or its first 16 digits or more.

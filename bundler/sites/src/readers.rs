@@ -88,7 +88,8 @@ pub fn checked(readers: &[Reader], sites: &[SiteRecord]) -> Result<(), Vec<Strin
     }
 }
 
-/// A sentence for each revoked site that could open a bundle which was sealed before; none for an open one.
+/// A sentence for each key that could open a bundle which was sealed before and must not now: that of a revoked site, and one that a site had
+/// before it was enrolled again or got a new key; none for an open bundle.
 pub fn revoked_since(index: &Index, sites: &[SiteRecord]) -> Vec<String> {
     let sealed = index.blobs.iter().find_map(|blob| blob.sealed.as_ref());
     match sealed {
@@ -108,7 +109,16 @@ fn revoked_among(sealed_for: &BTreeMap<Name, Name>, sites: &[SiteRecord]) -> Vec
         let order = site.revoked_by()?;
         opens(site).map(|_| revoked(site.site.as_str(), order))
     });
-    revoked_readers.collect()
+    // A machine that was lost keeps its key, of which no record speaks after its site was enrolled again.
+    let earlier_keys = sealed_for.iter().filter_map(|(id, name)| {
+        let site = sites.iter().find(|site| site.site == *name)?;
+        let now = site.seal_key.parse::<Recipient>().ok();
+        let is_now = now.is_some_and(|key| key.id() == id.as_str());
+        (!is_now).then(|| {
+            format!("the key `{id}` that it is sealed for is no longer that of the site `{name}`: another one is approved, or none yet")
+        })
+    });
+    revoked_readers.chain(earlier_keys).collect()
 }
 
 fn revoked(site: &str, order: u64) -> String {
@@ -274,6 +284,14 @@ mod tests {
         assert!(
             matches!(found.as_slice(), [one] if one.contains("`press-2` is revoked by order 1")),
             "{found:?}"
+        );
+        // The key of a machine that was lost is in no record after its site was enrolled again.
+        let lost: BTreeMap<Name, Name> =
+            BTreeMap::from([(two.id().parse().unwrap(), "press-1".parse().unwrap())]);
+        let again = revoked_among(&lost, &sites[..1]).join("; ");
+        assert!(
+            again.contains("no longer that of the site `press-1`"),
+            "{again}"
         );
         // That it cannot open what is made now is no mistake.
         let streams = [("dev-press".parse().unwrap(), "dev/press".to_owned())];

@@ -289,7 +289,7 @@ fn say_next(answers: &[(&SiteFault, Blame)]) {
     {
         let short = commit.id.get(..12).unwrap_or(&commit.id);
         say(&format!(
-            "next: the same with `--undo` writes branch `undo-{short}` beside `{branch}`, which takes it back; no branch that is there is moved"
+            "next: run it again with `--undo` to write branch `undo-{short}` on top of `{branch}`, which reverts it; existing branches are not moved"
         ));
     } else if answers
         .iter()
@@ -354,7 +354,7 @@ fn say_undone(undone: &Undone) {
             say("no rendered file changes");
         }
         Ok(changes) => {
-            say("what is rendered otherwise when it is merged:");
+            say("changes of rendered files after the merge:");
             data(outhaul_diff::text::text(changes).trim_end());
         }
         Err(why) => say(&format!("what it changes is not known here: {why}")),

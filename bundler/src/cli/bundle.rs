@@ -79,9 +79,9 @@ pub struct Args {
         conflicts_with = "estimate"
     )]
     scanners: Vec<String>,
-    /// An agent that the bundles bring, which sites replace theirs by when it is newer: its version and the program, for which
-    /// machine it says itself (may be given more than once, for other machines). Give it with each bundle as long as sites
-    /// are to get it
+    /// An agent to include in the bundles; sites update to it when it is newer: its version and its program, whose
+    /// architecture is read from it (may be given more than once, for other architectures). Give it with each bundle as long as
+    /// sites should receive it
     #[arg(
         long = "agent",
         value_name = "VERSION=FILE",
@@ -93,8 +93,8 @@ pub struct Args {
     /// Write nothing when one assignment is broken; without it that one stays as it was shipped last
     #[arg(long)]
     strict: bool,
-    /// Ask anew what tags of images and branches of repositories are that `outhaul.lock` has pinned; of
-    /// workloads' own branches the newest commit is taken anyway
+    /// Resolve again the image tags and repository branches that `outhaul.lock` pins;
+    /// workloads' own branches always use the newest commit
     #[arg(long)]
     update: bool,
     /// Write a new number even when nothing changed

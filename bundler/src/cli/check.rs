@@ -333,7 +333,7 @@ fn requested_text(environment: &str, found: &[Requested]) -> String {
         }
     }
     if found.is_empty() {
-        out.push_str(&format!("{environment}: no key is asked for\n"));
+        out.push_str(&format!("{environment}: no keys are requested\n"));
     }
     out
 }

@@ -59,8 +59,8 @@ pub struct Args {
     /// Only this part (may be given more than once), when one stick does not hold all of them; no parity part then
     #[arg(long, value_name = "N", requires = "volume_size", conflicts_with_all = ["since", "since_file"])]
     part: Vec<usize>,
-    /// Write so many parity parts beside the parts (64 at most): of so many parts that are lost or damaged, any, the site makes the
-    /// bytes again. Each is as large as the largest part
+    /// Write so many parity parts beside the parts (64 at most): a site can lose or damage that many parts, whichever they are, and still recover the
+    /// bundle. Each is as large as the largest part
     #[arg(long, value_name = "N", requires = "volume_size", value_parser = parity,
         conflicts_with_all = ["since", "since_file", "sites"])]
     parity: Option<usize>,
@@ -73,11 +73,11 @@ pub struct Args {
     /// The same for a bundle in a file, when the fleet does not know any more what it has
     #[arg(long, value_name = "BUNDLE", conflicts_with = "volume_size")]
     since_file: Vec<PathBuf>,
-    /// Only for this site (may be given more than once): leave out what it has by its own newest report; parts of a bundle
-    /// (`--volume-size`) are whole bundles only
+    /// Only for this site (may be given more than once): omit what its newest report says that it has; not together with
+    /// `--volume-size`, which splits whole bundles only
     #[arg(long = "for", value_name = "SITE", conflicts_with_all = ["since", "since_file", "volume_size", "part"])]
     sites: Vec<Name>,
-    /// Where the reports of those sites are: a file, or a folder that is looked through; without it and `--ask-hub` the one of `--to`
+    /// Where the reports of those sites are: a file, or a folder to search; default without `--ask-hub`: the folder of `--to`
     #[arg(long, value_name = "PATH", requires = "sites")]
     reports: Vec<PathBuf>,
     /// Ask the hub for the reports of those sites
@@ -89,7 +89,7 @@ pub struct Args {
     /// The certificate of the hub's authority, when it is a private one
     #[arg(long, value_name = "FILE")]
     hub_ca: Option<PathBuf>,
-    /// Make no patches: what changed travels whole, as agents need it that know no patches
+    /// Do not make patches: copy changed content whole, for agents that do not support patches
     #[arg(long, conflicts_with = "volume_size")]
     no_patches: bool,
     /// How data is printed

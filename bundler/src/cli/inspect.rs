@@ -11,6 +11,7 @@ use outhaul_bundle::volume::{Parity, Volume};
 use outhaul_signer::fleet::Fleet;
 use outhaul_signer::media;
 use outhaul_signer::trust::TrustedMetadata;
+use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -54,8 +55,8 @@ impl Args {
                 Some(fleet.root_bytes().map_err(fleet_failure)?)
             }
             (None, Some(file)) => {
-                let bytes =
-                    media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))?;
+                let bytes = media::read_file(file, MAX_ROOT_BYTES)
+                    .map_err(|error| Failure::file(&error))?;
                 TrustedMetadata::enrol(&bytes).map_err(|error| {
                     let name = format!("`{}`, given with `--root`,", file.display());
                     foreign::not_a_root(&name, &bytes, &error)

@@ -42,7 +42,7 @@ type KeyAndText = (String, String);
 
 #[derive(Debug, Subcommand)]
 enum NewObject {
-    /// That a removal is meant, which `render` or `bundle` refused (on an environment's branch)
+    /// Acknowledge a removal that `render` or `bundle` refused (on an environment's branch)
     #[command(
         after_help = "Example:\n  outhaul new acknowledgement old-presses --in control-plane --removal 8637914a6778c55b \\\n    --reason 'hall 2 is closed'"
     )]
@@ -143,7 +143,7 @@ enum NewObject {
     Policy {
         #[command(flatten)]
         place: NewObjectArgs,
-        /// The workspace whose targets it means; without it any
+        /// The workspace whose targets it selects; default: any
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// A label of deployment targets; without any all of them
@@ -153,7 +153,7 @@ enum NewObject {
         #[arg(long = "cluster-label", value_name = "KEY=VALUE", value_parser = pair)]
         cluster_types: Vec<KeyAndText>,
     },
-    /// Where a workload is described, and whose it is (on main)
+    /// A workload registration: repository and owner (on main)
     #[command(
         after_help = "Example:\n  outhaul new registration label-printer --in control-plane --workspace print \\\n    --repo https://git.factory.example/label-printer"
     )]

@@ -43,8 +43,8 @@ pub struct Args {
     /// With `--watch`: the first environment, which follows its base branch
     #[arg(long, value_name = "NAME", requires = "watch")]
     first: Option<String>,
-    /// With `--watch`: seconds between two looks; 0 looks until nothing moves any more, and ends: with 0 also where a
-    /// gate is closed, 3 where all that failed is what could not be reached, else 1 or 2
+    /// With `--watch`: seconds between checks; 0 checks until nothing more can be promoted, and ends: with 0 also where a
+    /// gate is closed, 3 where only servers could not be reached, otherwise 1 or 2
     #[arg(long, value_name = "SECONDS", requires = "watch", default_value_t = 60)]
     interval: u64,
     /// The commit (full id, branch or tag), instead of the one that the environment before is at, or of
@@ -78,10 +78,10 @@ pub struct Args {
 /// Who goes past a gate, and why.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct OverrideArgs {
-    /// Go past the gate before the environment, for this reason; it is recorded
+    /// Override the gate before the environment, for this reason; it is recorded
     #[arg(long, value_name = "REASON", requires = "override_by")]
     override_gate: Option<String>,
-    /// Who takes that upon them
+    /// Who is responsible for the override
     #[arg(long, value_name = "NAME", requires = "override_gate")]
     override_by: Option<String>,
 }

@@ -156,7 +156,7 @@ impl GitArgs {
         }
         for path in &plan.by_hand {
             say(&format!(
-                "warning: `{path}` was changed by hand in the branch; it is as rendered again"
+                "warning: `{path}` was edited directly in the branch; overwritten with the rendered version"
             ));
         }
         let place = format!("branch `{}` of {}", target.branch, target.url);

@@ -285,7 +285,8 @@ pub(super) fn isolation_failure(
         return Err(failure.help("everything else was written; `--strict` writes nothing then"));
     }
     let failure = failure.nothing_written(&findings);
-    Err(failure.help("nothing was written: nothing is sound, and nothing was before"))
+    Err(failure
+        .help("nothing was written: every assignment is broken, and there is no last good output"))
 }
 
 /// What was kept and what was left out, for programs.

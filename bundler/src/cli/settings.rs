@@ -230,7 +230,7 @@ fn unasked_hub(leaf: &Command, matches: &ArgMatches) -> Result<(), Failure> {
 fn untrusted(located: &Located, from_file: &[Setting], cwd: &Path) -> Failure {
     let path = shown(&located.found, cwd);
     let message = format!(
-        "the project file `{path}` was never agreed to as it is now, and this command would take settings from it"
+        "the project file `{path}` is not trusted in its current form, and this command would read settings from it"
     );
     let mut failure = Failure::say(failure::TRUST, message);
     for setting in from_file {
@@ -441,7 +441,7 @@ pub fn missing(text: &str) -> Option<String> {
     let keys: Vec<_> = named.map(|one| format!("`{}`", one.key())).collect();
     (!keys.is_empty()).then(|| {
         format!(
-            "help: {} may also stand in an `{FILE}` of this folder or one above it (`outhaul project`), or in the environment",
+            "help: {} can also be set in an `{FILE}` in this folder or a parent folder (`outhaul project`), or in the environment",
             keys.join(" and ")
         )
     })

@@ -173,7 +173,7 @@ fn unknown_stream(fleet: &Fleet, environment: &str, cluster_type: &str) -> Failu
     };
     Failure::say(
         failure::USAGE,
-        format!("stream `{environment}/{cluster_type}` has no bundle yet, so nothing can be fresh"),
+        format!("stream `{environment}/{cluster_type}` has no bundle yet, so no slip can be made"),
     )
     .help(format!(
         "streams with bundles: {known}; nothing was written"

@@ -10,6 +10,7 @@ use outhaul_signer::fleet::{Fleet, statement_keys};
 use outhaul_signer::media;
 use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
+use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure};
@@ -144,7 +145,7 @@ impl Args {
                 fleet.newest_root_bytes().map_err(fleet_failure)
             }
             (None, Some(file)) => {
-                media::read_file(file, 512 * 1024).map_err(|error| Failure::file(&error))
+                media::read_file(file, MAX_ROOT_BYTES).map_err(|error| Failure::file(&error))
             }
             (None, None) => Err(Failure::say(failure::USAGE, "nothing to trust it by")
                 .help("give `--fleet DIR` or `--root FILE`")),
@@ -214,7 +215,7 @@ impl Args {
             [
                 "every blob in this file is right",
                 &what,
-                "content: not looked into, which takes the whole bundle",
+                "content: not checked, which needs the whole bundle",
             ],
         )
     }

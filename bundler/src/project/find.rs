@@ -39,7 +39,7 @@ pub enum FindError {
     },
     /// Somebody else owns it.
     #[error(
-        "the project file `{}` belongs to user {owner}, and you are user {user}\nhelp: nothing of it was used; take it over with `chown`, or go on without it: `OUTHAUL_PROJECT=none`", path.display()
+        "the project file `{}` belongs to user {owner}, and you are user {user}\nhelp: nothing of it was used; take ownership with `chown`, or continue without it: `OUTHAUL_PROJECT=none`", path.display()
     )]
     Foreign {
         /// Its path.

@@ -414,7 +414,7 @@ fn git(
     }
     for path in &done.plan.by_hand {
         lines.push(format!(
-            "warning: `{path}` was changed by hand in branch `{branch}`; it is as rendered again"
+            "warning: `{path}` was edited directly in branch `{branch}`; overwritten with the rendered version"
         ));
     }
     kept(platform, &done.plan.isolation, broken);

@@ -196,7 +196,10 @@ fn the_project_file_of_a_cloned_repository_decides_nothing_until_its_user_agrees
         "outhaul check",
     ] {
         let err = home.refused("plant/clone", 4, line);
-        assert!(err.contains("was never agreed to"), "{line}: {err}");
+        assert!(
+            err.contains("is not trusted in its current form"),
+            "{line}: {err}"
+        );
         assert!(
             err.contains("outhaul.toml:1:1: control_plane = ../plane"),
             "{line}: {err}"

@@ -39,7 +39,7 @@ pub enum AuditError {
     Key(#[from] KeyError),
     /// The root metadata does not hold.
     #[error(
-        "the root metadata does not hold\nhelp: take `1.root.json` of the fleet folder's metadata"
+        "the root metadata is not valid\nhelp: take `1.root.json` of the fleet folder's metadata"
     )]
     Root(#[source] TrustError),
 }

@@ -13,7 +13,7 @@ mod registration;
 mod waiting;
 
 pub use expect::expect;
-pub use waiting::{MIN_FINGERPRINT_DIGITS, Selected, named, select};
+pub use waiting::{Selected, named, select};
 
 pub use crate::registration::{CheckedRequest, EnrolError, Enrolled, approve, check};
 

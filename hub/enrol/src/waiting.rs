@@ -8,6 +8,7 @@
 use crate::expect::{put_on_record, refuse_key_of_before};
 
 use super::{CheckedRequest, EnrolError, Enrolled, approve, refuse_used_kit};
+use outhaul_signer::enrol::MIN_FINGERPRINT_DIGITS;
 use outhaul_store::{PendingRequest, RequestOrigin, Session};
 
 /// Most requests from files that wait.
@@ -18,8 +19,6 @@ const MAX_FROM_NETWORK: i64 = 1_000;
 const MAX_FROM_PEER: i64 = 64;
 /// Most requests that wait for one site: enough to see a conflict.
 const MAX_FOR_SITE: i64 = 8;
-/// Fewest digits that name a key.
-pub const MIN_FINGERPRINT_DIGITS: usize = 16;
 
 /// What a name and a fingerprint find among the requests that wait.
 #[derive(Debug)]

@@ -37,6 +37,8 @@ pub const EDITION: u32 = 2;
 
 /// How old a site's newest report may be, in hours, unless the question says otherwise.
 pub const DEFAULT_MAX_AGE_HOURS: u32 = 72;
+/// Longest rules in a question, in bytes.
+pub const MAX_RULES_BYTES: usize = 64 * 1024;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::time;
                         --commit $(git -C control-plane rev-parse main) --reason \"release 4 is signed off\" --state hub"
 )]
 pub(crate) struct Approve {
-    /// The environment that the commit leaves
+    /// The environment that the commit is promoted from
     #[arg(long, value_name = "NAME")]
     environment: String,
     /// The base commit, in full
@@ -45,7 +45,7 @@ pub(crate) struct Approve {
                         --reason \"the press hall reports smoke\" --state hub"
 )]
 pub(crate) struct Hold {
-    /// The environment that nothing leaves
+    /// The environment to hold: nothing is promoted from it
     #[arg(long, value_name = "NAME")]
     environment: String,
     /// Only this base commit, in full
@@ -58,7 +58,7 @@ pub(crate) struct Hold {
     who: Who,
 }
 
-/// Let gates go on without one site for a time, whatever it reports, on record
+/// Exclude one site from gates for a time, whatever it reports; on record
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul-hub waive --site drone-17 --until 14d \

@@ -32,13 +32,13 @@ enum AlertsCommand {
         #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         last: u32,
     },
-    /// Send what waits, or was given up, to one destination at the server's next turn
+    /// Retry pending and failed alerts of one destination on the server's next run
     #[command(after_help = "Example:\n  outhaul-hub alerts retry on-call --state hub")]
     Retry {
         /// The destination's name
         to: String,
     },
-    /// Send a test message now, and print what came of it
+    /// Send a test message now, and print the result
     #[command(
         after_help = "Example:\n  outhaul-hub alerts test alerts.yaml --to on-call --state hub"
     )]

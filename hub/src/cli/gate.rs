@@ -13,8 +13,6 @@ use crate::state::Hub;
 use crate::time;
 use crate::visible;
 
-/// Largest file of rules, in bytes.
-const MAX_RULES_BYTES: u64 = 64 * 1024;
 /// Who asks, on record.
 const ASKED_BY: &str = "command line";
 /// The exit code of a closed gate.
@@ -49,7 +47,7 @@ pub(crate) struct Args {
     /// close the gate at any share [default: 100%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     quorum: Option<u8>,
-    /// What if these were the rules: a file with JSON, or JSON such as `{"soak_hours": 24}`, instead of those on record. The
+    /// Evaluate other rules, without recording: a file with JSON, or JSON such as `{"soak_hours": 24}`, instead of those on record. The
     /// answer is not recorded
     #[arg(long, value_name = "FILE|JSON", value_parser = rules)]
     rules: Option<GateRules>,
@@ -177,7 +175,7 @@ fn rules(text: &str) -> Result<GateRules, String> {
     let text = if text.trim_start().starts_with('{') {
         text
     } else {
-        let bytes = media::read_file(Path::new(text), MAX_RULES_BYTES)
+        let bytes = media::read_file(Path::new(text), gate::MAX_RULES_BYTES as u64)
             .map_err(|error| format!("{error}; give a file with JSON, or the JSON itself"))?;
         read = String::from_utf8_lossy(&bytes).into_owned();
         &read

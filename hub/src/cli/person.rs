@@ -36,7 +36,7 @@ enum PersonCommand {
 
 #[derive(Debug, clap::Args)]
 struct One {
-    /// Whose, as `person list` shows it
+    /// The person, as `person list` shows it
     name: String,
 }
 

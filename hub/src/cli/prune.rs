@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(2);
                         --by alice --state hub"
 )]
 pub(crate) struct Args {
-    /// How long ago reports were received that may go, in days: `180d`; at least 7
+    /// Remove reports that were received longer ago than this, in days: `180d`; at least 7
     #[arg(long, value_name = "DAYS", value_parser = days)]
     older_than: u32,
     /// Who removes them

@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// without it, every report is kept
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(i64::from(LEAST_DAYS)..=i64::from(MOST_DAYS)))]
     keep_observations: Option<u32>,
-    /// Serve other machines without TLS: anyone between can read and withhold
+    /// Serve other machines without TLS: anyone on the network path can read and drop messages
     #[arg(long)]
     insecure_plain_http: bool,
 }

@@ -23,9 +23,6 @@ use crate::gate::record::{AskError, Asked, Known, keep};
 use crate::store::StoreError;
 use crate::time;
 
-/// Longest rules in a question, in bytes.
-const MAX_RULES_BYTES: usize = 64 * 1024;
-
 fn bad(text: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, text)
 }
@@ -44,8 +41,11 @@ fn asked(query: GateQuery) -> Result<Asked, Problem> {
     named("to", query.to.as_deref())?;
     let rules = match query.rules {
         None => None,
-        Some(text) if text.len() > MAX_RULES_BYTES => {
-            return Err(bad(format!("rules are {MAX_RULES_BYTES} bytes at most")));
+        Some(text) if text.len() > gate::MAX_RULES_BYTES => {
+            return Err(bad(format!(
+                "rules are {} bytes at most",
+                gate::MAX_RULES_BYTES
+            )));
         }
         Some(text) => {
             let rules: GateRules = serde_json::from_str(&text)

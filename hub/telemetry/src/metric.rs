@@ -5,7 +5,7 @@
 
 /// What a value does over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only grows, from 0 at the start of the process.
     Counter,
     /// It goes up and down.
@@ -38,7 +38,7 @@ pub struct Metric {
     /// One sentence.
     pub help: &'static str,
     /// What its values do.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its series.
     pub samples: Vec<Sample>,
 }
@@ -49,7 +49,7 @@ impl Metric {
         Self {
             name,
             help,
-            kind: Kind::Gauge,
+            kind: MetricKind::Gauge,
             samples: Vec::new(),
         }
     }
@@ -57,7 +57,7 @@ impl Metric {
     /// A counter.
     pub fn counter(name: &'static str, help: &'static str) -> Self {
         Self {
-            kind: Kind::Counter,
+            kind: MetricKind::Counter,
             ..Self::gauge(name, help)
         }
     }

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::metric::{Kind, Metric, Sample, Value};
+use crate::metric::{Metric, MetricKind, Sample, Value};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
@@ -170,10 +170,10 @@ fn one(metric: &Metric, started_ms: i64, now_ms: i64) -> One {
         description: metric.help,
         unit: metric.unit(),
         data: match metric.kind {
-            Kind::Gauge => Data::Gauge(Gauge {
+            MetricKind::Gauge => Data::Gauge(Gauge {
                 data_points: points(None),
             }),
-            Kind::Counter => Data::Sum(Sum {
+            MetricKind::Counter => Data::Sum(Sum {
                 aggregation_temporality: CUMULATIVE,
                 is_monotonic: true,
                 data_points: points(Some(started_ms)),

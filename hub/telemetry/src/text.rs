@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::metric::{Kind, Metric, Value};
+use crate::metric::{Metric, MetricKind, Value};
 
 /// The form's media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -15,8 +15,8 @@ pub fn text(metrics: &[Metric]) -> String {
     for metric in metrics.iter().filter(|metric| !metric.samples.is_empty()) {
         let name = metric.name;
         let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
         };
         let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a text cannot fail, here and below.

@@ -20,7 +20,7 @@ use super::{CommandOutcome, Common, Result};
 pub struct Args {
     /// The fleet's folder
     folder: PathBuf,
-    /// How many to leave out: more than bundles, slips and changes of keys since the copy was made
+    /// How many version numbers to skip: more than bundles, slips and changes of keys since the backup
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     by: u64,
 }

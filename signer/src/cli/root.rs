@@ -133,7 +133,7 @@ impl Args {
 
 /// A public key from a PEM file.
 pub fn read_public(path: &Path) -> std::result::Result<PublicKey, Failure> {
-    let bytes = media::read_file(path, 16 * 1024)?;
+    let bytes = media::read_file(path, crate::key::MAX_KEY_BYTES)?;
     Ok(PublicKey::from_pem(&String::from_utf8_lossy(&bytes))?)
 }
 

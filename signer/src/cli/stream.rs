@@ -24,10 +24,10 @@ pub struct Args {
     folder: PathBuf,
     /// The stream's role, as `status` shows it
     role: String,
-    /// A further key, made elsewhere: its public half, PEM
+    /// Add a key that was made elsewhere: its public key, PEM
     #[arg(long, value_name = "FILE")]
     add_key: Vec<PathBuf>,
-    /// A key less: its id, or the beginning of it
+    /// Remove a key: its id, or the beginning of it
     #[arg(long, value_name = "ID")]
     remove_key: Vec<String>,
     /// How many of its keys must sign

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::FleetError;
 use crate::durable::{self, FileError, PUBLIC_MODE};
-use crate::key::{Cost, KeyError, PublicKey, Secret, SigningKey};
+use crate::key::{Cost, KeyError, MAX_KEY_BYTES, PublicKey, Secret, SigningKey};
 use crate::metadata::RoleKeys;
 
 /// A fleet's key folder.
@@ -151,7 +151,7 @@ impl KeyEntry {
 }
 
 fn entry_of(path: &Path) -> Result<KeyEntry, FleetError> {
-    let bytes = durable::read(path, 16 * 1024)?;
+    let bytes = durable::read(path, MAX_KEY_BYTES)?;
     let public =
         PublicKey::from_pem(&String::from_utf8_lossy(&bytes)).map_err(|_| KeyError::NotAKey {
             what: format!("`{}`", path.display()),

@@ -62,7 +62,7 @@ impl Fleet {
         }
         let Some((stream, bytes)) = published.stream(&self.metadata_folder(), role)? else {
             return refuse(format!(
-                "stream `{role}` has no bundle yet, so there is nothing to be fresh about"
+                "stream `{role}` has no bundle yet, so no slip can be made"
             ));
         };
         let metadata = self.refresh(issued, expires, secret)?;

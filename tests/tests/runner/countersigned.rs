@@ -240,7 +240,10 @@ fn what_waited_sealed_for_a_site_that_was_revoked_since_is_shipped_by_nobody() {
     assert!(named.contains("`edge-1` is revoked by order"), "{named}");
     let none = bundle(&fixture, 1, &[]);
     let none = none.as_str().unwrap();
-    assert!(none.contains("sealed for sites that are revoked"), "{none}");
+    assert!(
+        none.contains("sealed for keys that count no longer"),
+        "{none}"
+    );
     let serve = "state = \"serving\"\ncontrol_plane = \"control-plane\"\n[[environment]]\nname = \"dev\"\nbundle = { \
                  fleet = \"fleet\", passphrase_file = \"passphrase\", out = \"stick\" }\n";
     fs::write(fixture.path("serve.toml"), serve).unwrap();

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Blob;
 use outhaul_bundle::{Digest, Index, Parity};
-use outhaul_parity::{BlobBytes, ParityBytes, ParityError, Plan, RebuildSink, Shortage, Standing};
+use outhaul_parity::{
+    BlobBytes, ParityBytes, ParityError, RebuildPlan, RebuildSink, Shortage, Standing,
+};
 
 use super::{BUFFER_BYTES, Blobs, digest_of};
 use crate::durable::{self, FileError};
@@ -69,7 +71,7 @@ impl Blobs {
         index: &Index,
         set: &Parity,
         parity: usize,
-    ) -> Result<Plan, Shortage> {
+    ) -> Result<RebuildPlan, Shortage> {
         let standing = |place: usize| match index.blobs.get(place) {
             Some(blob) if self.is_carried(blob) => Standing::Here,
             // Made of a patch once, so that the bytes that parity is computed of are not here.
@@ -87,7 +89,7 @@ impl Blobs {
     pub fn rebuild(
         &mut self,
         index: &Index,
-        (set, plan): (&Parity, &Plan),
+        (set, plan): (&Parity, &RebuildPlan),
         kept: &BTreeMap<usize, Digest>,
         go_on: &mut dyn FnMut() -> io::Result<()>,
     ) -> Result<(), RebuildError> {

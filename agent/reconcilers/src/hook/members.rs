@@ -1,9 +1,8 @@
-//! Whether a group is somebody's own: on many systems each user has a group of the same name without other members, and what
-//! that user makes may be written by it.
+//! Whether a group is a user's private one: on many systems each user has a group of the same name without other members, and
+//! what that user makes may be written by it.
 //!
-//! What comes in: `/etc/group` and `/etc/passwd`, as text, and a group's number. What goes out: whether nobody but root and
-//! one user is in it. A group that these files do not have is not: it may come from elsewhere, with members. It asks no directory
-//! service.
+//! What comes in: `/etc/group` and `/etc/passwd`, as text, and a group's number. What goes out: whether it is that group, or root's. Any other
+//! group is not, also where no member is listed: its members may come from a directory service, which is not asked.
 
 use std::path::Path;
 
@@ -14,8 +13,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 const GROUPS: &str = "/etc/group";
 const USERS: &str = "/etc/passwd";
 
-/// Whether nobody but root and the user `own` is in the group `gid` of this host.
-pub(super) fn has_only(gid: u32, own: u32) -> bool {
+/// Whether the group `gid` of this host is the private one of the user `own`, or of root.
+pub(super) fn is_private(gid: u32, own: u32) -> bool {
     let text = |path: &str| {
         let bytes = durable::read(Path::new(path), MAX_BYTES).ok()?;
         String::from_utf8(bytes).ok()
@@ -40,6 +39,12 @@ fn is_own(groups: &str, users: &str, gid: u32, own: u32) -> bool {
         })
         .collect();
     let may = |uid: u32| uid == 0 || uid == own;
+    let is_first = |(_, uid, primary): &&(&str, u32, u32)| may(*uid) && *primary == gid;
+    let names: Vec<&str> = users
+        .iter()
+        .filter(is_first)
+        .map(|(name, ..)| *name)
+        .collect();
     let is_of_others = users
         .iter()
         .any(|(_, uid, primary)| *primary == gid && !may(*uid));
@@ -48,6 +53,10 @@ fn is_own(groups: &str, users: &str, gid: u32, own: u32) -> bool {
         let fields: Vec<&str> = line.split(':').collect();
         if number(fields.get(2)) != Some(gid) {
             continue;
+        }
+        // Named as the user whose first group it is.
+        if !fields.first().is_some_and(|name| names.contains(name)) {
+            return false;
         }
         is_there = true;
         let members = fields.get(3).copied().unwrap_or_default();
@@ -70,11 +79,12 @@ mod tests {
     const GROUPS: &str = "root:x:0:\nann:x:1000:\nboth:x:1002:ann,bob\nonly:x:1003:ann,root\nstaff:x:50:\nghost:x:60:gone\nempty:x:61:\n";
 
     #[test]
-    fn a_group_is_somebodys_own_when_nobody_else_is_in_it() {
+    fn a_group_is_private_when_it_is_named_as_its_user_and_nobody_else_is_in_it() {
         for (gid, own, expected) in [
             (1000, 1000, true),
-            (1003, 1000, true),
-            (61, 1000, true),
+            // Nobody else is listed: who is in it by a directory service is not known.
+            (1003, 1000, false),
+            (61, 1000, false),
             // Root's group, of root and of nobody else.
             (0, 1000, true),
             // Another one's.

@@ -28,6 +28,8 @@ const READY_S: u64 = 30;
 const BY_GROUP: u32 = 0o020;
 /// May be written by everybody.
 const BY_ANYBODY: u32 = 0o002;
+/// As many links as the system follows.
+const MOST_LINKS: usize = 40;
 /// In a folder that everybody may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 
@@ -85,10 +87,10 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
             ),
         ));
     }
-    if let Some(Changeable { problem, command }) = changeable_by_others(set) {
+    if let Some(Changeable { problem, way_out }) = changeable_by_others(set) {
         return Err(unusable(
             format!("the hook program `{shown}` is not started: {problem}"),
-            &format!("{LOOK_FIRST}, then `{command}`"),
+            &format!("{LOOK_FIRST}, then {way_out}"),
         ));
     }
     Ok(program)
@@ -99,17 +101,46 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
 pub struct Changeable {
     /// What, in a sentence.
     pub problem: String,
-    /// What to type.
-    pub command: String,
+    /// What to do, with what to type in backquotes.
+    pub way_out: String,
 }
 
 /// What lets somebody else than root and this user change the program at `path`, a link or folder on the way to it
 /// included.
 pub fn changeable_by_others(path: &Path) -> Option<Changeable> {
-    let program = fs::canonicalize(path).ok()?;
-    let both = path.ancestors().skip(1).chain(program.ancestors());
-    both.filter(|path| !path.as_os_str().is_empty())
-        .find_map(of_others)
+    let mut at = std::path::absolute(path).ok()?;
+    for _ in 0..MOST_LINKS {
+        let (folder, name) = (at.parent()?, at.file_name()?);
+        let real = fs::canonicalize(folder).ok()?;
+        // As it is named, and where that really is.
+        let folders = folder.ancestors().chain(real.ancestors());
+        if let Some(found) = folders.into_iter().find_map(of_others) {
+            return Some(found);
+        }
+        let named = real.join(name);
+        let Ok(target) = fs::read_link(&named) else {
+            return of_others(&named);
+        };
+        if let Some(found) = link_of_others(&named) {
+            return Some(found);
+        }
+        at = real.join(target);
+    }
+    None
+}
+
+/// Whether a link belongs to somebody else: in a folder in which everybody may make files, only its owner may replace it.
+fn link_of_others(link: &Path) -> Option<Changeable> {
+    let found = fs::symlink_metadata(link).ok()?;
+    let own = rustix::process::geteuid().as_raw();
+    (found.uid() != 0 && found.uid() != own).then(|| Changeable {
+        problem: format!(
+            "the link `{}` belongs to user {}, who is neither root nor the agent's user {own}",
+            link.display(),
+            found.uid()
+        ),
+        way_out: format!("`chown -h root {}`", quoted(link)),
+    })
 }
 
 /// The file of a program that is started: one that is named without a folder is looked for as the system does, and is looked at as one
@@ -121,13 +152,13 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
     let Some(found) = watched::found(program, path) else {
         return Ok(None);
     };
-    let Some(Changeable { problem, command }) = changeable_by_others(&found) else {
+    let Some(Changeable { problem, way_out }) = changeable_by_others(&found) else {
         return Ok(Some(found));
     };
     Err(ApplyError::Program {
         program: program.display().to_string(),
         problem: format!("it is not started: {problem}"),
-        help: format!("{LOOK_FIRST}, then `{command}`; then repeat the command"),
+        help: format!("{LOOK_FIRST}, then {way_out}; then repeat the command"),
     })
 }
 
@@ -142,23 +173,28 @@ fn of_others(path: &Path) -> Option<Changeable> {
         Err(error) => {
             return Some(Changeable {
                 problem: format!("`{}` cannot be looked at: {error}", path.display()),
-                command: format!("ls -ld {shown}"),
+                way_out: format!("`ls -ld {shown}`"),
             });
         }
     };
     let own = rustix::process::geteuid().as_raw();
     let (mut problems, mut commands) = (Vec::new(), Vec::new());
+    let mut elsewhere = false;
     if found.uid() != 0 && found.uid() != own {
         problems.push(format!(
             "belongs to user {}, who is neither root nor the agent's user {own}",
             found.uid()
         ));
-        commands.push(format!("chown root {shown}"));
+        // A folder may be somebody's home, or a package manager's.
+        match found.is_dir() {
+            true => elsewhere = true,
+            false => commands.push(format!("chown root {shown}")),
+        }
     }
     let guarded = found.is_dir() && found.mode() & STICKY != 0;
     // The group that a user has alone gives nobody else a right.
     let by_others = found.mode() & BY_ANYBODY != 0
-        || found.mode() & BY_GROUP != 0 && !members::has_only(found.gid(), own);
+        || found.mode() & BY_GROUP != 0 && !members::is_private(found.gid(), own);
     if by_others && !guarded {
         let mode = found.mode() & 0o7777;
         problems.push(format!("may be written by others (mode {mode:o})"));
@@ -166,7 +202,11 @@ fn of_others(path: &Path) -> Option<Changeable> {
     }
     (!problems.is_empty()).then(|| Changeable {
         problem: format!("`{}` {}", path.display(), problems.join(", and ")),
-        command: commands.join(" && "),
+        way_out: match elsewhere {
+            true => "install the program in a folder of root, or name another one in agent.toml"
+                .to_owned(),
+            false => format!("`{}`", commands.join(" && ")),
+        },
     })
 }
 
@@ -273,5 +313,41 @@ pub fn ask(
             Ok(HookReply::Answer(Box::new(answer), words))
         }
         _ => broken(format!("it ended at `{}` with {status}", verb.as_str())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn attack_a_link_in_a_folder_that_everybody_may_change_is_seen_between_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = |name: &str, mode| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["own", "open"] {
+            fs::create_dir(at(name)).unwrap();
+            mode(name, 0o755);
+        }
+        fs::write(at("own/program"), "#!/bin/sh\n").unwrap();
+        mode("own/program", 0o755);
+        symlink("../own/program", at("open/between")).unwrap();
+        symlink(at("open/between"), at("own/first")).unwrap();
+        assert_eq!(changeable_by_others(&at("own/first")), None);
+        mode("open", 0o777);
+        let found = changeable_by_others(&at("own/first")).unwrap();
+        assert!(
+            found.problem.contains("open` may be written by others"),
+            "{found:?}"
+        );
+        assert!(found.way_out.starts_with("`chmod go-w "), "{found:?}");
+        // Links that lead to each other are no program.
+        symlink(at("own/b"), at("own/a")).unwrap();
+        symlink(at("own/a"), at("own/b")).unwrap();
+        assert_eq!(changeable_by_others(&at("own/a")), None);
     }
 }

@@ -45,7 +45,7 @@ pub enum BackupError {
         found: String,
     },
     /// Cut off, or longer than it says.
-    #[error("its header speaks of {expected} bytes, and it has {found}")]
+    #[error("its header states {expected} bytes, and it has {found}")]
     Length {
         /// Bytes by its header.
         expected: u64,
@@ -83,7 +83,7 @@ pub enum BackupError {
         found: Digest,
     },
     /// A name that no state folder has.
-    #[error("it holds `{name}`, which belongs into no backup")]
+    #[error("it holds `{name}`, which is not part of a backup")]
     ForeignName {
         /// The name.
         name: String,

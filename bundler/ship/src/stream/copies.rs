@@ -138,7 +138,7 @@ pub enum CopyError {
         known: Vec<u64>,
     },
     /// The file that was given as an earlier bundle is not of the stream.
-    #[error("`{}` is a bundle of {found}, and {stream} is copied", path.display())]
+    #[error("`{}` is a bundle of {found}, not of {stream}", path.display())]
     OtherStream {
         /// The file.
         path: PathBuf,
@@ -199,7 +199,9 @@ pub enum CopyError {
         number: u64,
     },
     /// What the fleet keeps of a stream is not known.
-    #[error("what the fleet keeps of {stream} is not known; no copy of it was begun")]
+    #[error(
+        "which bundle of {stream} the fleet keeps cannot be determined; no copy of it was begun"
+    )]
     Record {
         /// Environment and cluster type.
         stream: String,

@@ -61,9 +61,7 @@ pub enum ProduceError {
         problems: Vec<String>,
     },
     /// What waits for a signature could be read by sites that were revoked since.
-    #[error(
-        "bundle {number} waited for a signature, and was sealed for sites that are revoked now"
-    )]
+    #[error("bundle {number} waited for a signature, and was sealed for keys that count no longer")]
     Revoked {
         /// Its number.
         number: u64,

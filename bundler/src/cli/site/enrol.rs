@@ -55,7 +55,7 @@ pub(super) struct Enrolment {
     /// The certificate authority of the hub and the repository, where it is your own
     #[arg(long, value_name = "FILE")]
     hub_ca: Option<PathBuf>,
-    /// Write a new kit for a site that has one: its kit of before, its approved key and its orders are void then
+    /// Write a new kit for a site that has one: this invalidates its earlier kit, its approved key and its orders
     #[arg(long)]
     pub(super) again: bool,
 }

@@ -39,7 +39,7 @@ fn defect_18_one_repository_has_many_spellings_and_any_git_server_will_do() {
     // A team's URL reaches no folder of this machine, unless who runs it says so.
     fixture
         .run_repositories(&["render", "--out", "fetched"])
-        .refused(1, "names a folder of this machine");
+        .refused(1, "is a local folder");
     let mapped = format!("{url}=server.git");
     fixture
         .run_repositories(&["render", "--out", "fetched", "--source", &mapped])

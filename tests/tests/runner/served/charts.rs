@@ -350,7 +350,7 @@ fn a_chart_that_cannot_travel_is_named_with_its_versions_and_is_one_assignment_s
         (
             "app",
             "^1.2",
-            "is asked for as `^1.2`, which is not one version; the repository has 1.2.3+site",
+            "is requested as `^1.2`, which is not a single version; the repository has 1.2.3+site",
         ),
         (
             "app",

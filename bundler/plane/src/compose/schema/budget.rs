@@ -168,27 +168,9 @@ fn named<'v>(schema: &'v Value, meant: &dyn Fn(&str) -> bool) -> Option<&'v Valu
     }
 }
 
-/// `%25` and its like as what they stand for.
+/// `%25` and its like, decoded.
 fn decoded(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after
-            .get(..2)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&outhaul_kit::percent::decoded(path)).into_owned()
 }
 
 #[cfg(test)]

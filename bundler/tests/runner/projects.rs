@@ -112,7 +112,7 @@ fn what_init_wrote_saves_the_control_plane_in_its_folder_and_below() {
     let err = home.refused("", 2, "outhaul schedule --environment dev");
     assert!(err.contains("--control-plane"), "{err}");
     assert!(
-        err.contains("`control_plane` may also stand in an `outhaul.toml`"),
+        err.contains("`control_plane` can also be set in an `outhaul.toml`"),
         "{err}"
     );
     // Written once, and never over what is there.

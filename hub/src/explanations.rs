@@ -3,7 +3,9 @@
 //! What comes in: a document that was checked, and who brings it. What goes out: what became of it. Nobody signs such a document: it is
 //! shown with who sent it, and no gate and no site reads it.
 
-use outhaul_bundle::hub_api::{ExplanationRow, PlatformExplanation, RecordedExplanation};
+use outhaul_bundle::hub_api::{
+    ExplanationError, ExplanationRow, PlatformExplanation, RecordedExplanation,
+};
 
 use crate::store::{
     AccessEntry, MAX_EXPLANATIONS_BYTES, PackedExplanation, PutExplanation, Session, Store,
@@ -11,15 +13,14 @@ use crate::store::{
 };
 use crate::view::explained;
 
-/// A document, compressed: what takes long is done before the store is written.
+/// A document, compressed, or why it is not kept: what takes long is done before the store is written.
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be.
-pub(crate) fn packed(document: &PlatformExplanation) -> Result<PackedExplanation, StoreError> {
-    let parts = explained::packed(document).map_err(|_| StoreError::Corrupt {
-        what: "an explanation that cannot be written".to_owned(),
-    })?;
-    PackedExplanation::of(parts)
+pub(crate) fn packed(
+    document: &PlatformExplanation,
+) -> Result<Result<PackedExplanation, ExplanationError>, StoreError> {
+    explained::packed(document)
 }
 
 /// Why there is no room for another one.

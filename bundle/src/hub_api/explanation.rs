@@ -255,6 +255,13 @@ pub enum ExplanationError {
         "it has more than {MAX_EXPLANATION_BYTES} bytes, which is the most that a hub keeps of one environment"
     )]
     TooLarge,
+    /// Larger than a hub keeps where each cluster type has its own copy of what is shared.
+    #[error(
+        "with a copy of each config for every cluster type that has it, and the names of its containers for every assignment, it has more \
+         than {} MiB, which is the most that a hub keeps of one environment",
+        4 * MAX_EXPLANATION_BYTES / (1024 * 1024)
+    )]
+    TooLargeInParts,
     /// Not JSON of the right shape.
     #[error("it is not what `outhaul explain --whole` writes: line {} column {}: {error}", error.line(), error.column())]
     Malformed {
@@ -286,7 +293,7 @@ impl ExplanationError {
     /// The rule that was broken.
     pub fn rule(&self) -> &'static str {
         match self {
-            Self::TooLarge => "too-large",
+            Self::TooLarge | Self::TooLargeInParts => "too-large",
             Self::Malformed { .. } => "malformed",
             Self::Format { .. } => "format",
             Self::Snapshot => "snapshot",

@@ -43,7 +43,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let bytes = durable::read(&args.file, MAX_EXPLANATION_FILE_BYTES as u64)?;
     let document = PlatformExplanation::read(&bytes).map_err(|error| refused(error.to_string()))?;
-    let packed = explanations::packed(&document)?;
+    let packed = explanations::packed(&document)?.map_err(|error| refused(error.to_string()))?;
     if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
         return Err(refused(ExplanationError::TooLarge.to_string()));
     }

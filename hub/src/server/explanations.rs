@@ -156,10 +156,11 @@ pub(super) async fn take(
     // Beside the store: what takes long keeps nobody from writing.
     let checked = shared
         .check(move |_, _| {
-            Ok(match PlatformExplanation::read(&bytes) {
-                Err(error) => Err((error.rule(), error.to_string())),
-                Ok(document) => Ok(explanations::packed(&document)?),
-            })
+            let packed = match PlatformExplanation::read(&bytes) {
+                Err(error) => Err(error),
+                Ok(document) => explanations::packed(&document)?,
+            };
+            Ok(packed.map_err(|error| (error.rule(), error.to_string())))
         })
         .await?;
     let packed = match checked {

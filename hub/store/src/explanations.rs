@@ -4,8 +4,12 @@
 //! same snapshot the content that was sent last comes first, and the others stay on record beside it, within bounds. What a bundle that
 //! runs, or the newest of a stream, was rendered from goes last. What they say is not decided here.
 
-use outhaul_bundle::hub_api::MAX_EXPLANATION_BYTES;
+mod packed;
+
 use outhaul_bundle::index::Snapshot;
+
+use self::packed::unpacked;
+pub use self::packed::{MAX_TEXT_BYTES, NewExplanation, PackedExplanation};
 
 use super::db::{OptionalExtension as _, Row, params};
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
@@ -17,29 +21,6 @@ const MOST_OF_ENVIRONMENT: usize = 200;
 const KEPT_OF_SNAPSHOT: usize = 3;
 /// Compressed bytes of all explanations.
 pub const MAX_EXPLANATIONS_BYTES: u64 = 512 * 1024 * 1024;
-/// Largest text of a part, uncompressed: of a document of the largest size with what each part repeats.
-const MAX_TEXT_BYTES: usize = 4 * MAX_EXPLANATION_BYTES;
-/// As `zstd` has it: fast, and a tenth of the text.
-const LEVEL: i32 = 3;
-
-/// A document to be kept.
-#[derive(Debug, Clone)]
-pub struct NewExplanation {
-    /// Digest of the whole document.
-    pub digest: String,
-    /// The environment.
-    pub environment: String,
-    /// What was rendered.
-    pub snapshot: Snapshot,
-    /// How many assignments it explains.
-    pub assignments: u64,
-    /// Size of the whole document.
-    pub bytes: u64,
-    /// What pages of all of it need, as JSON.
-    pub head: Vec<u8>,
-    /// What is for one cluster type, by its name, as JSON.
-    pub parts: Vec<(String, Vec<u8>)>,
-}
 
 /// A document on record, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,57 +61,6 @@ pub enum PutExplanation {
     },
     /// There is no room for it; nothing was changed.
     Full,
-}
-
-/// A document, compressed.
-#[derive(Debug)]
-pub struct PackedExplanation {
-    document: NewExplanation,
-    head_bytes: u64,
-    /// Names, sizes of the text, and compressed text.
-    parts: Vec<(String, u64, Vec<u8>)>,
-    kept_bytes: u64,
-}
-
-impl PackedExplanation {
-    /// Compresses a document: outside of a transaction, because it takes long.
-    ///
-    /// # Errors
-    /// [`StoreError`] when there is no memory for it.
-    pub fn of(mut document: NewExplanation) -> Result<Self, StoreError> {
-        let pack = |text: &[u8]| {
-            zstd::bulk::compress(text, LEVEL).map_err(|_| StoreError::Corrupt {
-                what: "an explanation that cannot be compressed".to_owned(),
-            })
-        };
-        let head_bytes = document.head.len() as u64;
-        document.head = pack(&document.head)?;
-        let mut kept_bytes = document.head.len() as u64;
-        let mut parts = Vec::new();
-        for (name, text) in std::mem::take(&mut document.parts) {
-            let packed = pack(&text)?;
-            kept_bytes += packed.len() as u64;
-            parts.push((name, text.len() as u64, packed));
-        }
-        Ok(Self {
-            document,
-            head_bytes,
-            parts,
-            kept_bytes,
-        })
-    }
-}
-
-impl PackedExplanation {
-    /// Digest of the whole document.
-    pub fn digest(&self) -> &str {
-        &self.document.digest
-    }
-
-    /// Size of the whole document.
-    pub fn bytes(&self) -> u64 {
-        self.document.bytes
-    }
 }
 
 const COLUMNS: &str = "SELECT id, digest, environment, snapshot, assignments, sent_by, received_ms, last_sent_by, last_received_ms,
@@ -191,8 +121,8 @@ impl Session<'_> {
                 last_ms,
                 to_sql(document.bytes),
                 to_sql(packed.kept_bytes),
-                to_sql(packed.head_bytes),
-                document.head
+                to_sql(packed.head.0),
+                packed.head.1
             ],
         )?;
         let mut insert = self.db.prepare_cached(
@@ -377,23 +307,6 @@ impl Session<'_> {
 
 fn is_needed(needed: &[Snapshot], old: &StoredExplanation) -> bool {
     needed.iter().any(|bundle| bundle.is_of(&old.snapshot))
-}
-
-/// The text, which has as many bytes as was noted.
-fn unpacked(body: &[u8], bytes: i64) -> Result<Vec<u8>, StoreError> {
-    let corrupt = || StoreError::Corrupt {
-        what: "an explanation".to_owned(),
-    };
-    let bytes = usize::try_from(bytes).map_err(|_| corrupt())?;
-    // Of a restored copy, a number is what somebody wrote.
-    if bytes > MAX_TEXT_BYTES {
-        return Err(corrupt());
-    }
-    let text = zstd::bulk::decompress(body, bytes).map_err(|_| corrupt())?;
-    match text.len() == bytes {
-        true => Ok(text),
-        false => Err(corrupt()),
-    }
 }
 
 fn stored(row: &Row<'_>) -> Result<StoredExplanation, StoreError> {

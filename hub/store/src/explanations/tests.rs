@@ -16,10 +16,10 @@ fn packed(digest: &str) -> PackedExplanation {
         snapshot: Snapshot::of(source("dev"), source("main"), Vec::new()),
         assignments: 1,
         bytes: 9,
-        head: b"{}".to_vec(),
-        parts: vec![("drone".to_owned(), b"{\"a\":1}".to_vec())],
     };
-    PackedExplanation::of(document).unwrap()
+    let mut packed = PackedExplanation::of(document, b"{}").unwrap().unwrap();
+    assert!(packed.add_part("drone", b"{\"a\":1}").unwrap());
+    packed
 }
 
 #[test]

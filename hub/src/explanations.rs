@@ -8,8 +8,8 @@ use outhaul_bundle::hub_api::{
 };
 
 use crate::store::{
-    AccessEntry, MAX_EXPLANATIONS_BYTES, PackedExplanation, PutExplanation, Session, Store,
-    StoreError,
+    AccessEntry, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
+    PackedExplanation, PutExplanation, Session, Store, StoreError,
 };
 use crate::view::explained;
 
@@ -23,15 +23,11 @@ pub(crate) fn packed(
     explained::packed(document)
 }
 
-/// Why there is no room for another one.
-pub(crate) fn full() -> String {
-    format!(
-        "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
-        MAX_EXPLANATIONS_BYTES / (1024 * 1024)
-    )
-}
+/// What to do about `why` it was not kept.
+pub(crate) const FULL_HELP: &str =
+    "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs";
 
-/// Puts one on record; `None` where there is no room for it.
+/// Puts one on record; or why there is no room for it, and nothing was changed.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -40,23 +36,38 @@ pub(crate) fn put(
     session: &Session<'_>,
     by: &str,
     now_ms: i64,
-) -> Result<Option<RecordedExplanation>, StoreError> {
+) -> Result<Result<RecordedExplanation, String>, StoreError> {
     let (new, removed) = match session.put_explanation(packed, by, now_ms)? {
-        PutExplanation::Full => return Ok(None),
         PutExplanation::Kept { new, removed } => (new, removed),
+        PutExplanation::Full => {
+            return Ok(Err(format!(
+                "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
+                MAX_EXPLANATIONS_BYTES / (1024 * 1024)
+            )));
+        }
+        PutExplanation::FullOfEnvironments => {
+            return Ok(Err(format!(
+                "explanations of {MAX_EXPLAINED_ENVIRONMENTS} other environments are on record, which is the most that a hub keeps: \
+                 `outhaul-hub prune` removes old ones"
+            )));
+        }
+        PutExplanation::FullOfContents => {
+            return Ok(Err(format!(
+                "{KEPT_OF_SNAPSHOT} explanations of the same snapshot with other content are on record, which is the most that a hub keeps, \
+                 and `{by}` sent none of them that could give way: look at who sent them, and `outhaul-hub prune` removes old ones"
+            )));
+        }
     };
     let stored = session.explanation(packed.digest())?;
     let stored = stored.ok_or_else(|| StoreError::Corrupt {
         what: "an explanation that was just written".to_owned(),
     })?;
-    let same = session.explanations_of(&stored.environment, &stored.snapshot)?;
-    let same = same
-        .iter()
-        .filter(|one| one.snapshot.digest == stored.snapshot.digest && one.id != stored.id);
-    Ok(Some(RecordedExplanation {
+    let same = session.contents_of(&stored.environment, &stored.snapshot_digest)?;
+    let others = same.iter().filter(|one| one.id != stored.id).count();
+    Ok(Ok(RecordedExplanation {
         explanation: explained::explanation_row(&stored),
         new,
-        others: same.count() as u64,
+        others: others as u64,
         removed,
     }))
 }

@@ -50,7 +50,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
     let done = hub.store.write(|session| {
         let done = explanations::put(&packed, session, by, now_ms)?;
-        if let Some(done) = &done {
+        if let Ok(done) = &done {
             let detail = explanations::entry_of(&done.explanation);
             note(
                 session,
@@ -61,12 +61,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
         Ok::<_, StoreError>(done)
     })?;
-    let Some(done) = done else {
-        return Err(HubError::Usage {
-            problem: format!("`{}` was not imported: {}", args.file.display(), explanations::full()),
-            help: "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs".to_owned(),
-        });
-    };
+    let done = done.map_err(|why| HubError::Usage {
+        problem: format!("`{}` was not imported: {why}", args.file.display()),
+        help: explanations::FULL_HELP.to_owned(),
+    })?;
     match common.output {
         Output::Json => print::json(&done),
         Output::Text => text(&done),

@@ -181,7 +181,7 @@ pub(super) async fn take(
         .change(move |hub| {
             Ok(hub.store.write(|session| {
                 let done = explanations::put(&packed, session, &by, now_ms)?;
-                if let Some(done) = &done {
+                if let Ok(done) = &done {
                     let detail = explanations::entry_of(&done.explanation);
                     session.add_access(&visitor.entry("explanation", detail, true))?;
                 }
@@ -190,11 +190,8 @@ pub(super) async fn take(
         })
         .await?;
     match done {
-        Some(done) => Ok(Json(done).into_response()),
-        None => Err(Problem::new(
-            StatusCode::INSUFFICIENT_STORAGE,
-            explanations::full(),
-        )),
+        Ok(done) => Ok(Json(done).into_response()),
+        Err(why) => Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, why)),
     }
 }
 

@@ -29,9 +29,9 @@ pub fn explanation_row(stored: &StoredExplanation) -> ExplanationRow {
     ExplanationRow {
         digest: stored.digest.clone(),
         environment: stored.environment.clone(),
-        snapshot: stored.snapshot.digest.to_string(),
-        base_commit: stored.snapshot.base.commit.clone(),
-        environment_commit: stored.snapshot.environment.commit.clone(),
+        snapshot: stored.snapshot_digest.clone(),
+        base_commit: stored.base_commit.clone(),
+        environment_commit: stored.environment_commit.clone(),
         assignments: stored.assignments,
         sent_by: stored.sent_by.clone(),
         received_at: rfc3339(stored.received_ms),
@@ -83,10 +83,8 @@ fn others_of(
     session: &Session<'_>,
     one: &StoredExplanation,
 ) -> Result<Vec<ExplanationRow>, StoreError> {
-    let same = session.explanations_of(&one.environment, &one.snapshot)?;
-    let same = same
-        .iter()
-        .filter(|other| other.id != one.id && other.snapshot.digest == one.snapshot.digest);
+    let same = session.contents_of(&one.environment, &one.snapshot_digest)?;
+    let same = same.iter().filter(|other| other.id != one.id);
     Ok(same.map(explanation_row).collect())
 }
 

@@ -6,12 +6,14 @@
 use outhaul_bundle::hub_api::MAX_EXPLANATION_BYTES;
 use outhaul_bundle::index::Snapshot;
 
-use super::StoreError;
+use super::{StoreError, json};
 
 /// Largest text of a part, uncompressed: of a document of the largest size with what each part repeats.
 pub const MAX_TEXT_BYTES: usize = 4 * MAX_EXPLANATION_BYTES;
 /// As `zstd` has it: fast, and a tenth of the text.
 const LEVEL: i32 = 3;
+/// What a row takes besides its texts.
+const ROW_BYTES: u64 = 64;
 
 /// A document to be kept, without its texts.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct NewExplanation {
 #[derive(Debug)]
 pub struct PackedExplanation {
     pub(super) document: NewExplanation,
+    /// The snapshot as JSON, which is kept as it is.
+    pub(super) snapshot: String,
     /// What pages of all of it need: the size of the text, and the compressed text.
     pub(super) head: (u64, Vec<u8>),
     /// Names of cluster types, sizes of the text, and compressed text.
@@ -49,9 +53,11 @@ impl PackedExplanation {
         let Some(packed) = pack(head)? else {
             return Ok(None);
         };
+        let snapshot = json(&document.snapshot, "a snapshot")?;
         Ok(Some(Self {
             document,
-            kept_bytes: packed.len() as u64,
+            kept_bytes: ROW_BYTES + (snapshot.len() + packed.len()) as u64,
+            snapshot,
             head: (head.len() as u64, packed),
             parts: Vec::new(),
         }))
@@ -65,7 +71,7 @@ impl PackedExplanation {
         let Some(packed) = pack(text)? else {
             return Ok(false);
         };
-        self.kept_bytes += packed.len() as u64;
+        self.kept_bytes += ROW_BYTES + (cluster_type.len() + packed.len()) as u64;
         let part = (cluster_type.to_owned(), text.len() as u64, packed);
         self.parts.push(part);
         Ok(true)

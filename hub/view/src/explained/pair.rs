@@ -303,10 +303,11 @@ fn shown(
     snapshots: &[&Snapshot],
 ) -> Result<ShownExplanation, StoreError> {
     let found = OfPair::read(session, stored, asked)?;
-    let places = Places::of(&stored.snapshot);
+    let snapshot = session.explanation_snapshot(stored.id)?;
+    let places = Places::of(&snapshot);
     let of_it = bundles.iter().zip(snapshots);
     let of_it: Vec<&ExplainedBundle> = of_it
-        .filter(|(_, snapshot)| snapshot.is_of(&stored.snapshot))
+        .filter(|(_, bundle)| bundle.is_of(&snapshot))
         .map(|(bundle, _)| bundle)
         .collect();
     let compared = |same: bool| -> Vec<u64> {
@@ -434,7 +435,7 @@ pub fn explanation_answer(
     }
     Ok(Some(ExplanationAnswer {
         explanation: explanation_row(&stored),
-        snapshot: stored.snapshot,
+        snapshot: session.explanation_snapshot(stored.id)?,
         assignment: found.assignment,
         not_assigned: found.not_assigned,
         values: found.values,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use outhaul_bundle::hub_api::{AssignedPair, Entity, ExplanationRow, PlatformAnswer};
-use outhaul_bundle::index::Source;
+use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
@@ -22,6 +22,8 @@ const PLACES_SHOWN: usize = 20;
 /// Entities of one page, and places where one is used.
 const ENTITIES_SHOWN: usize = 100;
 const USES_SHOWN: usize = 200;
+/// Other documents that are listed.
+const KNOWN_SHOWN: usize = 20;
 /// Repositories that are listed.
 const SOURCES_SHOWN: usize = 100;
 
@@ -40,7 +42,7 @@ pub struct PlatformAsked<'a> {
 #[derive(Debug, Clone, Serialize)]
 pub struct PlatformList {
     /// Of each the document that was sent last, and how many are on record.
-    pub environments: Vec<(ExplanationRow, usize)>,
+    pub environments: Vec<(ExplanationRow, u64)>,
     /// When this was read, RFC 3339.
     pub read_at: String,
 }
@@ -179,9 +181,9 @@ impl PlatformList {
     pub fn of(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
         let mut environments = Vec::new();
         for environment in session.explained_environments()?.iter().take(USES_SHOWN) {
-            let all = session.explanations(environment, super::EXPLANATIONS_LISTED)?;
-            if let Some(newest) = all.first() {
-                environments.push((explanation_row(newest), all.len()));
+            if let Some(newest) = session.explanations(environment, 1)?.pop() {
+                let count = session.count_explanations(environment)?;
+                environments.push((explanation_row(&newest), count));
             }
         }
         Ok(Self {
@@ -194,6 +196,7 @@ impl PlatformList {
 /// A document, and what pages of all of it need.
 struct Opened {
     stored: StoredExplanation,
+    snapshot: Snapshot,
     head: Head,
     places: Places,
     origin: Origin,
@@ -204,7 +207,8 @@ impl Opened {
         let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
             return Ok(None);
         };
-        let places = Places::of(&stored.snapshot);
+        let snapshot = session.explanation_snapshot(stored.id)?;
+        let places = Places::of(&snapshot);
         Ok(Some(Self {
             head: read(&session.explanation_head(stored.id)?)?,
             origin: Origin {
@@ -214,6 +218,7 @@ impl Opened {
                 is_chosen: !asked.digest.is_empty(),
             },
             places,
+            snapshot,
             stored,
         }))
     }
@@ -231,6 +236,7 @@ impl PlatformView {
     ) -> Result<Option<Self>, StoreError> {
         let Some(Opened {
             stored,
+            snapshot,
             head,
             origin,
             ..
@@ -269,11 +275,11 @@ impl PlatformView {
                 }),
             }
         }
-        let snapshot = &stored.snapshot;
         let first = [snapshot.base.clone(), snapshot.environment.clone()].into_iter();
         let sources = first.chain(snapshot.workloads.iter().cloned());
-        let known = session.explanations(asked.environment, super::EXPLANATIONS_LISTED)?;
-        let known = known.iter().filter(|one| one.id != stored.id).take(20);
+        let known = session.explanations(asked.environment, KNOWN_SHOWN + 1)?;
+        let known = known.iter().filter(|one| one.id != stored.id);
+        let known = known.take(KNOWN_SHOWN);
         Ok(Some(Self {
             environment: asked.environment.to_owned(),
             origin,
@@ -423,7 +429,7 @@ pub fn platform_answer(
     (offset, limit): (usize, usize),
 ) -> Result<Option<PlatformAnswer>, StoreError> {
     let Some(Opened {
-        stored,
+        snapshot,
         head,
         origin,
         ..
@@ -435,7 +441,7 @@ pub fn platform_answer(
     let pairs = head.pairs.into_iter().skip(offset).take(limit);
     Ok(Some(PlatformAnswer {
         explanation: origin.row,
-        snapshot: stored.snapshot,
+        snapshot,
         entities: head.entities,
         assignments: pairs
             .map(|pair| AssignedPair {

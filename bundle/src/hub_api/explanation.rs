@@ -215,7 +215,7 @@ pub struct ExplanationAnswer {
     pub assignment: Option<AssignmentExplanation>,
     /// What keeps the pair from being assigned; absent where it is assigned, or where it was left out.
     pub not_assigned: Option<PairVerdict>,
-    /// The values of its config, at the site where one was named.
+    /// The values of its config, at the site where one was named; none where the assignment is for other sites only.
     pub values: Vec<SetValue>,
 }
 

@@ -25,7 +25,7 @@ use super::shown::Json;
 use crate::explanations;
 use crate::store::StoreError;
 use crate::time;
-use crate::view::explained::{self, ExplainAsked, PlatformAsked};
+use crate::view::explained::{self, ExplainAsked, ExplainUnknown, PlatformAsked};
 
 /// Assignments in one answer.
 const MAX_ASSIGNMENTS: usize = 10_000;
@@ -211,7 +211,7 @@ pub(super) async fn take(
     ),
     responses(
         (status = 200, description = "What it says; nobody signed it", body = ExplanationAnswer),
-        (status = 404, description = "No such explanation is on record, or it knows no such pair", body = ErrorAnswer),
+        (status = 404, description = "No such explanation is on record, or it knows no such pair, or no such site is known", body = ErrorAnswer),
         Answers,
         Guarded,
     )
@@ -237,8 +237,15 @@ pub(super) async fn of_pair(
         };
         Ok(store.read(|session| explained::explanation_answer(session, &asked))?)
     });
-    found.await?.map(Json).ok_or_else(|| {
-        let text = "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
+    found.await?.map(Json).map_err(|unknown| {
+        let text = match unknown {
+            ExplainUnknown::Site => {
+                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known"
+            }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => {
+                "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one"
+            }
+        };
         Problem::new(StatusCode::NOT_FOUND, text)
     })
 }

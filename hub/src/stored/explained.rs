@@ -1,5 +1,7 @@
 //! Explanations on both stores: which are kept, which is shown, and what the pages make of what anybody may have written.
 
+mod pairs;
+
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
@@ -10,7 +12,7 @@ use outhaul_bundle::hub_api::{
 use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 use outhaul_test_kit::Site;
-use outhaul_test_kit::plain::{NEW, OLD};
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::bundles::{bundle, look};
 use super::{store_with, take};

@@ -18,8 +18,8 @@ use crate::server::problem::{Nothing, Params, Question};
 use crate::server::shared::Shared;
 use crate::time;
 use crate::view::explained::{
-    EntityView, ExplainAsked, ExplainView, KindView, PlatformAsked, PlatformList, PlatformView,
-    kind_of,
+    EntityView, ExplainAsked, ExplainUnknown, ExplainView, KindView, PlatformAsked, PlatformList,
+    PlatformView, kind_of,
 };
 
 /// At which site, and by which document.
@@ -75,6 +75,7 @@ pub(super) async fn pair(
     ])?;
     let now_ms = time::now_ms();
     let name = cut(&environment);
+    let (stream, site) = (format!("{name} / {}", cut(&cluster_type)), cut(&asked.site));
     let html = shared.look(move |store, _| {
         let asked = ExplainAsked {
             environment: &environment,
@@ -85,12 +86,20 @@ pub(super) async fn pair(
         };
         let view = store.read(|session| ExplainView::of(session, &asked, now_ms))?;
         let shown = |view| pages::explain(&view, &visitor.shown());
-        Ok(view.map(shown).transpose()?)
+        Ok(match view {
+            Ok(view) => Ok(shown(view)?),
+            Err(unknown) => Err(unknown),
+        })
     });
-    html.await?.map(html_of).ok_or_else(|| {
-        let text = format!(
-            "No site, no bundle and no explanation of an environment `{name}` is known to this hub."
-        );
+    html.await?.map(html_of).map_err(|unknown| {
+        let text = match unknown {
+            ExplainUnknown::Site => {
+                format!("No site `{site}` of {stream} is known to this hub.")
+            }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => format!(
+                "No site, no bundle and no explanation of an environment `{name}` is known to this hub."
+            ),
+        };
         Wrong::new(StatusCode::NOT_FOUND, text)
     })
 }

@@ -72,6 +72,19 @@ pub(crate) fn put(
     }))
 }
 
+/// Whether the same sender was the last that sent this document.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn is_again(
+    packed: &PackedExplanation,
+    session: &Session<'_>,
+    by: &str,
+) -> Result<bool, StoreError> {
+    let known = session.explanation(packed.digest())?;
+    Ok(known.is_some_and(|one| one.last_sent_by == by))
+}
+
 /// What stands in the log of who did what.
 pub(crate) fn entry_of(row: &ExplanationRow) -> String {
     format!(

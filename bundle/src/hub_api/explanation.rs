@@ -228,7 +228,7 @@ pub struct PlatformAnswer {
     /// The repositories that were read, each at its commit.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub snapshot: Snapshot,
-    /// What people wrote.
+    /// What people wrote; empty lists where assignments were left out with `offset`, because they are the same for every part.
     pub entities: Entities,
     /// Assignments that were asked for, by cluster type and target.
     pub assignments: Vec<AssignedPair>,

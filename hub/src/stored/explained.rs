@@ -407,6 +407,8 @@ fn ten_thousand_assignments_are_kept_small_and_shown_in_parts() {
         (answer.assignments.len(), answer.assignments_total),
         (10, 10_000)
     );
+    // The entities came with the first part.
+    assert!(answer.entities.cluster_types.is_empty());
     let html = pages::platform(&platform, &Shown::default()).unwrap();
     assert!(html.len() < 600_000, "{}", html.len());
     let pair = ExplainAsked {

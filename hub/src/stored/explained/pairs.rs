@@ -164,3 +164,53 @@ fn sources_that_the_bundle_has_besides_are_told() {
     let html = pages::explain(&view, &Shown::default()).unwrap();
     assert!(html.contains("than this explanation"), "{html}");
 }
+
+#[test]
+fn what_the_hub_does_not_know_is_named_and_not_linked() {
+    let (mut store, index) = one_bundle();
+    let mut known = document(&index, "62");
+    known.entities.environments = vec![entity("dev", &[]), entity("ghost", &[])];
+    known.entities.cluster_types.push(entity("ghost-type", &[]));
+    known.assignments[0].overlays = vec![outhaul_bundle::hub_api::OverlayExplanation {
+        sites: sites(&["ghost-site"]),
+        config_version: String::new(),
+        config: 0,
+    }];
+    put(&mut store, &known, NOW);
+    let elsewhere = PlatformExplanation {
+        environment: "elsewhere".to_owned(),
+        ..known
+    };
+    put(&mut store, &elsewhere, NOW);
+    let question = |environment| PlatformAsked {
+        environment,
+        digest: "",
+        after: "",
+    };
+    let mut entity_page = |kind, name| {
+        let view =
+            store.read(|session| EntityView::of(session, &question("dev"), (kind, name), 0, NOW));
+        pages::platform_entity(&view.unwrap().unwrap().unwrap(), &Shown::default()).unwrap()
+    };
+    let link = "<a href=\"/environments/";
+    assert!(entity_page("environment", "dev").contains(link));
+    assert!(!entity_page("environment", "ghost").contains(link));
+    assert!(entity_page("cluster-type", "drone").contains("<a href=\"/sites?"));
+    assert!(!entity_page("cluster-type", "ghost-type").contains("<a href=\"/sites?"));
+    let mut platform = |environment| {
+        let view = store.read(|session| PlatformView::of(session, &question(environment), NOW));
+        pages::platform(&view.unwrap().unwrap(), &Shown::default()).unwrap()
+    };
+    assert!(platform("dev").contains(link));
+    assert!(!platform("elsewhere").contains(link));
+    let there = ExplainAsked {
+        environment: "elsewhere",
+        ..asked("", "")
+    };
+    let html = pages::explain(&explained(&mut store, &there), &Shown::default()).unwrap();
+    assert!(!html.contains(link), "{html}");
+    assert!(
+        html.contains("ghost-site") && !html.contains("site=ghost-site"),
+        "{html}"
+    );
+}

@@ -4,6 +4,8 @@
 //! API. The assignment and the version of its config are compared with the signed index of the bundle; nothing else of an explanation
 //! is proven.
 
+use std::collections::BTreeSet;
+
 use outhaul_bundle::hub_api::{ExplanationAnswer, ExplanationRow};
 use outhaul_bundle::index::Snapshot;
 use outhaul_gate::time::rfc3339;
@@ -13,7 +15,8 @@ use serde::Serialize;
 use super::of_bundles::{Found, Signed, is_site_of, of_site, of_stream, signed};
 use super::of_pair::OfPair;
 use super::shown::{
-    AssignedShown, Places, PolicyShown, ValueShown, assigned_shown, policy_shown, value_shown,
+    AssignedShown, LISTED, Places, PolicyShown, ValueShown, assigned_shown, overlay_sites,
+    policy_shown, value_shown, with_room,
 };
 use super::{asked_for, explanation_row, others_of};
 use crate::indexes::Indexes;
@@ -262,15 +265,28 @@ fn shown(
         .not_assigned
         .iter()
         .filter_map(|one| one.nearest.as_ref());
+    let verdicts: Vec<_> = verdicts.chain(nearest).collect();
+    let said = verdicts.iter().map(|one| policy_shown(one, &places));
+    let policies = with_room(said, LISTED);
+    let all = found.values.iter();
+    let values = with_room(all.map(|value| value_shown(value, &places)), VALUES_SHOWN);
+    let mut known = BTreeSet::new();
+    for site in found.assignment.iter().flat_map(overlay_sites) {
+        if is_site_of(session, site, asked)? {
+            known.insert(site.clone());
+        }
+    }
+    let mut assignment = (found.assignment.as_ref()).map(|one| assigned_shown(one, &known));
+    if let Some(one) = &mut assignment {
+        let left_out = verdicts.len() - policies.len();
+        one.more_verdicts = one.more_verdicts.saturating_add(left_out);
+    }
     Ok(ShownExplanation {
         row: explanation_row(stored),
         others: others_of(session, stored)?,
         bundles: of_it.iter().map(|bundle| bundle.number).collect(),
         places: places.legend(),
-        policies: verdicts
-            .chain(nearest)
-            .map(|one| policy_shown(one, &places))
-            .collect(),
+        policies,
         is_elsewhere: found.is_elsewhere,
         lacks: with(false),
         has: with(true),
@@ -279,16 +295,11 @@ fn shown(
             .collect(),
         same_config: compared(true),
         other_config: compared(false),
-        values: found
-            .values
-            .iter()
-            .take(VALUES_SHOWN)
-            .map(|value| value_shown(value, &places))
-            .collect(),
-        more_values: found.values.len().saturating_sub(VALUES_SHOWN),
+        more_values: found.values.len() - values.len(),
+        values,
         unknown: found.unknown,
         config_version: found.config_version,
-        assignment: found.assignment.as_ref().map(assigned_shown),
+        assignment,
     })
 }
 

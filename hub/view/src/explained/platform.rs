@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::hub_api::{AssignedPair, Entity, ExplanationRow, PlatformAnswer};
+use outhaul_bundle::hub_api::{AssignedPair, Entities, Entity, ExplanationRow, PlatformAnswer};
 use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
 use super::pack::{Head, HeadPair};
-use super::shown::{Places, cut};
+use super::shown::{Places, line};
 use super::uses::{Use, uses};
 use super::{asked_for, explanation_row, others_of, read};
+use crate::unknown_name;
 
 /// Targets of one page of the graph, and cluster types that are listed of one.
 const TARGETS_SHOWN: usize = 50;
@@ -22,6 +23,10 @@ const PLACES_SHOWN: usize = 20;
 /// Entities of one page, and places where one is used.
 const ENTITIES_SHOWN: usize = 100;
 const USES_SHOWN: usize = 200;
+/// Names that are compared with one that is not there.
+const NAMES_COMPARED: usize = 1_000;
+/// Labels, and facts, of an entity.
+const FACTS_SHOWN: usize = 20;
 /// Other documents that are listed.
 const KNOWN_SHOWN: usize = 20;
 /// Repositories that are listed.
@@ -65,6 +70,8 @@ pub struct Origin {
 pub struct PlatformView {
     /// The environment.
     pub environment: String,
+    /// Whether a site or a bundle of the environment is known, so that it has a page.
+    pub has_environment: bool,
     /// The document.
     pub origin: Origin,
     /// The repositories that were read.
@@ -156,6 +163,8 @@ pub struct EntityView {
     pub origin: Origin,
     /// The entity.
     pub entity: EntityShown,
+    /// Of an environment and a cluster type, whether a site or a bundle of it is known, so that it has a page.
+    pub is_known: bool,
     /// Where it is used, as many as are shown.
     pub uses: Vec<Use>,
     /// Place of the first of them, from 0.
@@ -251,7 +260,12 @@ impl PlatformView {
         }
         let mut workloads: Vec<WorkloadPlaces> = Vec::new();
         for target in &targets {
-            let fact = |name: &str| target.facts.get(name).cloned().unwrap_or_default();
+            let fact = |name: &str| {
+                target
+                    .facts
+                    .get(name)
+                    .map_or_else(String::new, |text| line(text))
+            };
             let pairs = places
                 .get(target.name.as_str())
                 .map_or(&[][..], Vec::as_slice);
@@ -282,6 +296,7 @@ impl PlatformView {
         let known = known.take(KNOWN_SHOWN);
         Ok(Some(Self {
             environment: asked.environment.to_owned(),
+            has_environment: unknown_name(session, (asked.environment, ""))?.is_none(),
             origin,
             sources: sources.take(SOURCES_SHOWN).collect(),
             more_sources: (snapshot.workloads.len() + 2).saturating_sub(SOURCES_SHOWN),
@@ -361,8 +376,20 @@ impl EntityView {
         };
         let all = entities_of(&head, kind);
         let Some(entity) = all.iter().find(|entity| entity.name == name) else {
-            let names = all.iter().map(|entity| entity.name.clone());
+            let names = all
+                .iter()
+                .take(NAMES_COMPARED)
+                .map(|entity| entity.name.clone());
             return Ok(Some(Err(names.collect())));
+        };
+        let streams = match kind {
+            "environment" => Some((name, "")),
+            "cluster-type" => Some((asked.environment, name)),
+            _ => None,
+        };
+        let is_known = match streams {
+            Some(names) => unknown_name(session, names)?.is_none(),
+            None => false,
         };
         let uses = uses(&head, kind, entity);
         let shown: Vec<Use> = uses
@@ -377,6 +404,7 @@ impl EntityView {
             kind,
             origin,
             entity: entity_shown(&head, &places, kind, entity),
+            is_known,
             uses: shown,
             from,
             next: (end < uses.len()).then_some(end),
@@ -407,8 +435,8 @@ fn entities_of<'a>(head: &'a Head, kind: &str) -> &'a [Entity] {
 
 fn entity_shown(head: &Head, places: &Places, kind: &str, entity: &Entity) -> EntityShown {
     let texts = |map: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        let all = map.iter().take(ENTITIES_SHOWN);
-        all.map(|(name, text)| (cut(name), cut(text))).collect()
+        let all = map.iter().take(FACTS_SHOWN);
+        all.map(|(name, text)| (line(name), line(text))).collect()
     };
     EntityShown {
         name: entity.name.clone(),
@@ -442,7 +470,11 @@ pub fn platform_answer(
     Ok(Some(PlatformAnswer {
         explanation: origin.row,
         snapshot,
-        entities: head.entities,
+        // They are many, and the same for every part of the list.
+        entities: match offset {
+            0 => head.entities,
+            _ => Entities::default(),
+        },
         assignments: pairs
             .map(|pair| AssignedPair {
                 cluster_type: pair.cluster_type,

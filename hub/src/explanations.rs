@@ -3,34 +3,31 @@
 //! What comes in: a document that was checked, and who brings it. What goes out: what became of it. Nobody signs such a document: it is
 //! shown with who sent it, and no gate and no site reads it.
 
-use outhaul_bundle::hub_api::{ExplanationRow, PlatformExplanation, RecordedExplanation};
+use outhaul_bundle::hub_api::{
+    ExplanationError, ExplanationRow, PlatformExplanation, RecordedExplanation,
+};
 
 use crate::store::{
-    AccessEntry, MAX_EXPLANATIONS_BYTES, PackedExplanation, PutExplanation, Session, Store,
-    StoreError,
+    AccessEntry, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
+    PackedExplanation, PutExplanation, Session, Store, StoreError,
 };
 use crate::view::explained;
 
-/// A document, compressed: what takes long is done before the store is written.
+/// A document, compressed, or why it is not kept: what takes long is done before the store is written.
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be.
-pub(crate) fn packed(document: &PlatformExplanation) -> Result<PackedExplanation, StoreError> {
-    let parts = explained::packed(document).map_err(|_| StoreError::Corrupt {
-        what: "an explanation that cannot be written".to_owned(),
-    })?;
-    PackedExplanation::of(parts)
+pub(crate) fn packed(
+    document: &PlatformExplanation,
+) -> Result<Result<PackedExplanation, ExplanationError>, StoreError> {
+    explained::packed(document)
 }
 
-/// Why there is no room for another one.
-pub(crate) fn full() -> String {
-    format!(
-        "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
-        MAX_EXPLANATIONS_BYTES / (1024 * 1024)
-    )
-}
+/// What to do about `why` it was not kept.
+pub(crate) const FULL_HELP: &str =
+    "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs";
 
-/// Puts one on record; `None` where there is no room for it.
+/// Puts one on record; or why there is no room for it, and nothing was changed.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
@@ -39,25 +36,53 @@ pub(crate) fn put(
     session: &Session<'_>,
     by: &str,
     now_ms: i64,
-) -> Result<Option<RecordedExplanation>, StoreError> {
+) -> Result<Result<RecordedExplanation, String>, StoreError> {
     let (new, removed) = match session.put_explanation(packed, by, now_ms)? {
-        PutExplanation::Full => return Ok(None),
         PutExplanation::Kept { new, removed } => (new, removed),
+        PutExplanation::Full => {
+            return Ok(Err(format!(
+                "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
+                MAX_EXPLANATIONS_BYTES / (1024 * 1024)
+            )));
+        }
+        PutExplanation::FullOfEnvironments => {
+            return Ok(Err(format!(
+                "explanations of {MAX_EXPLAINED_ENVIRONMENTS} other environments are on record, which is the most that a hub keeps: \
+                 `outhaul-hub prune` removes old ones"
+            )));
+        }
+        PutExplanation::FullOfContents => {
+            return Ok(Err(format!(
+                "{KEPT_OF_SNAPSHOT} explanations of the same snapshot with other content are on record, which is the most that a hub keeps, \
+                 and `{by}` sent none of them that could give way: look at who sent them, and `outhaul-hub prune` removes old ones"
+            )));
+        }
     };
     let stored = session.explanation(packed.digest())?;
     let stored = stored.ok_or_else(|| StoreError::Corrupt {
         what: "an explanation that was just written".to_owned(),
     })?;
-    let same = session.explanations_of(&stored.environment, &stored.snapshot)?;
-    let same = same
-        .iter()
-        .filter(|one| one.snapshot.digest == stored.snapshot.digest && one.id != stored.id);
-    Ok(Some(RecordedExplanation {
+    let same = session.contents_of(&stored.environment, &stored.snapshot_digest)?;
+    let others = same.iter().filter(|one| one.id != stored.id).count();
+    Ok(Ok(RecordedExplanation {
         explanation: explained::explanation_row(&stored),
         new,
-        others: same.count() as u64,
+        others: others as u64,
         removed,
     }))
+}
+
+/// Whether the same sender was the last that sent this document.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn is_again(
+    packed: &PackedExplanation,
+    session: &Session<'_>,
+    by: &str,
+) -> Result<bool, StoreError> {
+    let known = session.explanation(packed.digest())?;
+    Ok(known.is_some_and(|one| one.last_sent_by == by))
 }
 
 /// What stands in the log of who did what.

@@ -116,6 +116,28 @@ fn an_explanation_is_taken_with_scope_ingest_or_admin_and_from_nobody_else() {
 }
 
 #[test]
+fn one_token_sends_sixty_a_minute_and_what_it_sends_again_is_on_record_once() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let (centre, other) = (
+        token(&hub, "centre", "ingest"),
+        token(&hub, "other", "ingest"),
+    );
+    let server = hub.serve_in(&[], &[]);
+    let sent = text(&document("62"));
+    let send = |token: &str| ask(&server, CALL, &bearer(token), &sent).status;
+    for at in 0..60 {
+        assert_eq!(send(&centre), 200, "{at}");
+    }
+    assert_eq!(send(&centre), 429);
+    assert_eq!(send(&other), 200);
+    drop(server);
+    let access = hub.json(&["audit", "access"]);
+    let entries = access.as_array().unwrap().iter();
+    let allowed = entries.filter(|one| one["action"] == "explanation" && one["allowed"] == true);
+    assert_eq!(allowed.count(), 2, "{access}");
+}
+
+#[test]
 fn what_is_no_whole_explanation_is_refused_with_its_rule_and_changes_nothing() {
     let (hub, _, _) = world(&["drone-1"]);
     let centre = token(&hub, "centre", "ingest");
@@ -204,7 +226,13 @@ fn questions_that_nothing_answers_are_refused_with_what_to_do() {
         ("/explain/nowhere/drone/x", 404, "nowhere"),
         ("/explain/dev/%ff/x", 400, "UTF-8"),
         ("/explain/dev/drone/x?sit=a", 400, "sit"),
-        (&format!("/explain/dev/drone/{long}"), 400, "200 characters"),
+        (&format!("/explain/dev/drone/{long}"), 400, "512 bytes"),
+        (
+            &format!("/platform/dev?after={}", "x".repeat(400)),
+            404,
+            "--whole --send",
+        ),
+        ("/explain/dev/drone/x?site=nowhere", 404, "No site"),
         // The environment is known, and nothing explains it.
         (
             "/explain/dev/drone/camera-functional",

@@ -4,6 +4,8 @@
 //! the digest of its snapshot and all that refers to something else in it was checked; or what is wrong with it. Nobody signs
 //! it, and nothing of it decides anything: it is for people who ask why. Places are `file:line`.
 
+mod check;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -17,8 +19,8 @@ pub const EXPLANATION_FORMAT: u32 = 1;
 pub const MAX_EXPLANATION_BYTES: usize = 32 * 1024 * 1024;
 /// Largest file with one: with the spaces and the envelope of `--output json`.
 pub const MAX_EXPLANATION_FILE_BYTES: usize = 2 * MAX_EXPLANATION_BYTES;
-/// Longest name in it, in bytes.
-const MAX_NAME_BYTES: usize = 512;
+/// Longest name in it, in bytes; a commit is one, too.
+pub const MAX_EXPLANATION_NAME_BYTES: usize = 512;
 
 /// What one rendering of one environment was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,7 +215,7 @@ pub struct ExplanationAnswer {
     pub assignment: Option<AssignmentExplanation>,
     /// What keeps the pair from being assigned; absent where it is assigned, or where it was left out.
     pub not_assigned: Option<PairVerdict>,
-    /// The values of its config, at the site where one was named.
+    /// The values of its config, at the site where one was named; none where the assignment is for other sites only.
     pub values: Vec<SetValue>,
 }
 
@@ -226,7 +228,7 @@ pub struct PlatformAnswer {
     /// The repositories that were read, each at its commit.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub snapshot: Snapshot,
-    /// What people wrote.
+    /// What people wrote; empty lists where assignments were left out with `offset`, because they are the same for every part.
     pub entities: Entities,
     /// Assignments that were asked for, by cluster type and target.
     pub assignments: Vec<AssignedPair>,
@@ -255,6 +257,13 @@ pub enum ExplanationError {
         "it has more than {MAX_EXPLANATION_BYTES} bytes, which is the most that a hub keeps of one environment"
     )]
     TooLarge,
+    /// Larger than a hub keeps where each cluster type has its own copy of what is shared.
+    #[error(
+        "with a copy of each config for every cluster type that has it, and the names of its containers for every assignment, it has more \
+         than {} MiB, which is the most that a hub keeps of one environment",
+        4 * MAX_EXPLANATION_BYTES / (1024 * 1024)
+    )]
+    TooLargeInParts,
     /// Not JSON of the right shape.
     #[error("it is not what `outhaul explain --whole` writes: line {} column {}: {error}", error.line(), error.column())]
     Malformed {
@@ -286,7 +295,7 @@ impl ExplanationError {
     /// The rule that was broken.
     pub fn rule(&self) -> &'static str {
         match self {
-            Self::TooLarge => "too-large",
+            Self::TooLarge | Self::TooLargeInParts => "too-large",
             Self::Malformed { .. } => "malformed",
             Self::Format { .. } => "format",
             Self::Snapshot => "snapshot",
@@ -328,73 +337,6 @@ impl PlatformExplanation {
         };
         document.check()?;
         Ok(document)
-    }
-
-    /// Whether it is whole in itself.
-    fn check(&self) -> Result<(), ExplanationError> {
-        if self.format != EXPLANATION_FORMAT {
-            let found = self.format;
-            return Err(ExplanationError::Format { found });
-        }
-        if self.snapshot.digest != self.snapshot.computed_digest() {
-            return Err(ExplanationError::Snapshot);
-        }
-        let wrong = |problem: String| Err(ExplanationError::Contradiction { problem });
-        let is_name = |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len());
-        if !is_name(&self.environment) {
-            return wrong(format!(
-                "the environment's name has 1 to {MAX_NAME_BYTES} bytes"
-            ));
-        }
-        for (kind, entities) in self.entities.kinds() {
-            let mut names = BTreeSet::new();
-            for entity in entities {
-                if !is_name(&entity.name) {
-                    return wrong(format!(
-                        "the name of a {kind} has 1 to {MAX_NAME_BYTES} bytes"
-                    ));
-                }
-                if !names.insert(&entity.name) {
-                    return wrong(format!("two of kind {kind} are called `{}`", entity.name));
-                }
-            }
-        }
-        let named = |list: &'_ [Entity]| -> BTreeSet<String> {
-            list.iter().map(|entity| entity.name.clone()).collect()
-        };
-        let cluster_types = named(&self.entities.cluster_types);
-        let targets = named(&self.entities.targets);
-        let pairs = self
-            .assignments
-            .iter()
-            .map(|one| (&one.cluster_type, &one.target))
-            .chain(
-                self.not_assigned
-                    .iter()
-                    .map(|one| (&one.cluster_type, &one.target)),
-            );
-        let mut seen = BTreeSet::new();
-        for (cluster_type, target) in pairs {
-            if !cluster_types.contains(cluster_type) || !targets.contains(target) {
-                return wrong(format!(
-                    "`{cluster_type}/{target}` is not a pair of its cluster types and targets"
-                ));
-            }
-            if !seen.insert((cluster_type, target)) {
-                return wrong(format!("`{cluster_type}/{target}` is in it twice"));
-            }
-        }
-        let places = self.assignments.iter().flat_map(|one| {
-            let overlays = one.overlays.iter().map(|overlay| overlay.config);
-            one.config.into_iter().chain(overlays)
-        });
-        match places.max() {
-            Some(place) if place >= self.configs.len() => wrong(format!(
-                "an assignment has config {place}, and there are {}",
-                self.configs.len()
-            )),
-            _ => Ok(()),
-        }
     }
 }
 

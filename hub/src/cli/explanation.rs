@@ -43,14 +43,14 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let bytes = durable::read(&args.file, MAX_EXPLANATION_FILE_BYTES as u64)?;
     let document = PlatformExplanation::read(&bytes).map_err(|error| refused(error.to_string()))?;
-    let packed = explanations::packed(&document)?;
+    let packed = explanations::packed(&document)?.map_err(|error| refused(error.to_string()))?;
     if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
         return Err(refused(ExplanationError::TooLarge.to_string()));
     }
     let (by, now_ms) = (args.by.as_str(), time::now_ms());
     let done = hub.store.write(|session| {
         let done = explanations::put(&packed, session, by, now_ms)?;
-        if let Some(done) = &done {
+        if let Ok(done) = &done {
             let detail = explanations::entry_of(&done.explanation);
             note(
                 session,
@@ -61,12 +61,10 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
         }
         Ok::<_, StoreError>(done)
     })?;
-    let Some(done) = done else {
-        return Err(HubError::Usage {
-            problem: format!("`{}` was not imported: {}", args.file.display(), explanations::full()),
-            help: "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs".to_owned(),
-        });
-    };
+    let done = done.map_err(|why| HubError::Usage {
+        problem: format!("`{}` was not imported: {why}", args.file.display()),
+        help: explanations::FULL_HELP.to_owned(),
+    })?;
     match common.output {
         Output::Json => print::json(&done),
         Output::Text => text(&done),

@@ -11,8 +11,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use outhaul_access::Scope;
 use outhaul_bundle::hub_api::{
-    ErrorAnswer, ExplanationAnswer, ExplanationRow, MAX_EXPLANATION_BYTES, PlatformAnswer,
-    PlatformExplanation, RecordedExplanation, path,
+    ErrorAnswer, ExplanationAnswer, ExplanationRow, MAX_EXPLANATION_BYTES,
+    MAX_EXPLANATION_NAME_BYTES as MAX_NAME_BYTES, PlatformAnswer, PlatformExplanation,
+    RecordedExplanation, path,
 };
 use outhaul_listen::Peer;
 use serde::Deserialize;
@@ -25,12 +26,10 @@ use super::shown::Json;
 use crate::explanations;
 use crate::store::StoreError;
 use crate::time;
-use crate::view::explained::{self, ExplainAsked, PlatformAsked};
+use crate::view::explained::{self, ExplainAsked, ExplainUnknown, PlatformAsked};
 
 /// Assignments in one answer.
 const MAX_ASSIGNMENTS: usize = 10_000;
-/// Longest name, in bytes.
-const MAX_NAME_BYTES: usize = 512;
 
 /// Whose explanations.
 #[derive(Debug, Deserialize)]
@@ -150,16 +149,20 @@ pub(super) async fn take(
                     the hub's machine makes one";
         return Err(Problem::new(StatusCode::FORBIDDEN, text));
     };
+    let now_ms = time::now_ms();
+    shared.explained.may(&by, now_ms)?;
+    shared.explained.did(&by, now_ms);
     let smaller = "a hub keeps no explanation of that size";
     let bytes = body::whole(&shared.bundles, peer, body, MAX_EXPLANATION_BYTES, smaller).await?;
     let now_ms = time::now_ms();
     // Beside the store: what takes long keeps nobody from writing.
     let checked = shared
-        .check(move |_, _| {
-            Ok(match PlatformExplanation::read(&bytes) {
-                Err(error) => Err((error.rule(), error.to_string())),
-                Ok(document) => Ok(explanations::packed(&document)?),
-            })
+        .check_explanation(move || {
+            let packed = match PlatformExplanation::read(&bytes) {
+                Err(error) => Err(error),
+                Ok(document) => explanations::packed(&document)?,
+            };
+            Ok(packed.map_err(|error| (error.rule(), error.to_string())))
         })
         .await?;
     let packed = match checked {
@@ -179,8 +182,12 @@ pub(super) async fn take(
     let done = shared
         .change(move |hub| {
             Ok(hub.store.write(|session| {
+                let is_again = explanations::is_again(&packed, session, &by)?;
                 let done = explanations::put(&packed, session, &by, now_ms)?;
-                if let Some(done) = &done {
+                // What changes nothing but a time is on record already.
+                if let Ok(done) = &done
+                    && !is_again
+                {
                     let detail = explanations::entry_of(&done.explanation);
                     session.add_access(&visitor.entry("explanation", detail, true))?;
                 }
@@ -189,11 +196,8 @@ pub(super) async fn take(
         })
         .await?;
     match done {
-        Some(done) => Ok(Json(done).into_response()),
-        None => Err(Problem::new(
-            StatusCode::INSUFFICIENT_STORAGE,
-            explanations::full(),
-        )),
+        Ok(done) => Ok(Json(done).into_response()),
+        Err(why) => Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, why)),
     }
 }
 
@@ -213,7 +217,7 @@ pub(super) async fn take(
     ),
     responses(
         (status = 200, description = "What it says; nobody signed it", body = ExplanationAnswer),
-        (status = 404, description = "No such explanation is on record, or it knows no such pair", body = ErrorAnswer),
+        (status = 404, description = "No such explanation is on record, or it knows no such pair, or no such site is known", body = ErrorAnswer),
         Answers,
         Guarded,
     )
@@ -239,8 +243,15 @@ pub(super) async fn of_pair(
         };
         Ok(store.read(|session| explained::explanation_answer(session, &asked))?)
     });
-    found.await?.map(Json).ok_or_else(|| {
-        let text = "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
+    found.await?.map(Json).map_err(|unknown| {
+        let text = match unknown {
+            ExplainUnknown::Site => {
+                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known"
+            }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => {
+                "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one"
+            }
+        };
         Problem::new(StatusCode::NOT_FOUND, text)
     })
 }
@@ -256,7 +267,7 @@ pub(super) async fn of_pair(
         ("environment" = String, Query, description = "The environment", min_length = 1, max_length = 512),
         ("digest" = Option<String>, Query, description = "The explanation; without it the one that was sent last", max_length = 512),
         ("limit" = Option<usize>, Query, description = "Assignments in one answer, which is also the default", minimum = 1, maximum = 10_000),
-        ("offset" = Option<u32>, Query, description = "Assignments to leave out, in the list's order", maximum = 2_147_483_647),
+        ("offset" = Option<u32>, Query, description = "Assignments to leave out, in the list's order; with 1 or more the entities are left out, too", maximum = 2_147_483_647),
     ),
     responses(
         (status = 200, description = "The platform; nobody signed that", body = PlatformAnswer),

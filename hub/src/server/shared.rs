@@ -44,6 +44,8 @@ const REFUSALS_A_SECOND: u32 = 20;
 /// Logins of one token or person, and answers of gates that one token puts on record, in one minute.
 const LOGINS_A_MINUTE: usize = 20;
 const RECORDED_A_MINUTE: usize = 60;
+/// Explanations that one token sends in one minute.
+const EXPLAINED_A_MINUTE: usize = 60;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -75,6 +77,10 @@ pub(super) struct Shared {
     pub(super) begun: Rate,
     /// Answers of gates that each puts on record.
     pub(super) recorded: Rate,
+    /// Explanations that each sends.
+    pub(super) explained: Rate,
+    /// One explanation is checked at a time: it takes long, and reports do not wait for it.
+    explaining: Arc<Semaphore>,
     refusals: Mutex<(i64, u32)>,
     /// Whether the last write failed for lack of space or because the file cannot be written.
     write_failed: AtomicBool,
@@ -140,6 +146,8 @@ impl Shared {
             logins: Door::new("logins that came to nothing"),
             begun: Rate::new(LOGINS_A_MINUTE, "logins"),
             recorded: Rate::new(RECORDED_A_MINUTE, "new answers of gates on record"),
+            explained: Rate::new(EXPLAINED_A_MINUTE, "explanations"),
+            explaining: Arc::new(Semaphore::new(1)),
             refusals: Mutex::new((0, 0)),
             write_failed: AtomicBool::new(false),
             state: state.to_owned(),
@@ -221,6 +229,21 @@ impl Shared {
         work: impl FnOnce(&mut Store, &str) -> Result<T, HubError> + Send + 'static,
     ) -> Result<T, HubError> {
         self.in_pool(|shared| &shared.checkers, work).await
+    }
+
+    /// Checks an explanation, without the store. It is not begun before the one before it ends, also where who sent that hung up.
+    pub(super) async fn check_explanation<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> Result<T, HubError> + Send + 'static,
+    ) -> Result<T, HubError> {
+        // Never closed, so this waits and does not fail.
+        let one = Arc::clone(&self.explaining).acquire_owned().await;
+        off_the_loop(move || {
+            let done = work();
+            drop(one);
+            done
+        })
+        .await
     }
 
     async fn in_pool<T: Send + 'static>(

@@ -145,3 +145,42 @@ fn liveness_is_answered_over_http_while_every_query_is_slow() {
     stop.send_replace(true);
     runtime.block_on(serving).unwrap();
 }
+
+#[test]
+fn explanations_that_take_long_keep_no_report_from_being_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(folder.path());
+    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (started, starting) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let slow: Vec<_> = (0..4)
+        .map(|_| {
+            let (shared, started) = (Arc::clone(&shared), started.clone());
+            let released = Arc::clone(&released);
+            runtime.spawn(async move {
+                let work = move || {
+                    let _ = started.send(());
+                    // Ends when the test says so.
+                    let _ = released.lock().map(|released| released.recv());
+                    Ok(())
+                };
+                shared.check_explanation(work).await
+            })
+        })
+        .collect();
+    starting.recv().unwrap();
+    // More of them than there are connections for reports, and each of those is free.
+    for _ in 0..4 {
+        runtime.block_on(shared.check(|_, _| Ok(()))).unwrap();
+    }
+    assert!(starting.try_recv().is_err(), "one at a time");
+    drop(release);
+    for one in slow {
+        runtime.block_on(one).unwrap().unwrap();
+    }
+}

@@ -1,5 +1,7 @@
 //! Explanations on both stores: which are kept, which is shown, and what the pages make of what anybody may have written.
 
+mod pairs;
+
 use std::collections::BTreeMap;
 
 use outhaul_bundle::Index;
@@ -10,7 +12,7 @@ use outhaul_bundle::hub_api::{
 use outhaul_bundle::index::Snapshot;
 use outhaul_bundle::report::{ComplianceStatus as C, GenerationState as G};
 use outhaul_test_kit::Site;
-use outhaul_test_kit::plain::{NEW, OLD};
+use outhaul_test_kit::plain::{self, NEW, OLD};
 
 use super::bundles::{bundle, look};
 use super::{store_with, take};
@@ -95,7 +97,7 @@ fn document(index: &Index, value: &str) -> PlatformExplanation {
 
 /// Puts one on record; whether it is new, how many others of the snapshot there are, and how many were removed.
 fn put(store: &mut Store, document: &PlatformExplanation, now_ms: i64) -> (bool, u64, u64) {
-    let packed = explanations::packed(document).unwrap();
+    let packed = explanations::packed(document).unwrap().unwrap();
     let done = store.write(|session| explanations::put(&packed, session, "centre", now_ms));
     let done = done.unwrap().unwrap();
     (done.new, done.others, done.removed)
@@ -159,7 +161,9 @@ fn of_one_snapshot_three_contents_are_kept() {
         .unwrap();
     assert_eq!(rows.len(), 3);
     let digest = |value: &str| {
-        let packed = explanations::packed(&document(&index, value)).unwrap();
+        let packed = explanations::packed(&document(&index, value))
+            .unwrap()
+            .unwrap();
         packed.digest().to_owned()
     };
     assert!(rows.iter().all(|row| row.digest != digest("1")));
@@ -403,6 +407,8 @@ fn ten_thousand_assignments_are_kept_small_and_shown_in_parts() {
         (answer.assignments.len(), answer.assignments_total),
         (10, 10_000)
     );
+    // The entities came with the first part.
+    assert!(answer.entities.cluster_types.is_empty());
     let html = pages::platform(&platform, &Shown::default()).unwrap();
     assert!(html.len() < 600_000, "{}", html.len());
     let pair = ExplainAsked {

@@ -4,8 +4,12 @@
 //! same snapshot the content that was sent last comes first, and the others stay on record beside it, within bounds. What a bundle that
 //! runs, or the newest of a stream, was rendered from goes last. What they say is not decided here.
 
-use outhaul_bundle::hub_api::MAX_EXPLANATION_BYTES;
+mod packed;
+
 use outhaul_bundle::index::Snapshot;
+
+use self::packed::unpacked;
+pub use self::packed::{MAX_TEXT_BYTES, NewExplanation, PackedExplanation};
 
 use super::db::{OptionalExtension as _, Row, params};
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
@@ -14,32 +18,11 @@ use super::{Session, StoreError, from_sql, json, parse, to_sql};
 const KEPT_OF_ENVIRONMENT: usize = 50;
 const MOST_OF_ENVIRONMENT: usize = 200;
 /// Contents of one snapshot that are kept.
-const KEPT_OF_SNAPSHOT: usize = 3;
-/// Compressed bytes of all explanations.
+pub const KEPT_OF_SNAPSHOT: usize = 3;
+/// Environments of which explanations are kept.
+pub const MAX_EXPLAINED_ENVIRONMENTS: usize = 200;
+/// Bytes that are kept of all explanations: compressed texts, and snapshots.
 pub const MAX_EXPLANATIONS_BYTES: u64 = 512 * 1024 * 1024;
-/// Largest text of a part, uncompressed: of a document of the largest size with what each part repeats.
-const MAX_TEXT_BYTES: usize = 4 * MAX_EXPLANATION_BYTES;
-/// As `zstd` has it: fast, and a tenth of the text.
-const LEVEL: i32 = 3;
-
-/// A document to be kept.
-#[derive(Debug, Clone)]
-pub struct NewExplanation {
-    /// Digest of the whole document.
-    pub digest: String,
-    /// The environment.
-    pub environment: String,
-    /// What was rendered.
-    pub snapshot: Snapshot,
-    /// How many assignments it explains.
-    pub assignments: u64,
-    /// Size of the whole document.
-    pub bytes: u64,
-    /// What pages of all of it need, as JSON.
-    pub head: Vec<u8>,
-    /// What is for one cluster type, by its name, as JSON.
-    pub parts: Vec<(String, Vec<u8>)>,
-}
 
 /// A document on record, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +33,12 @@ pub struct StoredExplanation {
     pub digest: String,
     /// The environment.
     pub environment: String,
-    /// What was rendered.
-    pub snapshot: Snapshot,
+    /// The digest of what was rendered; [`Session::explanation_snapshot`] has it whole.
+    pub snapshot_digest: String,
+    /// Its base commit.
+    pub base_commit: String,
+    /// The commit of the environment's own repository.
+    pub environment_commit: String,
     /// How many assignments it explains.
     pub assignments: u64,
     /// Who sent it first.
@@ -80,63 +67,16 @@ pub enum PutExplanation {
     },
     /// There is no room for it; nothing was changed.
     Full,
+    /// There is no room for another environment; nothing was changed.
+    FullOfEnvironments,
+    /// Others sent as many contents of its snapshot as are kept; nothing was changed.
+    FullOfContents,
 }
 
-/// A document, compressed.
-#[derive(Debug)]
-pub struct PackedExplanation {
-    document: NewExplanation,
-    head_bytes: u64,
-    /// Names, sizes of the text, and compressed text.
-    parts: Vec<(String, u64, Vec<u8>)>,
-    kept_bytes: u64,
-}
-
-impl PackedExplanation {
-    /// Compresses a document: outside of a transaction, because it takes long.
-    ///
-    /// # Errors
-    /// [`StoreError`] when there is no memory for it.
-    pub fn of(mut document: NewExplanation) -> Result<Self, StoreError> {
-        let pack = |text: &[u8]| {
-            zstd::bulk::compress(text, LEVEL).map_err(|_| StoreError::Corrupt {
-                what: "an explanation that cannot be compressed".to_owned(),
-            })
-        };
-        let head_bytes = document.head.len() as u64;
-        document.head = pack(&document.head)?;
-        let mut kept_bytes = document.head.len() as u64;
-        let mut parts = Vec::new();
-        for (name, text) in std::mem::take(&mut document.parts) {
-            let packed = pack(&text)?;
-            kept_bytes += packed.len() as u64;
-            parts.push((name, text.len() as u64, packed));
-        }
-        Ok(Self {
-            document,
-            head_bytes,
-            parts,
-            kept_bytes,
-        })
-    }
-}
-
-impl PackedExplanation {
-    /// Digest of the whole document.
-    pub fn digest(&self) -> &str {
-        &self.document.digest
-    }
-
-    /// Size of the whole document.
-    pub fn bytes(&self) -> u64 {
-        self.document.bytes
-    }
-}
-
-const COLUMNS: &str = "SELECT id, digest, environment, snapshot, assignments, sent_by, received_ms, last_sent_by, last_received_ms,
-            bytes, kept_bytes FROM explanations";
+const COLUMNS: &str = "SELECT id, digest, environment, snapshot_digest, base_commit, environment_commit, assignments, sent_by, received_ms,
+            last_sent_by, last_received_ms, bytes, kept_bytes FROM explanations";
 /// The one that was sent last first.
-const NEWEST: &str = "ORDER BY last_received_ms DESC, id DESC";
+const NEWEST: &str = "ORDER BY sent_order DESC";
 
 impl Session<'_> {
     /// Keeps a document. One that is on record already is now the one that was sent last.
@@ -150,37 +90,62 @@ impl Session<'_> {
         now_ms: i64,
     ) -> Result<PutExplanation, StoreError> {
         let document = &packed.document;
-        // What was sent last comes first, also where the clock was put back.
-        let text = "SELECT COALESCE(MAX(last_received_ms), -1) FROM explanations";
-        let newest: i64 = self.db.query_row(text, [], |row| row.get(0))?;
-        let last_ms = now_ms.max(newest.saturating_add(1));
-        let text =
-            "UPDATE explanations SET last_sent_by = $1, last_received_ms = $2 WHERE digest = $3";
+        let text = "SELECT COALESCE(MAX(sent_order), 0) FROM explanations";
+        let last: i64 = self.db.query_row(text, [], |row| row.get(0))?;
+        let order = last.saturating_add(1);
+        let text = "UPDATE explanations SET last_sent_by = $1, last_received_ms = $2, sent_order = $3 WHERE digest = $4";
         if self
             .db
-            .execute(text, params![by, last_ms, document.digest])?
+            .execute(text, params![by, now_ms, order, document.digest])?
             > 0
         {
             let (new, removed) = (false, 0);
             return Ok(PutExplanation::Kept { new, removed });
         }
+        let environments = self.explained_environments()?;
+        if !environments.contains(&document.environment)
+            && environments.len() >= MAX_EXPLAINED_ENVIRONMENTS
+        {
+            return Ok(PutExplanation::FullOfEnvironments);
+        }
+        let Some(old) = self.in_the_way(&document.environment, &document.snapshot, by)? else {
+            return Ok(PutExplanation::FullOfContents);
+        };
         let text = "SELECT CAST(COALESCE(SUM(kept_bytes), 0) AS BIGINT) FROM explanations";
         let kept: i64 = self.db.query_row(text, [], |row| row.get(0))?;
-        if from_sql(kept).saturating_add(packed.kept_bytes) > MAX_EXPLANATIONS_BYTES {
+        let freed: u64 = old.iter().map(|one| one.kept_bytes).sum();
+        let kept = from_sql(kept).saturating_sub(freed);
+        if kept.saturating_add(packed.kept_bytes) > MAX_EXPLANATIONS_BYTES {
             return Ok(PutExplanation::Full);
         }
+        let mut removed = 0;
+        for one in old {
+            removed += u64::from(self.forget_explanation(one.id)?);
+        }
+        self.insert_explanation(packed, by, now_ms, order)?;
+        Ok(PutExplanation::Kept { new: true, removed })
+    }
+
+    fn insert_explanation(
+        &self,
+        packed: &PackedExplanation,
+        by: &str,
+        now_ms: i64,
+        order: i64,
+    ) -> Result<(), StoreError> {
+        let document = &packed.document;
         let id = self.next_id("explanations")?;
         let snapshot = &document.snapshot;
         let text = "INSERT INTO explanations (id, digest, environment, snapshot, snapshot_digest, base_commit, environment_commit,
-                assignments, sent_by, received_ms, last_sent_by, last_received_ms, bytes, kept_bytes, head_bytes, head)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+                assignments, sent_by, received_ms, last_sent_by, last_received_ms, sent_order, bytes, kept_bytes, head_bytes, head)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
         self.db.execute(
             text,
             params![
                 id,
                 document.digest,
                 document.environment,
-                json(snapshot, "a snapshot")?,
+                packed.snapshot,
                 snapshot.digest.to_string(),
                 snapshot.base.commit,
                 snapshot.environment.commit,
@@ -188,11 +153,12 @@ impl Session<'_> {
                 by,
                 now_ms,
                 by,
-                last_ms,
+                now_ms,
+                order,
                 to_sql(document.bytes),
                 to_sql(packed.kept_bytes),
-                to_sql(packed.head_bytes),
-                document.head
+                to_sql(packed.head.0),
+                packed.head.1
             ],
         )?;
         let mut insert = self.db.prepare_cached(
@@ -201,43 +167,61 @@ impl Session<'_> {
         for (name, bytes, body) in &packed.parts {
             insert.execute(params![id, name, to_sql(*bytes), body])?;
         }
-        let removed = self.make_room(&document.environment, snapshot)?;
-        Ok(PutExplanation::Kept { new: true, removed })
+        Ok(())
     }
 
-    /// Removes what is beyond the bounds of an environment, and of a snapshot; how many.
-    fn make_room(&self, environment: &str, snapshot: &Snapshot) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        let digest = snapshot.digest.to_string();
-        let of_snapshot = self.explanations_where(
-            &format!("{COLUMNS} WHERE environment = $1 AND snapshot_digest = $2 {NEWEST}"),
-            params![environment, digest],
-        )?;
-        for old in of_snapshot.iter().skip(KEPT_OF_SNAPSHOT) {
-            removed += u64::from(self.forget_explanation(old.id)?);
+    /// What is beyond the bounds of an environment and of a snapshot, once another one is kept that `by` sends; `None` where others sent
+    /// as many contents of the snapshot as are kept: nobody removes what somebody else says of it.
+    fn in_the_way(
+        &self,
+        environment: &str,
+        snapshot: &Snapshot,
+        by: &str,
+    ) -> Result<Option<Vec<StoredExplanation>>, StoreError> {
+        let mut found = self.contents_of(environment, &snapshot.digest.to_string())?;
+        let too_many = (found.len() + 1).saturating_sub(KEPT_OF_SNAPSHOT);
+        found.retain(|one| one.sent_by == by);
+        if found.len() < too_many {
+            return Ok(None);
         }
-        let all = self.explanations(environment, MOST_OF_ENVIRONMENT + 100)?;
-        if all.len() <= KEPT_OF_ENVIRONMENT {
-            return Ok(removed);
+        let mut found = found.split_off(found.len() - too_many);
+        let mut all = self.explanations(environment, MOST_OF_ENVIRONMENT + 100)?;
+        all.retain(|one| found.iter().all(|old| old.id != one.id));
+        if all.len() < KEPT_OF_ENVIRONMENT {
+            return Ok(Some(found));
         }
         let needed = self.needed_snapshots(environment)?;
-        for (at, old) in all.iter().enumerate().skip(KEPT_OF_ENVIRONMENT) {
-            if at >= MOST_OF_ENVIRONMENT || !is_needed(&needed, old) {
-                removed += u64::from(self.forget_explanation(old.id)?);
+        // The new one is the first.
+        for (at, old) in (1..).zip(all).skip(KEPT_OF_ENVIRONMENT - 1) {
+            if at >= MOST_OF_ENVIRONMENT || !self.is_needed(&needed, &old)? {
+                found.push(old);
             }
         }
-        Ok(removed)
+        Ok(Some(found))
     }
 
-    /// What the bundles of an environment were rendered from that run somewhere, or are the newest of their stream.
+    /// What the bundles of an environment were rendered from that run somewhere, or are the newest of their stream that was not taken
+    /// back.
     fn needed_snapshots(&self, environment: &str) -> Result<Vec<Snapshot>, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT DISTINCT b.snapshot FROM bundles b WHERE b.environment = $1 AND
-                (b.number = (SELECT MAX(n.number) FROM bundles n WHERE n.role = b.role)
+                (b.number = (SELECT MAX(n.number) FROM bundles n WHERE n.role = b.role AND n.taken_back = 0)
                  OR EXISTS (SELECT 1 FROM stream_sites s WHERE s.role = b.role AND s.reported = 1 AND s.running = b.number))",
         )?;
         let rows = query.query_map(params![environment], |row| row.get::<_, String>(0))?;
         rows.map(|row| parse(&row?, "a snapshot")).collect()
+    }
+
+    fn is_needed(&self, needed: &[Snapshot], old: &StoredExplanation) -> Result<bool, StoreError> {
+        let mut same = needed.iter().filter(|bundle| {
+            (&bundle.base.commit, &bundle.environment.commit)
+                == (&old.base_commit, &old.environment_commit)
+        });
+        let Some(first) = same.next() else {
+            return Ok(false);
+        };
+        let snapshot = self.explanation_snapshot(old.id)?;
+        Ok(first.is_of(&snapshot) || same.any(|bundle| bundle.is_of(&snapshot)))
     }
 
     /// The explanations that were last received before a moment and that no bundle needs which runs or is the newest; with `remove`
@@ -256,7 +240,10 @@ impl Session<'_> {
                 continue;
             }
             let needed = self.needed_snapshots(&environment)?;
-            for old in old.iter().filter(|old| !is_needed(&needed, old)) {
+            for old in &old {
+                if self.is_needed(&needed, old)? {
+                    continue;
+                }
                 found += 1;
                 if remove {
                     self.forget_explanation(old.id)?;
@@ -309,7 +296,20 @@ impl Session<'_> {
         Ok(self.explanations_where(&text, params![digest])?.pop())
     }
 
-    /// The explanations of what a bundle with this snapshot was rendered from, the one that was sent last first.
+    /// How many explanations of an environment are on record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn count_explanations(&self, environment: &str) -> Result<u64, StoreError> {
+        let text = "SELECT COUNT(*) FROM explanations WHERE environment = $1";
+        let mut query = self.db.prepare_cached(text)?;
+        Ok(from_sql(
+            query.query_row(params![environment], |row| row.get(0))?,
+        ))
+    }
+
+    /// The explanations of what a bundle with this snapshot was rendered from: those of most of its sources first, because one that a
+    /// registration is missing of is of it as well; and of those the one that was sent last.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -322,9 +322,41 @@ impl Session<'_> {
             "{COLUMNS} WHERE environment = $1 AND base_commit = $2 AND environment_commit = $3 {NEWEST}"
         );
         let key = params![environment, bundle.base.commit, bundle.environment.commit];
-        let mut found = self.explanations_where(&text, key)?;
-        found.retain(|one| bundle.is_of(&one.snapshot));
-        Ok(found)
+        let mut found = Vec::new();
+        for one in self.explanations_where(&text, key)? {
+            let snapshot = self.explanation_snapshot(one.id)?;
+            if bundle.is_of(&snapshot) {
+                found.push((snapshot.workloads.len(), one));
+            }
+        }
+        found.sort_by_key(|(sources, _)| std::cmp::Reverse(*sources));
+        Ok(found.into_iter().map(|(_, one)| one).collect())
+    }
+
+    /// The explanations of exactly this snapshot, the one that was sent last first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn contents_of(
+        &self,
+        environment: &str,
+        snapshot_digest: &str,
+    ) -> Result<Vec<StoredExplanation>, StoreError> {
+        self.explanations_where(
+            &format!("{COLUMNS} WHERE environment = $1 AND snapshot_digest = $2 {NEWEST}"),
+            params![environment, snapshot_digest],
+        )
+    }
+
+    /// What an explanation is of.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn explanation_snapshot(&self, id: i64) -> Result<Snapshot, StoreError> {
+        let text = "SELECT snapshot FROM explanations WHERE id = $1";
+        let mut query = self.db.prepare_cached(text)?;
+        let snapshot: String = query.query_row(params![id], |row| row.get(0))?;
+        parse(&snapshot, "a snapshot")
     }
 
     fn explanations_where(
@@ -375,41 +407,21 @@ impl Session<'_> {
     }
 }
 
-fn is_needed(needed: &[Snapshot], old: &StoredExplanation) -> bool {
-    needed.iter().any(|bundle| bundle.is_of(&old.snapshot))
-}
-
-/// The text, which has as many bytes as was noted.
-fn unpacked(body: &[u8], bytes: i64) -> Result<Vec<u8>, StoreError> {
-    let corrupt = || StoreError::Corrupt {
-        what: "an explanation".to_owned(),
-    };
-    let bytes = usize::try_from(bytes).map_err(|_| corrupt())?;
-    // Of a restored copy, a number is what somebody wrote.
-    if bytes > MAX_TEXT_BYTES {
-        return Err(corrupt());
-    }
-    let text = zstd::bulk::decompress(body, bytes).map_err(|_| corrupt())?;
-    match text.len() == bytes {
-        true => Ok(text),
-        false => Err(corrupt()),
-    }
-}
-
 fn stored(row: &Row<'_>) -> Result<StoredExplanation, StoreError> {
-    let snapshot: String = row.get(3)?;
     Ok(StoredExplanation {
         id: row.get(0)?,
         digest: row.get(1)?,
         environment: row.get(2)?,
-        snapshot: parse(&snapshot, "a snapshot")?,
-        assignments: from_sql(row.get(4)?),
-        sent_by: row.get(5)?,
-        received_ms: row.get(6)?,
-        last_sent_by: row.get(7)?,
-        last_received_ms: row.get(8)?,
-        bytes: from_sql(row.get(9)?),
-        kept_bytes: from_sql(row.get(10)?),
+        snapshot_digest: row.get(3)?,
+        base_commit: row.get(4)?,
+        environment_commit: row.get(5)?,
+        assignments: from_sql(row.get(6)?),
+        sent_by: row.get(7)?,
+        received_ms: row.get(8)?,
+        last_sent_by: row.get(9)?,
+        last_received_ms: row.get(10)?,
+        bytes: from_sql(row.get(11)?),
+        kept_bytes: from_sql(row.get(12)?),
     })
 }
 

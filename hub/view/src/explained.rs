@@ -4,6 +4,8 @@
 //! plain values for pages and API, each with who sent it and when. Nobody signs an explanation: what of it can be compared with a signed
 //! bundle (the version of a config) is compared, and the rest is shown as what it is. It decides nothing.
 
+mod of_bundles;
+mod of_pair;
 mod pack;
 mod pair;
 mod platform;
@@ -15,7 +17,10 @@ use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 
 pub use pack::packed;
-pub use pair::{ExplainAsked, ExplainView, ExplainedBundle, ShownExplanation, explanation_answer};
+pub use pair::{
+    ExplainAsked, ExplainUnknown, ExplainView, ExplainedBundle, ShownExplanation,
+    explanation_answer,
+};
 pub use platform::{
     EntityView, KindView, PlatformAsked, PlatformList, PlatformView, kind_of, platform_answer,
 };
@@ -29,9 +34,9 @@ pub fn explanation_row(stored: &StoredExplanation) -> ExplanationRow {
     ExplanationRow {
         digest: stored.digest.clone(),
         environment: stored.environment.clone(),
-        snapshot: stored.snapshot.digest.to_string(),
-        base_commit: stored.snapshot.base.commit.clone(),
-        environment_commit: stored.snapshot.environment.commit.clone(),
+        snapshot: stored.snapshot_digest.clone(),
+        base_commit: stored.base_commit.clone(),
+        environment_commit: stored.environment_commit.clone(),
         assignments: stored.assignments,
         sent_by: stored.sent_by.clone(),
         received_at: rfc3339(stored.received_ms),
@@ -83,10 +88,8 @@ fn others_of(
     session: &Session<'_>,
     one: &StoredExplanation,
 ) -> Result<Vec<ExplanationRow>, StoreError> {
-    let same = session.explanations_of(&one.environment, &one.snapshot)?;
-    let same = same
-        .iter()
-        .filter(|other| other.id != one.id && other.snapshot.digest == one.snapshot.digest);
+    let same = session.contents_of(&one.environment, &one.snapshot_digest)?;
+    let same = same.iter().filter(|other| other.id != one.id);
     Ok(same.map(explanation_row).collect())
 }
 

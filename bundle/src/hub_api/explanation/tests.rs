@@ -127,7 +127,7 @@ fn a_config_that_is_not_there_is_refused() {
 #[test]
 fn names_that_are_empty_too_long_or_there_twice_are_refused() {
     assert_eq!(rule(|bent| bent.environment.clear()), "contradiction");
-    let long = "x".repeat(MAX_NAME_BYTES + 1);
+    let long = "x".repeat(MAX_EXPLANATION_NAME_BYTES + 1);
     assert_eq!(
         rule(|bent| bent.entities.policies.push(entity(&long))),
         "contradiction"
@@ -136,4 +136,63 @@ fn names_that_are_empty_too_long_or_there_twice_are_refused() {
         rule(|bent| bent.entities.targets.push(entity("lamp-dev"))),
         "contradiction"
     );
+}
+
+/// The rule that refuses a document with this snapshot, whose digest is right.
+fn of_snapshot(bend: impl FnOnce(&mut Snapshot)) -> &'static str {
+    rule(|bent| {
+        bend(&mut bent.snapshot);
+        bent.snapshot.digest = bent.snapshot.computed_digest();
+    })
+}
+
+#[test]
+fn the_same_sources_in_another_order_or_twice_are_refused() {
+    let two = |first: &str, then: &str| {
+        let workloads = vec![source(first), source(then)];
+        of_snapshot(|snapshot| snapshot.workloads = workloads)
+    };
+    assert_eq!(
+        [two("press", "lamp"), two("lamp", "lamp")],
+        ["contradiction"; 2]
+    );
+    let mut sorted = document();
+    sorted.snapshot = Snapshot::of(
+        source("dev"),
+        source("main"),
+        vec![source("press"), source("lamp")],
+    );
+    read(&sorted).unwrap();
+}
+
+#[test]
+fn more_sources_than_a_control_plane_registers_are_refused() {
+    let many = |count: usize| -> Vec<Source> {
+        (0..count).map(|at| source(&format!("{at:05}"))).collect()
+    };
+    assert_eq!(
+        of_snapshot(|one| one.workloads = many(10_001)),
+        "contradiction"
+    );
+    let mut most = document();
+    most.snapshot = Snapshot::of(source("dev"), source("main"), many(10_000));
+    read(&most).unwrap();
+}
+
+#[test]
+fn names_and_commits_that_a_database_does_not_index_are_refused() {
+    for text in [
+        "x".repeat(MAX_EXPLANATION_NAME_BYTES + 1),
+        "a\0b".to_owned(),
+    ] {
+        let rules = [
+            of_snapshot(|one| one.base.commit.clone_from(&text)),
+            of_snapshot(|one| one.environment.name.clone_from(&text)),
+            of_snapshot(|one| one.workloads[0].commit.clone_from(&text)),
+            rule(|one| one.environment.clone_from(&text)),
+            rule(|one| one.entities.cluster_types.push(entity(&text))),
+            rule(|one| one.assignments[0].policies.push(text.clone())),
+        ];
+        assert_eq!(rules, ["contradiction"; 6], "{}", text.len());
+    }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
+use outhaul_bundle::hub_api::MAX_EXPLANATION_NAME_BYTES;
 use outhaul_kit::suggest::did_you_mean;
 use serde::Deserialize;
 
-use super::bundles::{Names, names_of, within};
+use super::bundles::{Names, names_of};
 use super::{Asked, Named, Page, Wrong, cut, html_of, name_of};
 use crate::pages;
 use crate::server::access::Visitor;
@@ -18,8 +19,8 @@ use crate::server::problem::{Nothing, Params, Question};
 use crate::server::shared::Shared;
 use crate::time;
 use crate::view::explained::{
-    EntityView, ExplainAsked, ExplainView, KindView, PlatformAsked, PlatformList, PlatformView,
-    kind_of,
+    EntityView, ExplainAsked, ExplainUnknown, ExplainView, KindView, PlatformAsked, PlatformList,
+    PlatformView, kind_of,
 };
 
 /// At which site, and by which document.
@@ -58,6 +59,18 @@ impl Question for UsesQuestion {
     const NAMES: &[&str] = &["digest", "from"];
 }
 
+/// Names of an explanation, as long as one may be in it.
+fn within(names: &[&String]) -> Result<(), Wrong> {
+    let most = MAX_EXPLANATION_NAME_BYTES;
+    match names.iter().all(|name| name.len() <= most) {
+        true => Ok(()),
+        false => Err(Wrong::new(
+            StatusCode::BAD_REQUEST,
+            format!("a name has {most} bytes at most"),
+        )),
+    }
+}
+
 pub(super) async fn pair(
     State(shared): State<Arc<Shared>>,
     Extension(visitor): Extension<Visitor>,
@@ -75,6 +88,7 @@ pub(super) async fn pair(
     ])?;
     let now_ms = time::now_ms();
     let name = cut(&environment);
+    let (stream, site) = (format!("{name} / {}", cut(&cluster_type)), cut(&asked.site));
     let html = shared.look(move |store, _| {
         let asked = ExplainAsked {
             environment: &environment,
@@ -85,12 +99,20 @@ pub(super) async fn pair(
         };
         let view = store.read(|session| ExplainView::of(session, &asked, now_ms))?;
         let shown = |view| pages::explain(&view, &visitor.shown());
-        Ok(view.map(shown).transpose()?)
+        Ok(match view {
+            Ok(view) => Ok(shown(view)?),
+            Err(unknown) => Err(unknown),
+        })
     });
-    html.await?.map(html_of).ok_or_else(|| {
-        let text = format!(
-            "No site, no bundle and no explanation of an environment `{name}` is known to this hub."
-        );
+    html.await?.map(html_of).map_err(|unknown| {
+        let text = match unknown {
+            ExplainUnknown::Site => {
+                format!("No site `{site}` of {stream} is known to this hub.")
+            }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => format!(
+                "No site, no bundle and no explanation of an environment `{name}` is known to this hub."
+            ),
+        };
         Wrong::new(StatusCode::NOT_FOUND, text)
     })
 }

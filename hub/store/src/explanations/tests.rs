@@ -4,22 +4,142 @@ use super::*;
 use crate::Store;
 use outhaul_bundle::index::Source;
 
-fn packed(digest: &str) -> PackedExplanation {
-    let source = |name: &str| Source {
+fn source(name: &str) -> Source {
+    Source {
         name: name.to_owned(),
         repo: String::new(),
         commit: "a".repeat(40),
-    };
+    }
+}
+
+fn packed_of(digest: &str, environment: &str, workloads: &[&str]) -> PackedExplanation {
+    let workloads = workloads.iter().map(|name| source(name)).collect();
     let document = NewExplanation {
         digest: digest.to_owned(),
-        environment: "dev".to_owned(),
-        snapshot: Snapshot::of(source("dev"), source("main"), Vec::new()),
+        environment: environment.to_owned(),
+        snapshot: Snapshot::of(source("dev"), source("main"), workloads),
         assignments: 1,
         bytes: 9,
-        head: b"{}".to_vec(),
-        parts: vec![("drone".to_owned(), b"{\"a\":1}".to_vec())],
     };
-    PackedExplanation::of(document).unwrap()
+    let mut packed = PackedExplanation::of(document, b"{}").unwrap().unwrap();
+    assert!(packed.add_part("drone", b"{\"a\":1}").unwrap());
+    packed
+}
+
+fn packed(digest: &str) -> PackedExplanation {
+    packed_of(digest, "dev", &[])
+}
+
+fn put_by(store: &mut Store, packed: &PackedExplanation, by: &str) -> PutExplanation {
+    let done = store.write(|session| session.put_explanation(packed, by, 5));
+    done.unwrap()
+}
+
+fn kept(new: bool, removed: u64) -> PutExplanation {
+    PutExplanation::Kept { new, removed }
+}
+
+fn set_kept_bytes(store: &mut Store, bytes: u64) {
+    let set = |session: &Session<'_>| {
+        let text = "UPDATE explanations SET kept_bytes = $1";
+        session.db.execute(text, params![to_sql(bytes)])?;
+        Ok::<_, StoreError>(())
+    };
+    store.write(|session| set(session)).unwrap();
+}
+
+#[test]
+fn what_is_kept_uncompressed_counts_for_the_room_that_it_takes() {
+    let small = packed("a").kept_bytes;
+    let long = "w".repeat(500);
+    let large = packed_of("b", "dev", &[&long]);
+    assert!(large.kept_bytes >= small + 500, "{large:?}");
+}
+
+#[test]
+fn of_more_environments_than_are_listed_none_is_kept() {
+    let mut store = Store::in_memory().unwrap();
+    for at in 0..MAX_EXPLAINED_ENVIRONMENTS {
+        let name = format!("env-{at}");
+        let packed = packed_of(&name, &name, &[]);
+        assert_eq!(put_by(&mut store, &packed, "ann"), kept(true, 0));
+    }
+    let one_more = packed_of("x", "one-more", &[]);
+    assert_eq!(
+        put_by(&mut store, &one_more, "ann"),
+        PutExplanation::FullOfEnvironments
+    );
+    let known = packed_of("y", "env-7", &[]);
+    assert_eq!(put_by(&mut store, &known, "ann"), kept(true, 0));
+}
+
+#[test]
+fn nobody_removes_what_somebody_else_says_of_a_snapshot() {
+    let mut store = Store::in_memory().unwrap();
+    assert_eq!(put_by(&mut store, &packed("true"), "centre"), kept(true, 0));
+    for digest in ["a", "b"] {
+        assert_eq!(put_by(&mut store, &packed(digest), "eve"), kept(true, 0));
+    }
+    // The oldest of the same sender makes room.
+    assert_eq!(put_by(&mut store, &packed("c"), "eve"), kept(true, 1));
+    assert_eq!(
+        put_by(&mut store, &packed("d"), "ann"),
+        PutExplanation::FullOfContents
+    );
+    let digest = packed("a").document.snapshot.digest.to_string();
+    let rows = store
+        .read(|session| session.contents_of("dev", &digest))
+        .unwrap();
+    let digests: Vec<&str> = rows.iter().map(|row| row.digest.as_str()).collect();
+    assert_eq!(digests, ["c", "b", "true"]);
+}
+
+#[test]
+fn what_gives_way_makes_room_first() {
+    let mut store = Store::in_memory().unwrap();
+    for digest in ["a", "b", "c"] {
+        put_by(&mut store, &packed(digest), "ann");
+    }
+    set_kept_bytes(&mut store, MAX_EXPLANATIONS_BYTES / 3);
+    // One of the three goes, so that there is room for a fourth.
+    assert_eq!(put_by(&mut store, &packed("d"), "ann"), kept(true, 1));
+    assert_eq!(
+        put_by(&mut store, &packed_of("e", "prod", &[]), "ann"),
+        kept(true, 0)
+    );
+}
+
+#[test]
+fn what_was_sent_while_the_clock_was_ahead_comes_after_what_was_sent_later() {
+    let mut store = Store::in_memory().unwrap();
+    for (digest, now_ms) in [("ahead", 900), ("now", 5)] {
+        store
+            .write(|session| session.put_explanation(&packed(digest), "ann", now_ms))
+            .unwrap();
+    }
+    let rows = store
+        .read(|session| session.explanations("dev", 9))
+        .unwrap();
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.digest.as_str(), row.last_received_ms))
+        .collect();
+    assert_eq!(found, [("now", 5), ("ahead", 900)]);
+}
+
+#[test]
+fn one_that_misses_a_registration_does_not_hide_the_whole_one() {
+    let mut store = Store::in_memory().unwrap();
+    put_by(&mut store, &packed_of("whole", "dev", &["a", "b"]), "ann");
+    put_by(&mut store, &packed_of("part", "dev", &["a"]), "ann");
+    let bundle = packed_of("", "dev", &["a", "b", "payload"])
+        .document
+        .snapshot;
+    let rows = store
+        .read(|session| session.explanations_of("dev", &bundle))
+        .unwrap();
+    let digests: Vec<&str> = rows.iter().map(|row| row.digest.as_str()).collect();
+    assert_eq!(digests, ["whole", "part"]);
 }
 
 #[test]
@@ -33,14 +153,7 @@ fn one_that_there_is_no_room_for_changes_nothing() {
     };
     let (new, removed) = (true, 0);
     assert_eq!(put(&mut store, "a"), PutExplanation::Kept { new, removed });
-    let full = to_sql(MAX_EXPLANATIONS_BYTES);
-    store
-        .write(|session| {
-            let text = "UPDATE explanations SET kept_bytes = $1";
-            session.db.execute(text, params![full])?;
-            Ok::<_, StoreError>(())
-        })
-        .unwrap();
+    set_kept_bytes(&mut store, MAX_EXPLANATIONS_BYTES);
     assert_eq!(put(&mut store, "b"), PutExplanation::Full);
     let rows = store
         .read(|session| session.explanations("dev", 9))

@@ -13,6 +13,8 @@ CREATE TABLE explanations (
     received_ms        BIGINT NOT NULL,
     last_sent_by       TEXT NOT NULL,
     last_received_ms   BIGINT NOT NULL,
+    -- The one that was sent last has the highest, whatever the clock showed.
+    sent_order         BIGINT NOT NULL,
     bytes              BIGINT NOT NULL,
     kept_bytes         BIGINT NOT NULL,
     head_bytes         BIGINT NOT NULL,
@@ -20,6 +22,7 @@ CREATE TABLE explanations (
 );
 CREATE UNIQUE INDEX explanations_by_digest ON explanations (digest);
 CREATE INDEX explanations_by_commits ON explanations (environment, base_commit, environment_commit);
+CREATE INDEX explanations_by_snapshot ON explanations (environment, snapshot_digest);
 CREATE TABLE explanation_parts (
     explanation  BIGINT NOT NULL,
     cluster_type TEXT NOT NULL,

@@ -1,29 +1,28 @@
 //! One pair of cluster type and target: why it is assigned or not, and its values, for the bundle that runs and the one that is desired.
 //!
 //! What comes in: the store, a pair, perhaps a site of it and one document on record. What goes out: plain values for the page and the
-//! API. The version of the config is compared with that in the signed index of the bundle; nothing else of an explanation is proven.
+//! API. The assignment and the version of its config are compared with the signed index of the bundle; nothing else of an explanation
+//! is proven.
 
-use outhaul_bundle::hub_api::{
-    AssignmentExplanation, ExplanationAnswer, ExplanationRow, PairVerdict, SetValue,
-};
+use std::collections::BTreeSet;
+
+use outhaul_bundle::hub_api::{ExplanationAnswer, ExplanationRow};
 use outhaul_bundle::index::Snapshot;
-use outhaul_bundle::name::Name;
 use outhaul_gate::time::rfc3339;
-use outhaul_store::{BundleOnRecord, Session, SitePage, StoreError, StoredExplanation};
+use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
-use super::pack::Part;
+use super::of_bundles::{Found, Signed, is_site_of, of_site, of_stream, signed};
+use super::of_pair::OfPair;
 use super::shown::{
-    AssignedShown, Places, PolicyShown, ValueShown, assigned_shown, policy_shown, value_shown,
+    AssignedShown, LISTED, Places, PolicyShown, ValueShown, assigned_shown, overlay_sites,
+    policy_shown, value_shown, with_room,
 };
-use super::{asked_for, explanation_row, others_of, read};
+use super::{asked_for, explanation_row, others_of};
 use crate::indexes::Indexes;
-use crate::{Reading, newest_for};
 
 /// Text of indexes that is read for the page, in bytes.
 const INDEX_BYTES: u64 = 16 * 1024 * 1024;
-/// Bundles that run in a stream and are listed: those that most sites run.
-const RUNNING_LISTED: usize = 3;
 /// Values shown.
 const VALUES_SHOWN: usize = 500;
 
@@ -53,6 +52,8 @@ pub struct ExplainView {
     pub target: String,
     /// The site; empty for none.
     pub site: String,
+    /// Whether a site or a bundle of the environment is known, so that it has a page.
+    pub has_environment: bool,
     /// The bundles of the stream that matter here: that is desired, and those that run.
     pub bundles: Vec<ExplainedBundle>,
     /// The explanation; `None` where none of what was asked for is on record.
@@ -74,12 +75,29 @@ pub struct ExplainedBundle {
     pub is_desired: bool,
     /// Sites that run it; of one site, 1 where it runs it.
     pub running: u64,
-    /// Digest of the explanation that was sent last; `None` where none is on record.
+    /// Digest of the explanation of most of its sources; `None` where none is on record.
     pub explanation: Option<String>,
+    /// Whether the explanation that is shown is of the snapshot that it was rendered from.
+    pub is_shown: bool,
+    /// Sources that it has and the explanation that is shown does not have.
+    pub more_sources: usize,
     /// The version of the pair's config in its signed index; `None` where that is not known, or it does not have the assignment.
     pub config_version: Option<String>,
-    /// Why it is not known.
+    /// Whether its signed index has the assignment, at the site where one was named; `None` where that is not known.
+    pub has_assignment: Option<bool>,
+    /// Why the version is not known.
     pub unknown: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExplainUnknown {
+    /// The hub knows nothing of the environment.
+    Environment,
+    /// No site of this name is of the environment and the cluster type.
+    Site,
+    /// None of what was asked for is on record, or it knows no such pair.
+    Explanation,
 }
 
 /// An explanation of a pair.
@@ -95,6 +113,14 @@ pub struct ShownExplanation {
     pub places: Vec<(String, String)>,
     /// The assignment.
     pub assignment: Option<AssignedShown>,
+    /// Whether it is assigned, and not to the site that was named.
+    pub is_elsewhere: bool,
+    /// Bundles of the snapshot whose signed index does not have what the explanation says is assigned here.
+    pub lacks: Vec<u64>,
+    /// Those that have what it says is not assigned here.
+    pub has: Vec<u64>,
+    /// Bundles that have more sources than the explanation, and how many.
+    pub more_sources: Vec<(u64, usize)>,
     /// Each policy of the assignment with sentences; the nearest where it is not assigned.
     pub policies: Vec<PolicyShown>,
     /// Why the pair is in neither list.
@@ -112,7 +138,7 @@ pub struct ShownExplanation {
 }
 
 impl ExplainView {
-    /// Reads one pair; `None` where the hub knows nothing of its environment.
+    /// Reads one pair, or why there is no answer.
     ///
     /// # Errors
     /// [`StoreError`] when the store fails.
@@ -120,34 +146,23 @@ impl ExplainView {
         session: &Session<'_>,
         asked: &ExplainAsked<'_>,
         now_ms: i64,
-    ) -> Result<Option<Self>, StoreError> {
-        let is_known = session
-            .environments()?
-            .iter()
-            .any(|name| name == asked.environment)
-            || !session.explanations(asked.environment, 1)?.is_empty();
-        if !is_known {
-            return Ok(None);
+    ) -> Result<Result<Self, ExplainUnknown>, StoreError> {
+        let mut environments = session.environments()?.into_iter();
+        let has_environment = environments.any(|name| name == asked.environment);
+        if !has_environment && session.explanations(asked.environment, 1)?.is_empty() {
+            return Ok(Err(ExplainUnknown::Environment));
+        }
+        if !asked.site.is_empty() && !is_site_of(session, asked.site, asked)? {
+            return Ok(Err(ExplainUnknown::Site));
         }
         let found = match asked.site {
             "" => of_stream(session, asked)?,
-            site => of_site(session, site, asked, now_ms)?,
+            _ => of_site(session, asked, now_ms)?,
         };
         let mut indexes = Indexes::new(session, INDEX_BYTES);
         let mut bundles = Vec::new();
-        for (bundle, is_desired, running) in &found {
-            let explanations = session.explanations_of(asked.environment, &bundle.snapshot)?;
-            let (config_version, unknown) = signed_config(&mut indexes, bundle, asked)?;
-            bundles.push(ExplainedBundle {
-                number: bundle.number,
-                base_commit: bundle.snapshot.base.commit.clone(),
-                environment_commit: bundle.snapshot.environment.commit.clone(),
-                is_desired: *is_desired,
-                running: *running,
-                explanation: explanations.first().map(|one| one.digest.clone()),
-                config_version,
-                unknown,
-            });
+        for one in &found {
+            bundles.push(explained_bundle(session, &mut indexes, one, asked)?);
         }
         let stored = match asked.digest {
             "" => by_bundles(session, asked.environment, &bundles)?,
@@ -156,18 +171,22 @@ impl ExplainView {
         let shown = match stored {
             None => None,
             Some(stored) => {
-                let of_snapshot: Vec<&Snapshot> = found
-                    .iter()
-                    .map(|(bundle, _, _)| &bundle.snapshot)
-                    .collect();
-                Some(shown(session, &stored, asked, &bundles, &of_snapshot)?)
+                let snapshot = session.explanation_snapshot(stored.id)?;
+                for (bundle, found) in bundles.iter_mut().zip(&found) {
+                    let rendered = &found.bundle.snapshot;
+                    bundle.is_shown = rendered.is_of(&snapshot);
+                    let (all, told) = (rendered.workloads.len(), snapshot.workloads.len());
+                    bundle.more_sources = all.saturating_sub(told);
+                }
+                Some(shown(session, (&stored, &snapshot), asked, &bundles)?)
             }
         };
-        Ok(Some(Self {
+        Ok(Ok(Self {
             environment: asked.environment.to_owned(),
             cluster_type: asked.cluster_type.to_owned(),
             target: asked.target.to_owned(),
             site: asked.site.to_owned(),
+            has_environment,
             bundles,
             shown,
             read_at: rfc3339(now_ms),
@@ -175,111 +194,32 @@ impl ExplainView {
     }
 }
 
-/// A bundle, whether it is desired, and how many run it.
-type Found = (BundleOnRecord, bool, u64);
-
-/// The newest bundles of the pair's streams, and those that most sites run.
-fn of_stream(session: &Session<'_>, asked: &ExplainAsked<'_>) -> Result<Vec<Found>, StoreError> {
-    let mut found: Vec<Found> = Vec::new();
-    let streams = session.streams_on_record()?;
-    let streams = streams.iter().filter(|one| {
-        (one.environment.as_str(), one.cluster_type.as_str())
-            == (asked.environment, asked.cluster_type)
-    });
-    for stream in streams.take(RUNNING_LISTED) {
-        let running = session.running_in_stream(&stream.role)?;
-        let mut numbers: Vec<(u64, String)> = Vec::new();
-        for (number, index, _) in running.iter().take(RUNNING_LISTED) {
-            numbers.push((*number, index.clone()));
-        }
-        if let Some(newest) = session.bundle_on_record(&stream.role, stream.newest)? {
-            let sites = running
-                .iter()
-                .find(|(number, index, _)| (*number, index) == (newest.number, &newest.index));
-            found.push((newest, true, sites.map_or(0, |(_, _, sites)| *sites)));
-        }
-        for (number, index) in numbers {
-            let Some(bundle) = session.bundle_on_record(&stream.role, number)? else {
-                continue;
-            };
-            let is_listed = found
-                .iter()
-                .any(|(known, _, _)| (&known.role, known.number) == (&bundle.role, number));
-            if bundle.index == index && !is_listed {
-                let sites = running
-                    .iter()
-                    .find(|one| (one.0, &one.1) == (number, &index));
-                found.push((bundle, false, sites.map_or(0, |(_, _, sites)| *sites)));
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// The bundle that a site runs, and the one that it should run.
-fn of_site(
+fn explained_bundle(
     session: &Session<'_>,
-    site: &str,
-    asked: &ExplainAsked<'_>,
-    now_ms: i64,
-) -> Result<Vec<Found>, StoreError> {
-    let reading = Reading::of(session, SitePage::named(site), now_ms)?;
-    let Some(state) = reading.sites.first().filter(|one| {
-        (
-            one.site.as_str(),
-            one.environment.as_str(),
-            one.cluster_type.as_str(),
-        ) == (site, asked.environment, asked.cluster_type)
-    }) else {
-        return Ok(Vec::new());
-    };
-    let mut found: Vec<Found> = Vec::new();
-    if let Some(running) = state.running.as_ref().filter(|one| one.bundle > 0) {
-        let bundle = session.bundle_on_record(&running.role, running.bundle)?;
-        found.extend(
-            bundle
-                .filter(|bundle| bundle.index == running.index)
-                .map(|bundle| (bundle, false, 1)),
-        );
-    }
-    if let Some(desired) = newest_for(&reading.bundles, state) {
-        let same =
-            |one: &&mut Found| (&one.0.role, one.0.number) == (&desired.role, desired.number);
-        match found.iter_mut().find(same) {
-            Some(one) => one.1 = true,
-            None => found.extend(
-                session
-                    .bundle_on_record(&desired.role, desired.number)?
-                    .map(|bundle| (bundle, true, 0)),
-            ),
-        }
-    }
-    Ok(found)
-}
-
-/// The version of the pair's config in the signed index of a bundle, or why it is not known.
-fn signed_config(
     indexes: &mut Indexes<'_, '_>,
-    bundle: &BundleOnRecord,
+    found: &Found,
     asked: &ExplainAsked<'_>,
-) -> Result<(Option<String>, Option<String>), StoreError> {
-    let index = match indexes.of(bundle)? {
-        Ok(index) => index,
-        Err(why) => return Ok((None, Some(why))),
+) -> Result<ExplainedBundle, StoreError> {
+    let bundle = &found.bundle;
+    let explanations = session.explanations_of(asked.environment, &bundle.snapshot)?;
+    let (config_version, has_assignment, unknown) = match signed(indexes, bundle, asked)? {
+        Signed::Has(version) => (Some(version), Some(true), None),
+        Signed::Lacks(why) => (None, Some(false), Some(why)),
+        Signed::Unknown(why) => (None, None, Some(why)),
     };
-    let named = index
-        .assignments
-        .iter()
-        .find(|one| one.name.as_str() == asked.target);
-    let Some(named) = named else {
-        let why = format!("bundle {} does not have this assignment", bundle.number);
-        return Ok((None, Some(why)));
-    };
-    let version = match asked.site.parse::<Name>() {
-        Ok(site) => named.for_site(&site).config_version,
-        Err(_) => named.config_version,
-    };
-    Ok((Some(version.to_string()), None))
+    Ok(ExplainedBundle {
+        number: bundle.number,
+        base_commit: bundle.snapshot.base.commit.clone(),
+        environment_commit: bundle.snapshot.environment.commit.clone(),
+        is_desired: found.is_desired,
+        running: found.running,
+        explanation: explanations.first().map(|one| one.digest.clone()),
+        is_shown: false,
+        more_sources: 0,
+        config_version,
+        has_assignment,
+        unknown,
+    })
 }
 
 /// The document of the first bundle that runs, else of the desired one, else the newest of the environment.
@@ -297,18 +237,19 @@ fn by_bundles(
 
 fn shown(
     session: &Session<'_>,
-    stored: &StoredExplanation,
+    (stored, snapshot): (&StoredExplanation, &Snapshot),
     asked: &ExplainAsked<'_>,
     bundles: &[ExplainedBundle],
-    snapshots: &[&Snapshot],
 ) -> Result<ShownExplanation, StoreError> {
     let found = OfPair::read(session, stored, asked)?;
-    let places = Places::of(&stored.snapshot);
-    let of_it = bundles.iter().zip(snapshots);
-    let of_it: Vec<&ExplainedBundle> = of_it
-        .filter(|(_, snapshot)| snapshot.is_of(&stored.snapshot))
-        .map(|(bundle, _)| bundle)
-        .collect();
+    let places = Places::of(snapshot);
+    let of_it: Vec<&ExplainedBundle> = bundles.iter().filter(|one| one.is_shown).collect();
+    let is_assigned = found.is_assigned();
+    let with = |has: bool| -> Vec<u64> {
+        let all = of_it.iter().filter(|one| one.has_assignment == Some(has));
+        let contradict = all.filter(|_| has != is_assigned);
+        contradict.map(|one| one.number).collect()
+    };
     let compared = |same: bool| -> Vec<u64> {
         let versions = of_it.iter().filter(|bundle| {
             let both = bundle
@@ -324,117 +265,65 @@ fn shown(
         .not_assigned
         .iter()
         .filter_map(|one| one.nearest.as_ref());
+    let verdicts: Vec<_> = verdicts.chain(nearest).collect();
+    let said = verdicts.iter().map(|one| policy_shown(one, &places));
+    let policies = with_room(said, LISTED);
+    let all = found.values.iter();
+    let values = with_room(all.map(|value| value_shown(value, &places)), VALUES_SHOWN);
+    let mut known = BTreeSet::new();
+    for site in found.assignment.iter().flat_map(overlay_sites) {
+        if is_site_of(session, site, asked)? {
+            known.insert(site.clone());
+        }
+    }
+    let mut assignment = (found.assignment.as_ref()).map(|one| assigned_shown(one, &known));
+    if let Some(one) = &mut assignment {
+        let left_out = verdicts.len() - policies.len();
+        one.more_verdicts = one.more_verdicts.saturating_add(left_out);
+    }
     Ok(ShownExplanation {
         row: explanation_row(stored),
         others: others_of(session, stored)?,
         bundles: of_it.iter().map(|bundle| bundle.number).collect(),
         places: places.legend(),
-        policies: verdicts
-            .chain(nearest)
-            .map(|one| policy_shown(one, &places))
+        policies,
+        is_elsewhere: found.is_elsewhere,
+        lacks: with(false),
+        has: with(true),
+        more_sources: (of_it.iter().filter(|one| one.more_sources > 0))
+            .map(|one| (one.number, one.more_sources))
             .collect(),
         same_config: compared(true),
         other_config: compared(false),
-        values: found
-            .values
-            .iter()
-            .take(VALUES_SHOWN)
-            .map(|value| value_shown(value, &places))
-            .collect(),
-        more_values: found.values.len().saturating_sub(VALUES_SHOWN),
+        more_values: found.values.len() - values.len(),
+        values,
         unknown: found.unknown,
         config_version: found.config_version,
-        assignment: found.assignment.as_ref().map(assigned_shown),
+        assignment,
     })
 }
 
-/// What a document says of a pair.
-struct OfPair {
-    assignment: Option<AssignmentExplanation>,
-    not_assigned: Option<PairVerdict>,
-    values: Vec<SetValue>,
-    config_version: Option<String>,
-    unknown: Option<String>,
-}
-
-impl OfPair {
-    fn read(
-        session: &Session<'_>,
-        stored: &StoredExplanation,
-        asked: &ExplainAsked<'_>,
-    ) -> Result<Self, StoreError> {
-        let text = session.explanation_part(stored.id, asked.cluster_type)?;
-        let is_unknown = text.is_none();
-        let mut part: Part = match text {
-            Some(text) => read(&text)?,
-            None => Part::default(),
-        };
-        let assignment = part
-            .assignments
-            .into_iter()
-            .find(|one| one.target == asked.target);
-        let not_assigned = part
-            .not_assigned
-            .into_iter()
-            .find(|one| one.target == asked.target);
-        let overlay = assignment.as_ref().and_then(|one| {
-            let mut overlays = one.overlays.iter();
-            overlays.find(|overlay| overlay.sites.contains(asked.site))
-        });
-        let (place, config_version) = match (overlay, &assignment) {
-            (Some(overlay), _) => (Some(overlay.config), Some(overlay.config_version.clone())),
-            (None, Some(one)) => (one.config, one.config_version.clone()),
-            (None, None) => (None, None),
-        };
-        let values = place.and_then(|place| {
-            let there = place < part.configs.len();
-            there.then(|| part.configs.swap_remove(place))
-        });
-        let unknown = match (&assignment, &not_assigned) {
-            (None, None) if is_unknown => Some(format!(
-                "the control plane had no cluster type `{}` then",
-                asked.cluster_type
-            )),
-            (None, None) if part.left_out => Some(
-                "it is not assigned, or there is no such target; there are too many pairs that are not assigned to keep why: \
-                 ask `outhaul explain` where the control plane is"
-                    .to_owned(),
-            ),
-            (None, None) => Some(format!(
-                "the control plane had no deployment target `{}` of this environment then",
-                asked.target
-            )),
-            _ => None,
-        };
-        Ok(Self {
-            assignment,
-            not_assigned,
-            values: values.unwrap_or_default(),
-            config_version,
-            unknown,
-        })
-    }
-}
-
-/// The answer for programs: what one document says of a pair; `None` where none of what was asked for is on record, or it knows no such
-/// pair.
+/// The answer for programs: what one document says of a pair, or why there is none.
 ///
 /// # Errors
 /// [`StoreError`] when the store fails.
 pub fn explanation_answer(
     session: &Session<'_>,
     asked: &ExplainAsked<'_>,
-) -> Result<Option<ExplanationAnswer>, StoreError> {
+) -> Result<Result<ExplanationAnswer, ExplainUnknown>, StoreError> {
     let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
-        return Ok(None);
+        return Ok(Err(ExplainUnknown::Explanation));
     };
+    if !asked.site.is_empty() && !is_site_of(session, asked.site, asked)? {
+        return Ok(Err(ExplainUnknown::Site));
+    }
     let found = OfPair::read(session, &stored, asked)?;
     if found.assignment.is_none() && found.not_assigned.is_none() {
-        return Ok(None);
+        return Ok(Err(ExplainUnknown::Explanation));
     }
-    Ok(Some(ExplanationAnswer {
+    Ok(Ok(ExplanationAnswer {
         explanation: explanation_row(&stored),
-        snapshot: stored.snapshot,
+        snapshot: session.explanation_snapshot(stored.id)?,
         assignment: found.assignment,
         not_assigned: found.not_assigned,
         values: found.values,

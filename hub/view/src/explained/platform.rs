@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use outhaul_bundle::hub_api::{AssignedPair, Entity, ExplanationRow, PlatformAnswer};
-use outhaul_bundle::index::Source;
+use outhaul_bundle::hub_api::{AssignedPair, Entities, Entity, ExplanationRow, PlatformAnswer};
+use outhaul_bundle::index::{Snapshot, Source};
 use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
 use super::pack::{Head, HeadPair};
-use super::shown::{Places, cut};
+use super::shown::{Places, line};
 use super::uses::{Use, uses};
 use super::{asked_for, explanation_row, others_of, read};
+use crate::unknown_name;
 
 /// Targets of one page of the graph, and cluster types that are listed of one.
 const TARGETS_SHOWN: usize = 50;
@@ -22,6 +23,12 @@ const PLACES_SHOWN: usize = 20;
 /// Entities of one page, and places where one is used.
 const ENTITIES_SHOWN: usize = 100;
 const USES_SHOWN: usize = 200;
+/// Names that are compared with one that is not there.
+const NAMES_COMPARED: usize = 1_000;
+/// Labels, and facts, of an entity.
+const FACTS_SHOWN: usize = 20;
+/// Other documents that are listed.
+const KNOWN_SHOWN: usize = 20;
 /// Repositories that are listed.
 const SOURCES_SHOWN: usize = 100;
 
@@ -40,7 +47,7 @@ pub struct PlatformAsked<'a> {
 #[derive(Debug, Clone, Serialize)]
 pub struct PlatformList {
     /// Of each the document that was sent last, and how many are on record.
-    pub environments: Vec<(ExplanationRow, usize)>,
+    pub environments: Vec<(ExplanationRow, u64)>,
     /// When this was read, RFC 3339.
     pub read_at: String,
 }
@@ -63,6 +70,8 @@ pub struct Origin {
 pub struct PlatformView {
     /// The environment.
     pub environment: String,
+    /// Whether a site or a bundle of the environment is known, so that it has a page.
+    pub has_environment: bool,
     /// The document.
     pub origin: Origin,
     /// The repositories that were read.
@@ -154,6 +163,8 @@ pub struct EntityView {
     pub origin: Origin,
     /// The entity.
     pub entity: EntityShown,
+    /// Of an environment and a cluster type, whether a site or a bundle of it is known, so that it has a page.
+    pub is_known: bool,
     /// Where it is used, as many as are shown.
     pub uses: Vec<Use>,
     /// Place of the first of them, from 0.
@@ -179,9 +190,9 @@ impl PlatformList {
     pub fn of(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
         let mut environments = Vec::new();
         for environment in session.explained_environments()?.iter().take(USES_SHOWN) {
-            let all = session.explanations(environment, super::EXPLANATIONS_LISTED)?;
-            if let Some(newest) = all.first() {
-                environments.push((explanation_row(newest), all.len()));
+            if let Some(newest) = session.explanations(environment, 1)?.pop() {
+                let count = session.count_explanations(environment)?;
+                environments.push((explanation_row(&newest), count));
             }
         }
         Ok(Self {
@@ -194,6 +205,7 @@ impl PlatformList {
 /// A document, and what pages of all of it need.
 struct Opened {
     stored: StoredExplanation,
+    snapshot: Snapshot,
     head: Head,
     places: Places,
     origin: Origin,
@@ -204,7 +216,8 @@ impl Opened {
         let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
             return Ok(None);
         };
-        let places = Places::of(&stored.snapshot);
+        let snapshot = session.explanation_snapshot(stored.id)?;
+        let places = Places::of(&snapshot);
         Ok(Some(Self {
             head: read(&session.explanation_head(stored.id)?)?,
             origin: Origin {
@@ -214,6 +227,7 @@ impl Opened {
                 is_chosen: !asked.digest.is_empty(),
             },
             places,
+            snapshot,
             stored,
         }))
     }
@@ -231,6 +245,7 @@ impl PlatformView {
     ) -> Result<Option<Self>, StoreError> {
         let Some(Opened {
             stored,
+            snapshot,
             head,
             origin,
             ..
@@ -245,7 +260,12 @@ impl PlatformView {
         }
         let mut workloads: Vec<WorkloadPlaces> = Vec::new();
         for target in &targets {
-            let fact = |name: &str| target.facts.get(name).cloned().unwrap_or_default();
+            let fact = |name: &str| {
+                target
+                    .facts
+                    .get(name)
+                    .map_or_else(String::new, |text| line(text))
+            };
             let pairs = places
                 .get(target.name.as_str())
                 .map_or(&[][..], Vec::as_slice);
@@ -269,13 +289,14 @@ impl PlatformView {
                 }),
             }
         }
-        let snapshot = &stored.snapshot;
         let first = [snapshot.base.clone(), snapshot.environment.clone()].into_iter();
         let sources = first.chain(snapshot.workloads.iter().cloned());
-        let known = session.explanations(asked.environment, super::EXPLANATIONS_LISTED)?;
-        let known = known.iter().filter(|one| one.id != stored.id).take(20);
+        let known = session.explanations(asked.environment, KNOWN_SHOWN + 1)?;
+        let known = known.iter().filter(|one| one.id != stored.id);
+        let known = known.take(KNOWN_SHOWN);
         Ok(Some(Self {
             environment: asked.environment.to_owned(),
+            has_environment: unknown_name(session, (asked.environment, ""))?.is_none(),
             origin,
             sources: sources.take(SOURCES_SHOWN).collect(),
             more_sources: (snapshot.workloads.len() + 2).saturating_sub(SOURCES_SHOWN),
@@ -355,8 +376,20 @@ impl EntityView {
         };
         let all = entities_of(&head, kind);
         let Some(entity) = all.iter().find(|entity| entity.name == name) else {
-            let names = all.iter().map(|entity| entity.name.clone());
+            let names = all
+                .iter()
+                .take(NAMES_COMPARED)
+                .map(|entity| entity.name.clone());
             return Ok(Some(Err(names.collect())));
+        };
+        let streams = match kind {
+            "environment" => Some((name, "")),
+            "cluster-type" => Some((asked.environment, name)),
+            _ => None,
+        };
+        let is_known = match streams {
+            Some(names) => unknown_name(session, names)?.is_none(),
+            None => false,
         };
         let uses = uses(&head, kind, entity);
         let shown: Vec<Use> = uses
@@ -371,6 +404,7 @@ impl EntityView {
             kind,
             origin,
             entity: entity_shown(&head, &places, kind, entity),
+            is_known,
             uses: shown,
             from,
             next: (end < uses.len()).then_some(end),
@@ -401,8 +435,8 @@ fn entities_of<'a>(head: &'a Head, kind: &str) -> &'a [Entity] {
 
 fn entity_shown(head: &Head, places: &Places, kind: &str, entity: &Entity) -> EntityShown {
     let texts = |map: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        let all = map.iter().take(ENTITIES_SHOWN);
-        all.map(|(name, text)| (cut(name), cut(text))).collect()
+        let all = map.iter().take(FACTS_SHOWN);
+        all.map(|(name, text)| (line(name), line(text))).collect()
     };
     EntityShown {
         name: entity.name.clone(),
@@ -423,7 +457,7 @@ pub fn platform_answer(
     (offset, limit): (usize, usize),
 ) -> Result<Option<PlatformAnswer>, StoreError> {
     let Some(Opened {
-        stored,
+        snapshot,
         head,
         origin,
         ..
@@ -435,8 +469,12 @@ pub fn platform_answer(
     let pairs = head.pairs.into_iter().skip(offset).take(limit);
     Ok(Some(PlatformAnswer {
         explanation: origin.row,
-        snapshot: stored.snapshot,
-        entities: head.entities,
+        snapshot,
+        // They are many, and the same for every part of the list.
+        entities: match offset {
+            0 => head.entities,
+            _ => Entities::default(),
+        },
         assignments: pairs
             .map(|pair| AssignedPair {
                 cluster_type: pair.cluster_type,

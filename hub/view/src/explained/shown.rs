@@ -13,8 +13,16 @@ use serde::Serialize;
 
 /// Characters of one value that are shown.
 const CHARS_SHOWN: usize = 2_000;
-/// Labels, and containers of one value, that are shown.
-const LISTED: usize = 50;
+/// Characters of a sentence, a label or a place.
+const LINE_SHOWN: usize = 400;
+/// Policies, sites, schemas and the like that are shown.
+pub(super) const LISTED: usize = 50;
+/// Labels, reasons, and containers of one value, that are shown.
+const OF_ONE: usize = 20;
+/// Bytes of values, and of what policies say, that are shown of one pair.
+const BYTES_SHOWN: usize = 512 * 1024;
+/// Sites of one group that are listed.
+const SITES_OF_ONE: usize = 5;
 /// Short names of repositories that are told.
 const LEGEND: usize = 5;
 
@@ -39,21 +47,37 @@ impl Places {
         )
     }
 
-    /// A text with the short names.
+    /// A text with the short names, cut. Each place is replaced once: what a name is replaced with is not looked at again.
     pub(super) fn short(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, long) in &self.0 {
-            let long = format!("{long}:");
-            if text.contains(&long) {
-                text = text.replace(&long, &format!("{name}:"));
+        let end = text.char_indices().nth(4 * LINE_SHOWN);
+        let mut left = end.map_or(text, |(at, _)| &text[..at]);
+        let mut short = String::new();
+        while let Some(first) = left.chars().next() {
+            let named = self.0.iter().find_map(|(name, long)| {
+                let after = left.strip_prefix(long.as_str())?;
+                after.starts_with(':').then_some((name, after))
+            });
+            match named {
+                Some((name, after)) => {
+                    short.push_str(name);
+                    left = after;
+                }
+                None => {
+                    short.push(first);
+                    left = &left[first.len_utf8()..];
+                }
             }
         }
-        text
+        match end {
+            Some(_) => line(&format!("{short}…")),
+            None => line(&short),
+        }
     }
 
     /// What the first of the short names stand for: the environment, the base, and those of workloads.
     pub(super) fn legend(&self) -> Vec<(String, String)> {
-        self.0.iter().take(LEGEND).cloned().collect()
+        let all = self.0.iter().take(LEGEND);
+        all.map(|(name, long)| (name.clone(), line(long))).collect()
     }
 }
 
@@ -99,13 +123,13 @@ pub(super) fn policy_shown(verdict: &PolicyVerdict, places: &Places) -> PolicySh
         policy: verdict.policy.clone(),
         at: places.short(&verdict.at),
         chooses: verdict.chooses(),
-        targets: verdict.targets.clone(),
-        cluster_types: verdict.cluster_types.clone(),
-        sites: verdict.sites.clone(),
+        targets: line(&verdict.targets),
+        cluster_types: line(&verdict.cluster_types),
+        sites: verdict.sites.as_deref().map(line),
         matches: verdict
             .matches
             .iter()
-            .take(LISTED)
+            .take(OF_ONE)
             .map(|one| {
                 let LabelMatch {
                     of,
@@ -119,6 +143,7 @@ pub(super) fn policy_shown(verdict: &PolicyVerdict, places: &Places) -> PolicySh
         misses: verdict
             .misses
             .iter()
+            .take(OF_ONE)
             .map(|miss| places.short(&Miss::sentence(miss)))
             .collect(),
         weight: verdict
@@ -135,7 +160,7 @@ pub(super) fn value_shown(value: &SetValue, places: &Places) -> ValueShown {
         other => other.to_string(),
     };
     ValueShown {
-        key: cut(&value.key),
+        key: line(&value.key),
         value: value
             .value
             .as_ref()
@@ -145,7 +170,7 @@ pub(super) fn value_shown(value: &SetValue, places: &Places) -> ValueShown {
             .layers
             .iter()
             .filter(|layer| layer.role != LayerRole::Overridden)
-            .take(LISTED)
+            .take(OF_ONE)
             .map(|layer| {
                 let role = match layer.role {
                     LayerRole::Decides => "",
@@ -162,12 +187,12 @@ pub(super) fn value_shown(value: &SetValue, places: &Places) -> ValueShown {
             .layers
             .iter()
             .filter(|layer| layer.role == LayerRole::Overridden)
-            .take(LISTED)
+            .take(OF_ONE)
             .map(|layer| {
                 [
                     layer.container.clone(),
                     places.short(&layer.at),
-                    cut(&layer.text),
+                    line(&layer.text),
                 ]
             })
             .collect(),
@@ -185,26 +210,38 @@ pub struct AssignedShown {
     pub more_verdicts: usize,
     /// The schemas that check its config.
     pub schemas: Vec<String>,
-    /// Groups of sites with another config: how many, and the first of them.
-    pub overlays: Vec<(usize, Vec<String>)>,
+    /// Groups of sites with another config: how many, and the first of them, each with whether the hub knows it.
+    pub overlays: Vec<(usize, Vec<(String, bool)>)>,
     /// How many more groups there are.
     pub more_overlays: usize,
     /// What keeps it from being composed.
     pub problems: Vec<String>,
 }
 
-/// An assignment, cut.
-pub(super) fn assigned_shown(one: &AssignmentExplanation) -> AssignedShown {
-    let first = |sites: &BTreeSet<String>, most: usize| -> (usize, Vec<String>) {
-        (sites.len(), sites.iter().take(most).cloned().collect())
+/// The sites that are listed of an assignment with another config.
+pub(super) fn overlay_sites(one: &AssignmentExplanation) -> impl Iterator<Item = &String> {
+    let overlays = one.overlays.iter().take(LISTED);
+    overlays.flat_map(|overlay| overlay.sites.iter().take(SITES_OF_ONE))
+}
+
+/// An assignment, cut; `known`: the sites that have a page.
+pub(super) fn assigned_shown(
+    one: &AssignmentExplanation,
+    known: &BTreeSet<String>,
+) -> AssignedShown {
+    let group = |sites: &BTreeSet<String>| {
+        let first = sites.iter().take(SITES_OF_ONE);
+        let first = first.map(|site| (site.clone(), known.contains(site)));
+        (sites.len(), first.collect())
     };
     let overlays = one.overlays.iter().take(LISTED);
     AssignedShown {
         policies: one.policies.iter().take(LISTED).cloned().collect(),
-        sites: one.sites.as_ref().map(|sites| first(sites, LISTED)),
+        sites: (one.sites.as_ref())
+            .map(|sites| (sites.len(), sites.iter().take(LISTED).cloned().collect())),
         more_verdicts: one.more_verdicts,
         schemas: one.schemas.iter().take(LISTED).cloned().collect(),
-        overlays: overlays.map(|overlay| first(&overlay.sites, 5)).collect(),
+        overlays: overlays.map(|overlay| group(&overlay.sites)).collect(),
         more_overlays: one.overlays.len().saturating_sub(LISTED),
         problems: one
             .problems
@@ -217,11 +254,98 @@ pub(super) fn assigned_shown(one: &AssignmentExplanation) -> AssignedShown {
 
 /// A text as a page has room for it.
 pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(CHARS_SHOWN) {
+    cut_at(text, CHARS_SHOWN)
+}
+
+/// A text as a line has room for it.
+pub(super) fn line(text: &str) -> String {
+    cut_at(text, LINE_SHOWN)
+}
+
+fn cut_at(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((at, _)) => {
             let more = text[at..].chars().count();
             format!("{}… ({more} more characters)", &text[..at])
         }
+    }
+}
+
+/// The first of what is to be shown, at most so many, as far as a page has room for them.
+pub(super) fn with_room<T: Serialize>(all: impl Iterator<Item = T>, most: usize) -> Vec<T> {
+    let mut left = BYTES_SHOWN;
+    let mut shown = Vec::new();
+    for one in all.take(most) {
+        let bytes = serde_json::to_vec(&one).map_or(0, |text| text.len());
+        let Some(rest) = left.checked_sub(bytes) else {
+            break;
+        };
+        left = rest;
+        shown.push(one);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(name: String, repo: &str) -> Source {
+        Source {
+            name,
+            repo: repo.to_owned(),
+            commit: String::new(),
+        }
+    }
+
+    #[test]
+    fn names_that_are_long_and_name_one_another_do_not_grow() {
+        // Each name is the place of the next repository, many times.
+        let next = |at: u8| format!("{}@:", char::from(b'a' + at)).repeat(100);
+        let sources = (0..20).map(|at| {
+            let repo = char::from(b'a' + at).to_string();
+            source(next(at + 1), &repo)
+        });
+        let places = Places::of(&Snapshot::of(
+            source("dev".to_owned(), "x"),
+            source("main".to_owned(), "y"),
+            sources.collect(),
+        ));
+        let short = places.short(&"a@:3 ".repeat(1_000));
+        assert!(short.chars().count() < LINE_SHOWN + 40, "{}", short.len());
+        assert_eq!(
+            places.short("see x@:a.yaml:3, y@:b"),
+            "see dev:a.yaml:3, main:b"
+        );
+    }
+
+    #[test]
+    fn what_many_policies_say_at_length_has_room_on_a_page() {
+        let long = "é".repeat(100_000);
+        let miss = Miss {
+            rule: outhaul_bundle::hub_api::MissRule::Selector,
+            of: long.clone(),
+            requirement: long.clone(),
+            found: long.clone(),
+            at: long.clone(),
+        };
+        let verdict = PolicyVerdict {
+            policy: "all".to_owned(),
+            at: long.clone(),
+            targets: long.clone(),
+            cluster_types: long.clone(),
+            sites: Some(long),
+            weight: None,
+            matches: Vec::new(),
+            misses: vec![miss; 200],
+        };
+        let places = Places(Vec::new());
+        let all = (0..1_000).map(|_| policy_shown(&verdict, &places));
+        let shown = with_room(all, LISTED);
+        assert!((1..=LISTED).contains(&shown.len()));
+        let bytes = serde_json::to_vec(&shown).unwrap().len();
+        assert!(bytes < BYTES_SHOWN + LISTED + 2, "{bytes}");
+        assert_eq!(shown[0].misses.len(), OF_ONE);
     }
 }

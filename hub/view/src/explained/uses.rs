@@ -6,6 +6,10 @@ use outhaul_bundle::hub_api::Entity;
 use serde::Serialize;
 
 use super::pack::{Head, HeadPair};
+use super::shown::line;
+
+/// Policies that are listed of one assignment.
+const BY_SHOWN: usize = 5;
 
 /// A place where an entity is used: an assignment, or another entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +22,8 @@ pub struct Use {
     pub name: String,
     /// The policies of the assignment, or what the entity has to do with it.
     pub by: Vec<String>,
+    /// How many more there are.
+    pub more_by: usize,
 }
 
 /// The same, borrowed: many are counted and few are shown.
@@ -36,7 +42,8 @@ impl Use {
                 kind,
                 cluster_type: String::new(),
                 name: entity.name.clone(),
-                by: vec![(*by).to_owned()],
+                by: vec![line(by)],
+                more_by: 0,
             },
         }
     }
@@ -46,7 +53,8 @@ impl Use {
             kind: "assignment",
             cluster_type: pair.cluster_type.clone(),
             name: pair.target.clone(),
-            by: pair.policies.clone(),
+            by: pair.policies.iter().take(BY_SHOWN).cloned().collect(),
+            more_by: pair.policies.len().saturating_sub(BY_SHOWN),
         }
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
-            "fingerprint": enrolled.fingerprint, "again": enrolled.again,
+            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost,
             "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );

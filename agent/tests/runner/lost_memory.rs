@@ -101,7 +101,8 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
 
         let _ = fs::rename(database(&site), site.folder.path().join("agent.db.aside"));
         let kit = centre.kit("drone-7");
-        site.ok(&["enrol", kit.to_str().unwrap()]);
+        let enrolled = site.ok(&["enrol", kit.to_str().unwrap()]);
+        assert_eq!(enrolled["lost"], true, "{enrolled}");
         site.take(&third);
         let applied = site.applied();
         assert_eq!(applied["hello/manifest.yaml"], b"three\n", "{}", loss.0);
@@ -143,6 +144,19 @@ fn status_after_a_cut_says_what_came_of_the_stick_and_not_that_it_is_being_read(
         assert_eq!(printed.contains(since), unfinished, "{printed}");
         assert_eq!(site.active(), Some(if unfinished { 3 } else { 2 }));
     }
+}
+
+#[test]
+fn a_database_that_a_link_leads_to_is_put_in_its_place_with_what_is_beside_it() {
+    let (_centre, site) = site_with_two();
+    let elsewhere = site.folder.path().join("elsewhere.db");
+    fs::rename(database(&site), &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, database(&site)).unwrap();
+    let words = "put that file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal`";
+    assert_reports(&site.run(&["apply"]), 3, &[words]);
+    fs::remove_file(database(&site)).unwrap();
+    fs::rename(&elsewhere, database(&site)).unwrap();
+    assert_eq!(site.ok(&["apply"])["active"], 2);
 }
 
 #[test]
@@ -221,6 +235,16 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
 fn set_and_lost() -> (Centre, Site, Draft) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
+    let draft = printer("62");
+    site.take(&centre.publish(&draft));
+    site.ok(&["set", "WIDTH=70", "--as", "ann"]);
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    lose(&site, &LOSSES[0]);
+    (centre, site, draft)
+}
+
+/// A printer whose width may be set on site; `width` is the centre's.
+fn printer(width: &str) -> Draft {
     let allowed = Allowed::Integer {
         minimum: 20,
         maximum: 110,
@@ -231,12 +255,7 @@ fn set_and_lost() -> (Centre, Site, Draft) {
         keys: BTreeMap::from([("WIDTH".to_owned(), Rule { about, allowed })]),
     };
     let load = Load::new("printer").file("greeting", "one");
-    let draft = Draft::new([load.open(open, &[("WIDTH", "62")])]);
-    site.take(&centre.publish(&draft));
-    site.ok(&["set", "WIDTH=70", "--as", "ann"]);
-    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
-    lose(&site, &LOSSES[0]);
-    (centre, site, draft)
+    Draft::new([load.open(open, &[("WIDTH", width)])])
 }
 
 fn width(site: &Site) -> Vec<u8> {
@@ -300,4 +319,23 @@ fn after_a_lost_database_a_value_that_somebody_typed_into_the_file_is_not_one_th
     assert_eq!(width(&site), b"WIDTH=\"62\"\n");
     site.ok(&["set", "WIDTH=70", "--workload", "printer"]);
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");
+}
+
+#[test]
+fn after_a_lost_database_a_value_that_the_centre_took_over_and_that_was_unset_is_not_set_again() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&printer("62")));
+    site.ok(&["set", "WIDTH=70", "--as", "ann"]);
+    site.take(&centre.publish(&printer("70")));
+    site.ok(&["unset", "WIDTH", "--workload", "printer"]);
+    lose(&site, &LOSSES[0]);
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    let words = [
+        "`WIDTH` of `printer` was once set to `70` on this site, and nothing shows whether it still was",
+    ];
+    assert_reports(&enrolled, 0, &words);
+    site.take(&centre.publish(&printer("62")));
+    assert_eq!(width(&site), b"WIDTH=\"62\"\n");
 }

@@ -186,13 +186,15 @@ fn after_a_lost_database_one_command_makes_changed_files_ours_again() {
     // What no bundle brings stays whoever's it is.
     let foreign = site.state().join("applied/hello/foreign.yaml");
     fs::write(&foreign, "theirs").unwrap();
-    let kit = centre.kit("drone-7");
+    let kit = site.folder.path().join("the kit.kit");
+    fs::copy(centre.kit("drone-7"), &kit).unwrap();
     let kit = kit.to_str().unwrap();
     let enrolled = site.run(&["enrol", kit]);
+    let typed = format!("`outhaul-agent enrol '{kit}' --adopt-changed`");
     let words = [
         "are known again",
         "manifest.yaml` was changed by hand",
-        "--adopt-changed",
+        &typed,
     ];
     assert_reports(&enrolled, 0, &words);
     // Who goes on without reading it is informed at the next step, and again by `status`.
@@ -249,13 +251,17 @@ fn printer(width: &str) -> Draft {
         minimum: 20,
         maximum: 110,
     };
+    printer_with("WIDTH", allowed, width)
+}
+
+fn printer_with(key: &str, allowed: Allowed, value: &str) -> Draft {
     let about = String::new();
     let open = SiteValues {
         form: Form::Env,
-        keys: BTreeMap::from([("WIDTH".to_owned(), Rule { about, allowed })]),
+        keys: BTreeMap::from([(key.to_owned(), Rule { about, allowed })]),
     };
     let load = Load::new("printer").file("greeting", "one");
-    Draft::new([load.open(open, &[("WIDTH", width)])])
+    Draft::new([load.open(open, &[(key, value)])])
 }
 
 fn width(site: &Site) -> Vec<u8> {
@@ -338,4 +344,22 @@ fn after_a_lost_database_a_value_that_the_centre_took_over_and_that_was_unset_is
     assert_reports(&enrolled, 0, &words);
     site.take(&centre.publish(&printer("62")));
     assert_eq!(width(&site), b"WIDTH=\"62\"\n");
+}
+
+#[test]
+fn a_value_of_several_words_is_one_word_of_the_command_that_sets_it_again() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let allowed = Allowed::Text {
+        max_length: 40,
+        pattern: None,
+    };
+    site.take(&centre.publish(&printer_with("TITLE", allowed, "press")));
+    site.ok(&["set", "TITLE=the old press"]);
+    lose(&site, &LOSSES[0]);
+    let file = site.state().join("applied/printer/site-values.env");
+    fs::write(&file, "TITLE=\"mine\"\n").unwrap();
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let typed = "`outhaul-agent set TITLE='the old press' --workload printer`";
+    assert_reports(&enrolled, 0, &[typed]);
 }

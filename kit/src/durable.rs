@@ -43,6 +43,10 @@ pub struct Unexpected {
 pub const OWN_ENTRY: &str = "the agent's own file or folder";
 /// What must be there where a program has a file.
 pub const OWN_FILE: &str = "the agent's own file";
+/// What must be there where a program makes a file anew that lacks, and one of another time does harm: a lock, what a database writes beside it.
+pub const OWN_WORKING_FILE: &str = "the agent's own file, which it makes itself";
+/// The words of [`kind_of`] for a link.
+const LINK: &str = "a symbolic link";
 
 /// What a file system has at a path, in words: `a symbolic link`, `a FIFO` …
 pub fn kind_of(kind: fs::FileType) -> &'static str {
@@ -122,6 +126,12 @@ impl FileError {
         use io::ErrorKind as Kind;
         let cause = self.source.get_ref();
         if let Some(what) = cause.and_then(|why| why.downcast_ref::<Unexpected>()) {
+            if what.expected == OWN_WORKING_FILE {
+                return "find out who put it there; then move it away, and repeat the command: put nothing in its place".into();
+            }
+            if what.expected == OWN_FILE && what.found == LINK {
+                return "find out who put it there, and move it away; then put the file that it leads to in its place, where that is this site's own, else the whole folder from one backup, and repeat the command".into();
+            }
             if what.expected == OWN_FILE {
                 return "find out who put it there, and move it away; then put a file in its place, such as the one from a backup of the whole folder, and repeat the command".into();
             }
@@ -448,6 +458,26 @@ mod tests {
         let error = read(&path, 4).unwrap_err().to_string();
         assert!(error.contains("larger than the 4 bytes"), "{error}");
         assert_eq!(read_if_present(&folder.path().join("b"), 4).unwrap(), None);
+    }
+
+    #[test]
+    fn nothing_is_put_in_the_place_of_what_a_program_makes_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        let found = kind_of(fs::symlink_metadata(&link).unwrap().file_type());
+        let help = |found, expected| {
+            let what = Unexpected { found, expected };
+            at("open", &link)(io::Error::new(io::ErrorKind::InvalidInput, what)).help()
+        };
+        for found in [found, "a folder"] {
+            let working = help(found, OWN_WORKING_FILE);
+            assert!(working.contains("move it away, and repeat"), "{working}");
+            assert!(!working.contains("backup"), "{working}");
+        }
+        let led = "put the file that it leads to in its place";
+        assert!(help(found, OWN_FILE).contains(led));
+        assert!(!help("a folder", OWN_FILE).contains(led));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// The text with everything in it that a terminal or log would follow instead of show, escaped.
@@ -45,6 +46,16 @@ pub fn json_path(path: &Path) -> String {
 /// A path for a message.
 pub fn path(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
+}
+
+/// A path or value as it is typed in a command line.
+pub fn quoted(what: impl AsRef<OsStr>) -> String {
+    let text = what.as_ref().display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 /// The last part of a path for a message.
@@ -134,6 +145,18 @@ mod tests {
             "a\\u{1b}]0;owned\\u{7}b\\u{d}\\u{9b}2J\\u{202e}txt.exe"
         );
         assert_eq!(printable_lines("a\nb\u{1b}"), "a\nb\\u{1b}");
+    }
+
+    #[test]
+    fn what_is_typed_in_a_command_is_one_word_of_a_shell() {
+        for text in ["/media/stick", "/media/my stick", "a'b;$(c)`d` \"e\" \\"] {
+            let typed = format!("printf %s {}", quoted(Path::new(text)));
+            let said = std::process::Command::new("sh")
+                .args(["-c", &typed])
+                .output();
+            assert_eq!(said.unwrap().stdout, text.as_bytes());
+        }
+        assert_eq!(quoted("/media/stick"), "/media/stick");
     }
 
     #[test]

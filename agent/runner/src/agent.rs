@@ -214,12 +214,9 @@ impl Agent {
     /// Folders of bundles before the active one: without them there is no going back to these, and nothing else is lost.
     fn removable(&self) -> Result<Vec<PathBuf>, StateError> {
         let site = crate::site_now(self.store.read())?;
-        let earlier = site
-            .earlier
-            .iter()
-            .filter(|number| !site.pins.contains(number));
-        let mut folders: Vec<_> = earlier
-            .map(|number| self.state_folder.generation(*number))
+        let mut folders: Vec<_> = site
+            .removable()
+            .map(|number| self.state_folder.generation(number))
             .collect();
         folders.retain(|folder| folder.is_dir());
         Ok(folders)

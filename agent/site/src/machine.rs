@@ -253,6 +253,16 @@ impl Site {
             || self.pins.contains(&number)
     }
 
+    /// Earlier bundles of which the folder may go where space is short: nothing is lost but going back to them.
+    pub fn removable(&self) -> impl Iterator<Item = u64> {
+        let target = match self.work {
+            Work::Reverting { to, .. } => Some(to),
+            _ => None,
+        };
+        let earlier = self.earlier.iter().copied();
+        earlier.filter(move |number| !self.pins.contains(number) && target != Some(*number))
+    }
+
     /// The bundles that run, wait or are worked on.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
         let active = self.active.map(|active| active.number);

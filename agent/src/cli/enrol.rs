@@ -1,6 +1,6 @@
 //! `enrol`: makes this machine a site, with a kit from the centre.
 
-use outhaul_kit::text::json_path;
+use outhaul_kit::text::{json_path, quoted};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -37,7 +37,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             message: format!("`{name}` is a bundle, not a kit; nothing was changed"),
             help: format!(
                 "a kit is named `SITE.kit` (`outhaul site enrol` at the centre writes it); a site that is enrolled takes \
-                 a bundle with `outhaul-agent import {name}`"
+                 a bundle with `outhaul-agent import {typed}`",
+                typed = quoted(&args.kit)
             ),
         });
     }
@@ -74,7 +75,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         super::say(&format!(
             "help: the next bundle writes nothing over these: move them away, or have them overwritten with \
              `outhaul-agent enrol {} --adopt-changed`",
-            args.kit.display()
+            quoted(&args.kit)
         ));
     }
     if let Some(made) = made {
@@ -94,7 +95,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
-            "fingerprint": enrolled.fingerprint, "again": enrolled.again,
+            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost,
             "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );
@@ -117,8 +118,9 @@ fn say_lost(enrolled: &Enrolled) {
             ),
             false => format!(
                 "warning: `{key}` of `{assignment}` was once set to `{value}` on this site, and nothing shows whether it still was: the next \
-                 bundle has the centre's value; `outhaul-agent set {key}={value} --workload {assignment}` sets it again, when that bundle is \
-                 active"
+                 bundle has the centre's value; `outhaul-agent set {key}={typed} --workload {assignment}` sets it again, when that bundle is \
+                 active",
+                typed = quoted(value)
             ),
         });
     }

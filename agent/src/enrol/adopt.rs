@@ -148,6 +148,12 @@ fn known_in(folder: &Folder, desired: &Desired, values: &mut Values) -> (Vec<Ite
     let form = desired.assignment.site_values.as_ref();
     let shown =
         form.map(|declared| format!("{}/{}", desired.assignment.name, declared.form.file()));
+    // The file is the one that this bundle brings: what a set of an older one looks like does not show that it was in use to the last.
+    if same.iter().any(|item| Some(&item.item) == shown.as_ref()) {
+        let of = desired.assignment.name.as_str();
+        let older = values.iter_mut().filter(|((name, _), _)| name == of);
+        older.for_each(|(_, (_, in_use))| *in_use = false);
+    }
     for own in file::kept(desired) {
         let (with_values, _) = folder.known_again(&own);
         let found = with_values.into_iter();

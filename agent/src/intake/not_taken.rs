@@ -3,11 +3,13 @@
 //! What comes in: where something was to be taken from, and what came of it. What goes out: the reason and the way out, kept until something is
 //! taken in, for `status`: whoever comes later did not see the command. Of what is wrong with a bundle itself, refusals say it.
 
+use outhaul_kit::text::quoted;
 use outhaul_reconcilers::shortened;
 use outhaul_site::attention::{Attention, What};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use super::ImportOutcome;
 use super::media::Findings;
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -30,6 +32,28 @@ pub(super) struct NotTaken {
     newest: u64,
 }
 
+impl NotTaken {
+    /// How much space lacks is another number at every poll.
+    fn says_the_same(&self, known: &Self) -> bool {
+        let lacks_space_still = self.of_space && known.of_space;
+        let message = match lacks_space_still {
+            true => known.message.clone(),
+            false => self.message.clone(),
+        };
+        *known
+            == Self {
+                message,
+                ..self.clone()
+            }
+    }
+
+    /// Whether it came of a repository that is not asked any more.
+    fn is_of_another_repository(&self, url: Option<&str>) -> bool {
+        let is_url = !self.source.starts_with('/') && self.source.contains("://");
+        is_url && url != Some(self.source.as_str())
+    }
+}
+
 /// Keeps what came of reading a medium, in the transaction in which that is remembered.
 pub(super) fn note_read(
     db: &Connection,
@@ -37,19 +61,22 @@ pub(super) fn note_read(
     read: &Result<Findings, AgentError>,
 ) -> Result<(), StateError> {
     match read {
-        Ok(findings) => {
-            let error = findings
-                .refused
-                .iter()
-                .find(|error| is_of_the_machine(error));
-            // Also where another bundle of the same stick was taken.
-            match error {
-                Some(error) => keep(db, place, error, &again(place)),
-                None => note(db, place, None, findings.outcome.is_some()),
-            }
-        }
+        // Also where another bundle of the same stick was taken: which one it was that could not be looked at, nobody knows.
+        Ok(findings) => match findings.of_machine.first() {
+            Some(error) => keep(db, place, error, &again(place)),
+            None => note(db, place, None, took_something(findings)),
+        },
         Err(error) => note(db, place, Some((error, &again(place))), false),
     }
+}
+
+/// What is active already and a part of a bundle are no bundle that was taken.
+fn took_something(findings: &Findings) -> bool {
+    let taken = |outcome: &ImportOutcome| match outcome {
+        ImportOutcome::Rests { .. } | ImportOutcome::Ordered { .. } => true,
+        ImportOutcome::AlreadyActive { .. } | ImportOutcome::Incomplete { .. } => false,
+    };
+    findings.outcome.as_ref().is_some_and(taken)
 }
 
 /// Keeps what came of a repository. One that says the same at every poll is written down once.
@@ -69,14 +96,19 @@ pub(crate) fn note_pulled(
         .map(|error| not_taken(db, url, error, again))
         .transpose()?;
     let is_of_it = known.as_ref().is_some_and(|known| known.source == url);
-    if now == known || (now.is_none() && !is_of_it) {
+    let is_same = match (&now, &known) {
+        (Some(now), Some(known)) => now.says_the_same(known),
+        (None, _) => !is_of_it,
+        (Some(_), None) => false,
+    };
+    if is_same {
         return Ok(());
     }
     agent.commit(|db, _| state::set_meta(db, key::NOT_TAKEN, now.as_ref()))
 }
 
 fn again(place: &str) -> String {
-    format!("then `outhaul-agent import {place}` again")
+    format!("then `outhaul-agent import {}` again", quoted(place))
 }
 
 /// With an error of this machine, that; otherwise, what was kept of this source goes, and all of it when something was taken.
@@ -122,7 +154,7 @@ fn not_taken(
 }
 
 /// Whether somebody in front of the machine can mend it. Work that cannot go on is shown with the bundle, and a link that is down passes.
-fn is_of_the_machine(error: &AgentError) -> bool {
+pub(super) fn is_of_the_machine(error: &AgentError) -> bool {
     matches!(
         error,
         AgentError::Apply(_)
@@ -142,19 +174,21 @@ fn newest(db: &Connection) -> Result<u64, StateError> {
     Ok(all.iter().map(|row| row.number).max().unwrap_or(0))
 }
 
-/// What is kept, while no newer bundle has come. With `short_of_space`, how to make room is said already.
+/// What is kept, while no newer bundle has come, and the repository, whose URL comes in, is the same. With `short_of_space`, how to make room is said already.
 ///
 /// # Errors
 /// [`StateError`]
 pub(crate) fn present(
     db: &Connection,
+    url: Option<&str>,
     short_of_space: bool,
 ) -> Result<Option<Attention>, StateError> {
     let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
     let newest = newest(db)?;
-    Ok(known.filter(|known| known.newest == newest).map(|known| {
+    let holds = |known: &NotTaken| known.newest == newest && !known.is_of_another_repository(url);
+    Ok(known.filter(holds).map(|known| {
         let message = format!(
-            "no bundle could be taken from `{}`: {}",
+            "a bundle could not be taken from `{}`: {}",
             known.source, known.message
         );
         let help = match known.of_space && short_of_space {
@@ -166,4 +200,100 @@ pub(crate) fn present(
         };
         Attention::of_site(What::NotTaken, message, help)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Store;
+
+    const URL: &str = "https://repository.example/";
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("agent.db")).unwrap();
+        (folder, store)
+    }
+
+    fn unreadable() -> AgentError {
+        AgentError::Unreadable {
+            source_name: "a.outhaul".to_owned(),
+            problem: "Input/output error".to_owned(),
+        }
+    }
+
+    fn space(missing: u64) -> AgentError {
+        AgentError::Space {
+            folder: "/state".to_owned(),
+            needed: 900,
+            reserve: 100,
+            free: 900 - missing,
+            missing,
+            removable: Vec::new(),
+        }
+    }
+
+    fn shown(store: &Store) -> bool {
+        let found = present(store.read(), Some(URL), false).unwrap();
+        found.is_some()
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_is_kept_until_something_is_taken() {
+        let (_folder, store) = store();
+        let read = |place: &str, findings| note_read(store.read(), place, &Ok(findings)).unwrap();
+        let of_machine = vec![unreadable()];
+        let findings = Findings {
+            of_machine,
+            ..Findings::default()
+        };
+        read("/media/my stick", findings);
+        let found = present(store.read(), None, false).unwrap().unwrap();
+        assert!(
+            found
+                .help
+                .contains("`outhaul-agent import '/media/my stick'` again"),
+            "{}",
+            found.help
+        );
+        let with = |outcome| Findings {
+            outcome: Some(outcome),
+            ..Findings::default()
+        };
+        let remembered = Vec::new();
+        read(
+            "/media/other",
+            with(ImportOutcome::AlreadyActive {
+                number: 1,
+                remembered,
+            }),
+        );
+        assert!(shown(&store), "nothing was taken");
+        let note = String::new();
+        read(
+            "/media/other",
+            with(ImportOutcome::Ordered { number: 1, note }),
+        );
+        assert!(!shown(&store));
+    }
+
+    #[test]
+    fn how_much_space_lacks_is_not_written_down_anew_and_another_reason_is() {
+        let (_folder, store) = store();
+        let of = |error| not_taken(store.read(), URL, &error, "").unwrap();
+        assert!(of(space(1)).says_the_same(&of(space(2))));
+        assert!(!of(space(1)).says_the_same(&of(unreadable())));
+        assert!(!of(unreadable()).says_the_same(&of(space(1))));
+    }
+
+    #[test]
+    fn what_came_of_a_repository_is_not_said_when_another_or_none_is_set() {
+        let (_folder, store) = store();
+        keep(store.read(), URL, &space(1), "").unwrap();
+        let shown = |url| present(store.read(), url, false).unwrap().is_some();
+        assert_eq!(
+            [Some(URL), Some("https://other/"), None].map(shown),
+            [true, false, false]
+        );
+    }
 }

@@ -50,7 +50,8 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
         }),
     );
     let short_of_space = found.iter().any(|one| one.what == What::Space);
-    found.extend(not_taken::present(agent.store.read(), short_of_space)?);
+    let url = agent.config.repository.url.as_deref();
+    found.extend(not_taken::present(agent.store.read(), url, short_of_space)?);
     found.extend(not_there(&agent.config.watch));
     // What one is to do about health comes first; the rest may follow from what is named before it.
     let mut left = left(agent)?;

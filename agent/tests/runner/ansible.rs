@@ -194,9 +194,19 @@ fn a_play_in_which_no_host_matched_fails_unless_it_is_for_a_group_that_the_playb
         (last.name.as_str(), last.status.as_str()),
         ("play `printers`", "skipped")
     );
+    // Where this site is in none of these groups, the task itself is skipped: an add_host under a false `when`, an empty loop.
+    let none = "    - name: printer\n      ansible.builtin.add_host:\n        name: p\n        groups: printers\n";
+    for (number, ending) in [(4, "      when: false\n"), (5, "      loop: []\n")] {
+        let sorted = format!("{}{nobody}", playbook(&format!("{none}{ending}")));
+        site.take(&centre.publish(&draft(sorted)));
+        let printed = results(&site, number, GenerationState::Active);
+        let last = printed[0].steps.last().unwrap();
+        let shown = (last.name.as_str(), last.status.as_str());
+        assert_eq!(shown, ("play `printers`", "skipped"), "{ending}");
+    }
     // One that runs nothing at all is said to have done nothing.
     site.take(&centre.publish(&draft(playbook("    []\n"))));
-    let printed = results(&site, 4, GenerationState::Active);
+    let printed = results(&site, 6, GenerationState::Active);
     assert!(printed[0].message.contains("ran no task"), "{printed:?}");
 }
 

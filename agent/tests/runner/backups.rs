@@ -117,6 +117,23 @@ fn a_restored_site_goes_on_with_its_keys_and_numbers_its_reports_anew() {
 }
 
 #[test]
+fn what_kept_a_bundle_away_on_the_machine_of_the_backup_is_not_said_of_the_restored_one() {
+    let backed = Backed::new(&[]);
+    let site = &backed.site;
+    site.configure("min_free_mb = 1000000000\n");
+    let second = backed.centre.publish(&Draft::hello("two"));
+    assert_eq!(code(&site.import(&second)), 3);
+    site.configure("");
+    assert_eq!(site.status()["attention"][0]["what"], "not-taken");
+    let file = site.folder.path().join("later.backup");
+    site.ok(&["backup", "--to", file.to_str().unwrap()]);
+    let machine = backed.machine();
+    assert_eq!(code(&backed.restore_on(&machine, &file)), 0);
+    let attention = machine.status()["attention"].to_string();
+    assert!(!attention.contains("not-taken"), "{attention}");
+}
+
+#[test]
 fn without_content_a_restored_site_takes_its_bundle_from_a_stick_again() {
     let backed = Backed::new(&[]);
     let machine = restored(&backed);

@@ -101,7 +101,8 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
 
         let _ = fs::rename(database(&site), site.folder.path().join("agent.db.aside"));
         let kit = centre.kit("drone-7");
-        site.ok(&["enrol", kit.to_str().unwrap()]);
+        let enrolled = site.ok(&["enrol", kit.to_str().unwrap()]);
+        assert_eq!(enrolled["lost"], true, "{enrolled}");
         site.take(&third);
         let applied = site.applied();
         assert_eq!(applied["hello/manifest.yaml"], b"three\n", "{}", loss.0);
@@ -146,6 +147,19 @@ fn status_after_a_cut_says_what_came_of_the_stick_and_not_that_it_is_being_read(
 }
 
 #[test]
+fn a_database_that_a_link_leads_to_is_put_in_its_place_with_what_is_beside_it() {
+    let (_centre, site) = site_with_two();
+    let elsewhere = site.folder.path().join("elsewhere.db");
+    fs::rename(database(&site), &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, database(&site)).unwrap();
+    let words = "put that file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal`";
+    assert_reports(&site.run(&["apply"]), 3, &[words]);
+    fs::remove_file(database(&site)).unwrap();
+    fs::rename(&elsewhere, database(&site)).unwrap();
+    assert_eq!(site.ok(&["apply"])["active"], 2);
+}
+
+#[test]
 fn after_a_lost_database_a_file_that_somebody_changed_is_not_taken_for_ours() {
     let (centre, site) = site_with_two();
     lose(&site, &LOSSES[0]);
@@ -172,13 +186,15 @@ fn after_a_lost_database_one_command_makes_changed_files_ours_again() {
     // What no bundle brings stays whoever's it is.
     let foreign = site.state().join("applied/hello/foreign.yaml");
     fs::write(&foreign, "theirs").unwrap();
-    let kit = centre.kit("drone-7");
+    let kit = site.folder.path().join("the kit.kit");
+    fs::copy(centre.kit("drone-7"), &kit).unwrap();
     let kit = kit.to_str().unwrap();
     let enrolled = site.run(&["enrol", kit]);
+    let typed = format!("`outhaul-agent enrol '{kit}' --adopt-changed`");
     let words = [
         "are known again",
         "manifest.yaml` was changed by hand",
-        "--adopt-changed",
+        &typed,
     ];
     assert_reports(&enrolled, 0, &words);
     // Who goes on without reading it is informed at the next step, and again by `status`.
@@ -221,22 +237,31 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
 fn set_and_lost() -> (Centre, Site, Draft) {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
-    let allowed = Allowed::Integer {
-        minimum: 20,
-        maximum: 110,
-    };
-    let about = String::new();
-    let open = SiteValues {
-        form: Form::Env,
-        keys: BTreeMap::from([("WIDTH".to_owned(), Rule { about, allowed })]),
-    };
-    let load = Load::new("printer").file("greeting", "one");
-    let draft = Draft::new([load.open(open, &[("WIDTH", "62")])]);
+    let draft = printer("62");
     site.take(&centre.publish(&draft));
     site.ok(&["set", "WIDTH=70", "--as", "ann"]);
     site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
     lose(&site, &LOSSES[0]);
     (centre, site, draft)
+}
+
+/// A printer whose width may be set on site; `width` is the centre's.
+fn printer(width: &str) -> Draft {
+    let allowed = Allowed::Integer {
+        minimum: 20,
+        maximum: 110,
+    };
+    printer_with("WIDTH", allowed, width)
+}
+
+fn printer_with(key: &str, allowed: Allowed, value: &str) -> Draft {
+    let about = String::new();
+    let open = SiteValues {
+        form: Form::Env,
+        keys: BTreeMap::from([(key.to_owned(), Rule { about, allowed })]),
+    };
+    let load = Load::new("printer").file("greeting", "one");
+    Draft::new([load.open(open, &[(key, value)])])
 }
 
 fn width(site: &Site) -> Vec<u8> {
@@ -300,4 +325,41 @@ fn after_a_lost_database_a_value_that_somebody_typed_into_the_file_is_not_one_th
     assert_eq!(width(&site), b"WIDTH=\"62\"\n");
     site.ok(&["set", "WIDTH=70", "--workload", "printer"]);
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");
+}
+
+#[test]
+fn after_a_lost_database_a_value_that_the_centre_took_over_and_that_was_unset_is_not_set_again() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&printer("62")));
+    site.ok(&["set", "WIDTH=70", "--as", "ann"]);
+    site.take(&centre.publish(&printer("70")));
+    site.ok(&["unset", "WIDTH", "--workload", "printer"]);
+    lose(&site, &LOSSES[0]);
+    let kit = centre.kit("drone-7");
+    let enrolled = site.run(&["enrol", kit.to_str().unwrap()]);
+    let words = [
+        "`WIDTH` of `printer` was once set to `70` on this site, and nothing shows whether it still was",
+    ];
+    assert_reports(&enrolled, 0, &words);
+    site.take(&centre.publish(&printer("62")));
+    assert_eq!(width(&site), b"WIDTH=\"62\"\n");
+}
+
+#[test]
+fn a_value_of_several_words_is_one_word_of_the_command_that_sets_it_again() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let allowed = Allowed::Text {
+        max_length: 40,
+        pattern: None,
+    };
+    site.take(&centre.publish(&printer_with("TITLE", allowed, "press")));
+    site.ok(&["set", "TITLE=the old press"]);
+    lose(&site, &LOSSES[0]);
+    let file = site.state().join("applied/printer/site-values.env");
+    fs::write(&file, "TITLE=\"mine\"\n").unwrap();
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let typed = "`outhaul-agent set TITLE='the old press' --workload printer`";
+    assert_reports(&enrolled, 0, &[typed]);
 }

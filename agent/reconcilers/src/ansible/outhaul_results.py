@@ -2,7 +2,7 @@
 
 What comes in: ansible-core's callbacks, and the file to write to in OUTHAUL_TASK_RESULTS. What goes
 out: {"task", "status", "message"} per task and host. A task marked no_log shows no message. A play in
-which no host matched has a line of its own: with "no_hosts" unless an earlier task made groups of hosts,
+which no host matched has a line of its own: with "no_hosts" unless an earlier task makes groups of hosts,
 so that a play for a group that has none is meant to be skipped.
 ansible-core itself has no JSON callback; this one needs nothing beyond it.
 """
@@ -85,10 +85,14 @@ class CallbackModule(CallbackBase):
             line["no_hosts"] = True
         self._write(line)
 
-    def v2_runner_on_ok(self, result):
+    def _note_groups(self, result):
+        """A task that makes groups was met: also one with a false `when`, which makes none this time."""
         task = getattr(result, "task", None) or getattr(result, "_task", None)
         if str(getattr(task, "action", "")).rsplit(".", 1)[-1] in ("group_by", "add_host"):
             self.groups_made = True
+
+    def v2_runner_on_ok(self, result):
+        self._note_groups(result)
         values = getattr(result, "result", None) or getattr(result, "_result", None) or {}
         self._tell(result, "changed" if values.get("changed") else "ok")
 
@@ -99,4 +103,5 @@ class CallbackModule(CallbackBase):
         self._tell(result, "unreachable")
 
     def v2_runner_on_skipped(self, result):
+        self._note_groups(result)
         self._tell(result, "skipped")

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use outhaul_kit::durable;
 use outhaul_kit::heartbeat::Heartbeat;
+use outhaul_kit::text::quoted;
 
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
 use super::members;
@@ -208,16 +209,6 @@ fn of_others(path: &Path) -> Option<Changeable> {
             false => format!("`{}`", commands.join(" && ")),
         },
     })
-}
-
-/// A path as it is typed.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    match text.chars().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
 }
 
 /// Asks the program once. `home` is its own folder, which stays.

@@ -321,9 +321,11 @@ fn renumber(
 }
 
 /// What was found of each assignment was found on the machine of the backup: of this one nothing is known before something is applied here.
-/// The sticks that were read there say nothing of this one either.
+/// The sticks that were read there, and what kept a bundle away there, say nothing of this one either.
 fn not_looked_at(db: &Connection) -> Result<(), StateError> {
-    state::set_meta::<()>(db, key::MEDIA, None)?;
+    for of_that_machine in [key::MEDIA, key::NOT_TAKEN] {
+        state::set_meta::<()>(db, of_that_machine, None)?;
+    }
     let known = state::meta(db, key::RESULTS)?;
     let active = match known.is_none() {
         true => generations::active(db)?,

@@ -40,6 +40,22 @@ fn reachable() -> HashSet<World> {
 }
 
 #[test]
+fn what_may_be_removed_is_never_what_runs_waits_is_worked_on_held_or_gone_back_to() {
+    let mut some = false;
+    for site in reachable_sites() {
+        let mut needed: Vec<u64> = site.numbers().chain(site.pins.iter().copied()).collect();
+        if let Work::Reverting { to, .. } = site.work {
+            needed.push(to);
+        }
+        for number in site.removable() {
+            assert!(!needed.contains(&number), "{number}: {site:?}");
+            some |= matches!(site.work, Work::Reverting { .. });
+        }
+    }
+    assert!(some, "also during a rollback something may be removed");
+}
+
+#[test]
 fn from_every_site_a_healthy_bundle_becomes_active_whatever_its_number_and_reports_say_what_runs() {
     let all = &*REACHABLE;
     let sites: HashSet<&Site> = all.iter().map(|world| &world.site).collect();

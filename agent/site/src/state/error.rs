@@ -155,7 +155,7 @@ impl StateError {
             Self::NoSpace { folder, .. } => format!(
                 "free some space there (`df -h {}` shows it) and repeat the command; the service, where it runs, goes on by \
                  itself then; {}",
-                folder.display(),
+                text::quoted(folder),
                 removable_help(folder)
             ),
             Self::Damaged { path, .. } => format!(
@@ -166,9 +166,9 @@ impl StateError {
             Self::Gone { .. } => format!("{FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}"),
             Self::Instead { path, .. } => format!(
                 "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
-                 file in its place; else {FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}",
-                path = text::path(path),
-                aside = text::path(&aside(path))
+                 file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}",
+                path = text::quoted(path),
+                aside = text::quoted(aside(path))
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled { .. } => {
@@ -218,15 +218,16 @@ fn what_lacks(folder: &Path) -> String {
 pub fn removable_help(folder: &Path) -> String {
     let folder = text::path(folder);
     format!(
-        "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles that are neither \
-         active nor held may be removed (`rollback` to these is not possible then); never `agent.db` and the files whose names begin so, \
+        "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles with a lower \
+         number than the active one, and not held, may be removed (`rollback` to these is not possible then), and while a rollback is under way \
+         not the one that it goes back to; never `agent.db` and the files whose names begin so, \
          `floors.json`, `site.key`, `identities`, or the folder of the active bundle"
     )
 }
 
 /// A file system is mounted so, or the kernel has made it so after errors of the disk.
 fn read_only_help(path: &Path) -> String {
-    let path = text::path(path);
+    let path = text::quoted(path);
     format!(
         "`findmnt -T {path}` shows how it is mounted, and `dmesg` whether the kernel made it read-only after errors of the disk: then check \
          the disk first; `mount -o remount,rw` and the mount point make it writable, and the command may be repeated; until then nothing \

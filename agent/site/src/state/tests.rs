@@ -273,3 +273,29 @@ fn a_new_database_is_for_its_owner_alone() {
         assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
 }
+
+#[test]
+fn a_folder_with_a_space_in_its_name_is_one_word_of_the_commands_that_are_named() {
+    let path = PathBuf::from("/var/my state/agent.db");
+    let folder = PathBuf::from("/var/my state");
+    let (doing, found) = ("write", "a FIFO");
+    for (error, command) in [
+        (
+            StateError::Instead { path, found },
+            "`mv '/var/my state/agent.db' /var/agent.db.aside`",
+        ),
+        (
+            StateError::NoSpace {
+                folder: folder.clone(),
+                doing,
+            },
+            "`df -h '/var/my state'`",
+        ),
+        (
+            StateError::ReadOnly { folder, doing },
+            "`findmnt -T '/var/my state'`",
+        ),
+    ] {
+        assert!(error.help().contains(command), "{}", error.help());
+    }
+}

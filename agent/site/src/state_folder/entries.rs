@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, Unexpected, kind_of};
+use outhaul_kit::durable::{OWN_ENTRY, OWN_FILE, OWN_WORKING_FILE, Unexpected, kind_of};
 
 use super::{DATABASE_FILES, StateFolder};
 use crate::durable::{self, FileError, at};
@@ -35,6 +35,11 @@ const FILES: [&str; 5] = [
     "site.age.next",
 ];
 
+/// Whether the agent makes such a file anew when it lacks. An old one of what SQLite writes beside the database would be put into it.
+fn is_working_file(name: &str) -> bool {
+    name == "lock" || name.starts_with("agent.db-")
+}
+
 impl StateFolder {
     /// Refuses a folder in which something else lies where the agent's own files and folders are: a link leads elsewhere, and a FIFO
     /// keeps whoever opens it waiting. Only `agent.toml` may be a link.
@@ -50,7 +55,11 @@ impl StateFolder {
         for name in FILES.iter().chain(&DATABASE_FILES) {
             let path = self.root.join(name);
             if let Some(found) = other(&path, fs::FileType::is_file) {
-                return Err(unexpected(&path, found, OWN_FILE));
+                let expected = match is_working_file(name) {
+                    true => OWN_WORKING_FILE,
+                    false => OWN_FILE,
+                };
+                return Err(unexpected(&path, found, expected));
             }
         }
         for path in durable::list(&self.root)? {
@@ -134,6 +143,10 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             state.check().unwrap();
             symlink(elsewhere.path().join(to), &path).unwrap();
+            let refused = state.check().unwrap_err().help();
+            let is_made = ["lock", "agent.db-wal", "agent.db-shm", "agent.db-journal"];
+            let nothing = refused.contains("put nothing in its place");
+            assert_eq!(nothing, is_made.contains(name), "{name}: {refused}");
             let refused = state.lock().unwrap_err().to_string();
             let said = format!("`{}`: it is a symbolic link", path.display());
             assert!(refused.contains(&said), "{refused}");

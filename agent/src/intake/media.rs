@@ -12,7 +12,6 @@ use outhaul_kit::media::{self, Bounds, FileOrFolder, Listing, Media};
 use outhaul_kit::text;
 
 use super::file::BundleFile;
-use super::not_taken::is_of_the_machine;
 use super::slip::{self, SlipEffect};
 use super::{ImportOutcome, MAX_REPORTED, Offer, set_aside, since};
 use crate::acks::{Acknowledged, Renumbered};
@@ -59,8 +58,8 @@ pub struct Findings {
     pub skipped: Vec<String>,
     /// Bundles that a rule of trust refused though they are for this stream.
     pub refused: Vec<AgentError>,
-    /// What of this machine or the medium kept it from looking at others; each is in `skipped` too.
-    pub of_machine: Vec<AgentError>,
+    /// Why others could not be looked at, though no rule refuses them; each is in `skipped` too.
+    pub failed: Vec<AgentError>,
     /// What acknowledgements did; `None` when there were none for this site.
     pub acknowledged: Option<Acknowledged>,
     /// How many other files a folder holds.
@@ -169,7 +168,7 @@ fn import_folder(agent: &mut Agent, media: &Media) -> Result<Findings, AgentErro
     second.slips.retain(|effect| effect.fresh);
     second.slips.splice(0..0, first.slips);
     second.refused.splice(0..0, first.refused);
-    second.of_machine.splice(0..0, first.of_machine);
+    second.failed.splice(0..0, first.failed);
     Ok(second)
 }
 
@@ -427,9 +426,7 @@ fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(
         error @ AgentError::Usage { .. } => findings.skipped.push(error.to_string()),
         other => {
             findings.skipped.push(format!("`{name}`: {other}"));
-            if is_of_the_machine(&other) {
-                findings.of_machine.push(other);
-            }
+            findings.failed.push(other);
         }
     }
     Ok(())
@@ -462,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_machine_could_not_look_at_is_kept_beside_what_is_said_and_a_refusal_is_not() {
+    fn what_could_not_be_looked_at_is_kept_beside_what_is_said_and_a_refusal_is_not() {
         let mut findings = Findings::default();
         let unreadable = AgentError::Unreadable {
             source_name: "a.outhaul".to_owned(),
@@ -472,7 +469,7 @@ mod tests {
         let refused = AgentError::refused("b.outhaul", "signature", String::new());
         pass_over("b.outhaul", refused, &mut findings).unwrap();
         let found = [
-            findings.of_machine.len(),
+            findings.failed.len(),
             findings.skipped.len(),
             findings.refused.len(),
         ];

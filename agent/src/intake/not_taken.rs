@@ -62,7 +62,11 @@ pub(super) fn note_read(
 ) -> Result<(), StateError> {
     match read {
         // Also where another bundle of the same stick was taken: which one it was that could not be looked at, nobody knows.
-        Ok(findings) => match findings.of_machine.first() {
+        Ok(findings) => match findings
+            .failed
+            .iter()
+            .find(|error| is_of_the_machine(error))
+        {
             Some(error) => keep(db, place, error, &again(place)),
             None => note(db, place, None, took_something(findings)),
         },
@@ -154,7 +158,7 @@ fn not_taken(
 }
 
 /// Whether somebody in front of the machine can mend it. Work that cannot go on is shown with the bundle, and a link that is down passes.
-pub(super) fn is_of_the_machine(error: &AgentError) -> bool {
+fn is_of_the_machine(error: &AgentError) -> bool {
     matches!(
         error,
         AgentError::Apply(_)
@@ -242,9 +246,9 @@ mod tests {
     fn what_could_not_be_looked_at_is_kept_until_something_is_taken() {
         let (_folder, store) = store();
         let read = |place: &str, findings| note_read(store.read(), place, &Ok(findings)).unwrap();
-        let of_machine = vec![unreadable()];
+        let failed = vec![AgentError::Stopped, unreadable()];
         let findings = Findings {
-            of_machine,
+            failed,
             ..Findings::default()
         };
         read("/media/my stick", findings);

@@ -275,6 +275,22 @@ fn a_new_database_is_for_its_owner_alone() {
 }
 
 #[test]
+fn on_a_full_disk_no_bundle_that_waits_or_is_gone_back_to_is_named_as_one_that_may_be_removed() {
+    let folder = PathBuf::from("/var/state");
+    let help = StateError::NoSpace {
+        folder,
+        doing: "write",
+    };
+    let help = help.help();
+    for words in [
+        "lower number than the active one, and not held",
+        "not the one that it goes back to",
+    ] {
+        assert!(help.contains(words), "{help}");
+    }
+}
+
+#[test]
 fn a_folder_with_a_space_in_its_name_is_one_word_of_the_commands_that_are_named() {
     let path = PathBuf::from("/var/my state/agent.db");
     let folder = PathBuf::from("/var/my state");

@@ -93,7 +93,7 @@ pub(crate) fn entry_of(row: &ExplanationRow) -> String {
     )
 }
 
-/// Removes those that were last received before a moment and that no bundle needs which runs or is desired, on record; how many. A trial
+/// Removes those that were last received before a moment and that no bundle needs which runs or is the newest of its stream, on record; how many. A trial
 /// counts them only.
 ///
 /// # Errors

@@ -118,7 +118,7 @@ pub struct Removed {
     pub reports: u64,
     /// Bytes of their envelopes; 0 where nothing was removed yet.
     pub bytes: u64,
-    /// Explanations as old that no bundle needs which runs or is desired.
+    /// Explanations as old that no bundle needs which runs or is the newest of its stream.
     pub explanations: u64,
     /// Reports that are as old and are kept, by why.
     pub kept: BTreeMap<KeptBecause, u64>,

@@ -96,7 +96,7 @@ fn text(rule: &Rule, done: &Removed, is_trial: bool) {
         };
         let explanations = print::count(done.explanations, "explanation");
         print::data(&format!(
-            "{explanations} {word} that no bundle needs which runs or is desired ({what})"
+            "{explanations} {word} that no bundle needs which runs or is the newest of its stream ({what})"
         ));
     }
     for (because, count) in &done.kept {

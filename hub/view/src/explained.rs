@@ -4,6 +4,7 @@
 //! plain values for pages and API, each with who sent it and when. Nobody signs an explanation: what of it can be compared with a signed
 //! bundle (the version of a config) is compared, and the rest is shown as what it is. It decides nothing.
 
+mod asked;
 mod of_bundles;
 mod of_pair;
 mod pack;
@@ -16,10 +17,10 @@ use outhaul_bundle::hub_api::ExplanationRow;
 use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 
+pub use asked::ExplainAsked;
 pub use pack::packed;
 pub use pair::{
-    ExplainAsked, ExplainUnknown, ExplainView, ExplainedBundle, ShownExplanation,
-    explanation_answer,
+    ExplainUnknown, ExplainView, ExplainedBundle, ShownExplanation, explanation_answer,
 };
 pub use platform::{
     EntityView, KindView, PlatformAsked, PlatformList, PlatformView, kind_of, platform_answer,

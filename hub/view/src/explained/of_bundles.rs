@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use outhaul_bundle::name::Name;
 use outhaul_store::{BundleOnRecord, Session, SitePage, StoreError};
 
-use super::pair::ExplainAsked;
+use super::asked::ExplainAsked;
 use crate::indexes::Indexes;
 use crate::{Reading, newest_for};
 

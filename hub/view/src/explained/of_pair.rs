@@ -6,8 +6,8 @@
 use outhaul_bundle::hub_api::{AssignmentExplanation, PairVerdict, SetValue};
 use outhaul_store::{Session, StoreError, StoredExplanation};
 
+use super::asked::ExplainAsked;
 use super::pack::Part;
-use super::pair::ExplainAsked;
 use super::read;
 
 /// What a document says of a pair.

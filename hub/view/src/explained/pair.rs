@@ -12,6 +12,7 @@ use outhaul_gate::time::rfc3339;
 use outhaul_store::{Session, StoreError, StoredExplanation};
 use serde::Serialize;
 
+use super::asked::ExplainAsked;
 use super::of_bundles::{Found, Signed, is_site_of, of_site, of_stream, signed};
 use super::of_pair::OfPair;
 use super::shown::{
@@ -25,21 +26,6 @@ use crate::indexes::Indexes;
 const INDEX_BYTES: u64 = 16 * 1024 * 1024;
 /// Values shown.
 const VALUES_SHOWN: usize = 500;
-
-/// Which pair.
-#[derive(Debug, Clone, Copy)]
-pub struct ExplainAsked<'a> {
-    /// The environment.
-    pub environment: &'a str,
-    /// The cluster type.
-    pub cluster_type: &'a str,
-    /// The deployment target.
-    pub target: &'a str,
-    /// A site of the cluster type; empty for none.
-    pub site: &'a str,
-    /// Digest of the document; empty for that of the bundle that runs, else of the desired one, else the newest.
-    pub digest: &'a str,
-}
 
 /// What a page shows of a pair.
 #[derive(Debug, Clone, Serialize)]

@@ -380,7 +380,7 @@ mod tests {
         let refused = refuse_no_parent(Path::new("/media/no-such-stick/bundles")).unwrap_err();
         let said = refused.to_string();
         assert!(
-            said.contains("there is no folder `/media/no-such-stick`"),
+            said.contains("folder `/media/no-such-stick` does not exist"),
             "{said}"
         );
         let folder = tempfile::tempdir().unwrap();

@@ -77,7 +77,7 @@ pub fn snapshot(environment: &str) -> Snapshot {
     let source = |name: &str| Source {
         name: name.to_owned(),
         repo: String::new(),
-        commit: String::new(),
+        commit: "0".repeat(40),
     };
     outhaul_control::snapshot::snapshot(source(environment), source("main"), Vec::new())
 }

@@ -100,7 +100,7 @@ pub struct Entity {
 }
 
 /// Why one deployment target is on one cluster type, and what its config holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AssignmentExplanation {
     /// The cluster type.

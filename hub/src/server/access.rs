@@ -82,6 +82,40 @@ impl Visitor {
         }
     }
 
+    /// The name of a token that may write by `path`: as whom something is put on record. `act` is the action, and `doing` what it is in a sentence.
+    ///
+    /// # Errors
+    /// [`Problem`] 403 for anybody else: a browser's session is no token, since what another page has it send changes nothing.
+    pub(super) async fn writes_by_token(
+        &self,
+        shared: &Arc<Shared>,
+        scope: Scope,
+        (act, doing): (&str, &str),
+        path: &str,
+    ) -> Result<String, Problem> {
+        let by = self.name.clone().filter(|_| self.secret.is_none());
+        if let Some(by) = by.filter(|_| self.may(scope)) {
+            return Ok(by);
+        }
+        // Of anybody, where reading is open, no entry is made: there would be no end of them.
+        if self.name.is_some() {
+            let entry = self.entry(act, format!("no scope {scope}"), false);
+            let write = Some(path.to_owned());
+            shared
+                .turned_away(entry, StatusCode::FORBIDDEN, write)
+                .await;
+        }
+        let or_admin = if scope == Scope::Admin {
+            ""
+        } else {
+            " or admin"
+        };
+        let text = format!(
+            "who {doing} needs a token of scope {scope}{or_admin}: `outhaul-hub token create NAME --scope {scope}` on the hub's machine makes one"
+        );
+        Err(Problem::new(StatusCode::FORBIDDEN, text))
+    }
+
     /// The record of what they did, or tried.
     pub(super) fn entry(&self, action: &str, detail: String, allowed: bool) -> AccessEntry {
         let how = match &self.secret {

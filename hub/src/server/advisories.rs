@@ -111,21 +111,10 @@ pub(super) async fn take(
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Json<ImportedDocument>, Problem> {
-    // A browser's session is no token: what another page has it send changes nothing.
-    let by = visitor.name.clone().filter(|_| visitor.secret.is_none());
-    let Some(by) = by.filter(|_| visitor.may(Scope::Admin)) else {
-        // Of anybody, where reading is open, no entry is made: there would be no end of them.
-        if visitor.name.is_some() {
-            let entry = visitor.entry("advisory import", "no scope admin".to_owned(), false);
-            let write = Some(path::ADVISORIES.to_owned());
-            shared
-                .turned_away(entry, StatusCode::FORBIDDEN, write)
-                .await;
-        }
-        let text = "who brings an advisory needs a token of scope admin: `outhaul-hub token create NAME --scope admin` on the hub's \
-                    machine makes one";
-        return Err(Problem::new(StatusCode::FORBIDDEN, text));
-    };
+    let what = ("advisory import", "brings an advisory");
+    let by = visitor
+        .writes_by_token(&shared, Scope::Admin, what, path::ADVISORIES)
+        .await?;
     let max = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let bytes = body::whole(&shared.bundles, peer, body, max, Document::EXPECTED).await?;
     let now_ms = time::now_ms();

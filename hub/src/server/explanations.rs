@@ -134,21 +134,10 @@ pub(super) async fn take(
     Extension(peer): Extension<Peer>,
     body: Body,
 ) -> Result<Response, Problem> {
-    // A browser's session is no token: what another page has it send changes nothing.
-    let by = visitor.name.clone().filter(|_| visitor.secret.is_none());
-    let Some(by) = by.filter(|_| visitor.may(Scope::Ingest)) else {
-        // Of anybody, where reading is open, no entry is made: there would be no end of them.
-        if visitor.name.is_some() {
-            let entry = visitor.entry("explanation", "no scope ingest".to_owned(), false);
-            let write = Some(path::EXPLANATIONS.to_owned());
-            shared
-                .turned_away(entry, StatusCode::FORBIDDEN, write)
-                .await;
-        }
-        let text = "who sends an explanation needs a token of scope ingest or admin: `outhaul-hub token create NAME --scope ingest` on \
-                    the hub's machine makes one";
-        return Err(Problem::new(StatusCode::FORBIDDEN, text));
-    };
+    let what = ("explanation", "sends an explanation");
+    let by = visitor
+        .writes_by_token(&shared, Scope::Ingest, what, path::EXPLANATIONS)
+        .await?;
     let now_ms = time::now_ms();
     shared.explained.may(&by, now_ms)?;
     shared.explained.did(&by, now_ms);

@@ -33,14 +33,8 @@ fn document() -> PlatformExplanation {
             cluster_type: "bench".into(),
             target: "press-dev".into(),
             policies: vec!["all".into()],
-            sites: None,
-            verdicts: Vec::new(),
-            more_verdicts: 0,
-            config_version: None,
             config: Some(0),
-            overlays: Vec::new(),
-            schemas: Vec::new(),
-            problems: Vec::new(),
+            ..AssignmentExplanation::default()
         }],
         not_assigned: vec![PairVerdict {
             cluster_type: "bench".into(),

@@ -20,15 +20,8 @@ fn shared(cluster_types: usize, value: usize, container: usize) -> PlatformExpla
     let assignments = names.iter().map(|name| AssignmentExplanation {
         cluster_type: name.clone(),
         target: "press".to_owned(),
-        policies: Vec::new(),
-        sites: None,
-        verdicts: Vec::new(),
-        more_verdicts: 0,
-        config_version: None,
         config: Some(0),
-        overlays: Vec::new(),
-        schemas: Vec::new(),
-        problems: Vec::new(),
+        ..AssignmentExplanation::default()
     });
     PlatformExplanation {
         format: EXPLANATION_FORMAT,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -19,10 +19,9 @@ use crate::access::Answer;
 /// The password of everybody.
 const PASSWORD: &str = "correct horse battery";
 
-/// A port that is free now.
+/// A port that is free.
 pub fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
+    outhaul_tests::ports::free_port().unwrap()
 }
 
 /// A running Gitea; it alone is ended when dropped.

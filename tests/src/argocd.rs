@@ -7,7 +7,6 @@
 //! programs end with their value.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::kubernetes::{ADMIN, ApiServer, Requests};
+use crate::ports::free_port;
 
 /// Where Argo CD looks for applications.
 pub const NAMESPACE: &str = "argocd";
@@ -43,10 +43,6 @@ impl Drop for ArgoCd {
         let _ = self.redis.kill();
         let _ = self.redis.wait();
     }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl ArgoCd {

@@ -19,6 +19,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::kubernetes::{ADMIN, ApiServer, Requests};
+use crate::ports::free_port;
 use crate::run_expecting;
 
 /// Where sources are in the API.
@@ -203,7 +204,7 @@ impl Flux {
     fn start_source_controller(&self, program: &Path) -> Result<Child> {
         let storage = self.folder.join("storage");
         fs::create_dir_all(&storage)?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         Command::new(program)
             .args([

@@ -5,7 +5,6 @@
 //! make them. It listens on loopback only and ends with its value.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::ports::free_port;
 use crate::run_expecting;
 
 /// How long a server may take to be ready on a busy machine.
@@ -43,10 +43,6 @@ impl Drop for ApiServer {
         let _ = self.etcd.kill();
         let _ = self.etcd.wait();
     }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn openssl(folder: &Path, arguments: &[&str]) -> Result<()> {

@@ -17,6 +17,7 @@ pub mod kubernetes;
 mod left_alone;
 pub mod mirror;
 mod output;
+pub mod ports;
 pub mod postgres;
 pub mod sigstore;
 mod skips;

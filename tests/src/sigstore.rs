@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::ports::free_port;
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -72,7 +73,7 @@ impl Sigstore {
 
     fn started(folder: &Path, programs: &Path, cosign: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
-        let ports: Vec<u16> = free_ports(8)?;
+        let ports = (0..8).map(|_| free_port()).collect::<Result<Vec<u16>>>()?;
         let [
             authority,
             grpc,
@@ -298,13 +299,6 @@ fn logs(folder: &Path) -> String {
         format!("-- {name}\n{}", log.unwrap_or_default())
     });
     logs.join("\n")
-}
-
-fn free_ports(number: usize) -> Result<Vec<u16>> {
-    let held = (0..number).map(|_| TcpListener::bind("127.0.0.1:0"));
-    let held: Vec<TcpListener> = held.collect::<Result<_, _>>()?;
-    let ports = held.iter().map(|one| Ok(one.local_addr()?.port()));
-    ports.collect()
 }
 
 fn start(folder: &Path, program: &Path, arguments: &str) -> Result<Child> {

@@ -218,11 +218,7 @@ impl Desk {
         let fixture = SystemFixture::new();
         std::fs::create_dir(fixture.path("tutorial")).unwrap();
         let folder = fixture.path("tutorial").canonicalize().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = outhaul_tests::ports::free_port().unwrap();
         Self {
             fixture,
             folder,

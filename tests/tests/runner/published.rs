@@ -23,6 +23,7 @@ use outhaul_tests::{available_or_skip, program, run_expecting};
 
 use super::since;
 use super::system::SystemFixture;
+use outhaul_tests::ports::free_port;
 
 const MIB: usize = 1024 * 1024;
 
@@ -48,11 +49,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
 }
 
 /// Lets bytes through to a server until `left` of those to it are used up; then it ends the connection.
@@ -122,7 +118,7 @@ fn a_site_pulls_from_the_folder_of_a_server_of_static_files() {
     assert!(first.contains("number 1 is published"), "{first}");
     let again = publish(&fixture, 0, &["web", "www"], "");
     assert!(again.contains("nothing sent, all "), "{again}");
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut python = Command::new("python3");
     python.args(["-m", "http.server", "--bind", "127.0.0.1", "--directory"]);
     let _server = Server::start(python.arg(fixture.path("www")).arg(port.to_string()), port);
@@ -168,7 +164,7 @@ fn an_upload_to_s3_goes_on_where_it_broke_off_and_a_second_one_sends_nothing() {
     };
     let fixture = since::fixture(70 * MIB);
     fs::create_dir_all(fixture.path("s3/bundles")).unwrap();
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut gateway = Command::new(versitygw);
     gateway
         .env("ROOT_ACCESS_KEY", "outhaul")
@@ -239,7 +235,7 @@ fn a_registry_gives_back_the_members_of_the_bundle() {
         return;
     }
     let fixture = since::fixture(300_000);
-    let port = free_port();
+    let port = free_port().unwrap();
     let registry = format!(
         "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n",
         fixture.path("registry").display()

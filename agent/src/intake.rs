@@ -4,7 +4,7 @@
 //! goes out: an [`ImportOutcome`]. In this order: metadata against what the site trusts; number; index;
 //! recipients; revocation; space; each blob against its digest while it streams in; unpacking. Only then
 //! are other orders carried out, and the new metadata and floors stored, in the same transaction as the
-//! generation. A refused bundle leaves one report and nothing else, except for what README.md lists.
+//! generation. A refused bundle leaves one report and nothing else, except for what docs/internals/agent.md lists.
 
 use outhaul_bundle::index::{Content, Stream};
 use outhaul_bundle::{Digest, Index, Parity, ReadError, Volume};

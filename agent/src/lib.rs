@@ -8,7 +8,7 @@
 //! in, `apply` chooses the reconciler, `report` sends what happened to the hub. What comes in: bundles and the decisions
 //! of people on site. What goes out: applied assignments and signed reports. It never applies what was not
 //! verified, never removes what it did not make, and after a power cut goes on where it was.
-//! The way of a bundle through a cut is published in README.md and tested at every instant.
+//! The way of a bundle through a cut is published in docs/internals/agent.md and tested at every instant.
 
 mod acks;
 mod calls;

@@ -4,7 +4,7 @@
 //! that installs nothing new, or that its key is approved; each once, with a report in the
 //! transaction of the change. Orders for other sites and for earlier enrolments are not looked at. No
 //! order stops what runs. A revocation acts as soon as metadata and index hold; every other order only
-//! when the whole bundle was verified. README.md has the table.
+//! when the whole bundle was verified. docs/internals/agent.md has the table.
 
 use outhaul_bundle::index::{Index, Stream};
 use outhaul_bundle::order::{Instruction, Order};

@@ -30,8 +30,8 @@ pub use bundles::{BundleRow, BundleSites, BundleSizes};
 pub use explanation::{
     AssignedPair, AssignmentExplanation, EXPLANATION_FORMAT, Entities, Entity, ExplanationAnswer,
     ExplanationError, ExplanationRow, MAX_EXPLANATION_BYTES, MAX_EXPLANATION_FILE_BYTES,
-    MAX_EXPLANATION_NAME_BYTES, OverlayExplanation, PairVerdict, PlatformAnswer,
-    PlatformExplanation, RecordedExplanation,
+    MAX_EXPLANATION_NAME_BYTES, MAX_EXPLANATION_TEXT_BYTES, OverlayExplanation, PairVerdict,
+    PlatformAnswer, PlatformExplanation, RecordedExplanation,
 };
 pub use faults::{FaultDetail, FaultKind, OtherSites, SiteAct, SiteFault, SiteFaults, SiteLook};
 pub use kalypso::{Descriptor, ReportedReconciler};

@@ -3,29 +3,13 @@
 //! What comes in: a document that was checked, and who brings it. What goes out: what became of it. Nobody signs such a document: it is
 //! shown with who sent it, and no gate and no site reads it.
 
-use outhaul_bundle::hub_api::{
-    ExplanationError, ExplanationRow, PlatformExplanation, RecordedExplanation,
-};
+use outhaul_bundle::hub_api::{ExplanationRow, RecordedExplanation};
 
 use crate::store::{
     AccessEntry, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
     PackedExplanation, PutExplanation, Session, Store, StoreError,
 };
 use crate::view::explained;
-
-/// A document, compressed, or why it is not kept: what takes long is done before the store is written.
-///
-/// # Errors
-/// [`StoreError`] when it cannot be.
-pub(crate) fn packed(
-    document: &PlatformExplanation,
-) -> Result<Result<PackedExplanation, ExplanationError>, StoreError> {
-    explained::packed(document)
-}
-
-/// What to do about `why` it was not kept.
-pub(crate) const FULL_HELP: &str =
-    "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs";
 
 /// Puts one on record; or why there is no room for it, and nothing was changed.
 ///
@@ -104,12 +88,14 @@ pub(crate) fn remove_old(
     entry: &AccessEntry,
     is_trial: bool,
 ) -> Result<u64, StoreError> {
-    let found = store.read(|session| session.old_explanations(before_ms, false))?;
-    if is_trial || found == 0 {
-        return Ok(found);
+    if is_trial {
+        return store.read(|session| session.old_explanations(before_ms, false));
     }
     store.write(|session| {
-        session.add_access(entry)?;
-        session.old_explanations(before_ms, true)
+        let gone = session.old_explanations(before_ms, true)?;
+        if gone > 0 {
+            session.add_access(entry)?;
+        }
+        Ok(gone)
     })
 }

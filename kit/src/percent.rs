@@ -4,7 +4,8 @@
 //! `~` (the unreserved characters of RFC 3986, section 2.3), so that it neither ends its part nor begins another one.
 
 use percent_encoding::{
-    AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode,
+    AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, percent_encode,
+    utf8_percent_encode,
 };
 
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -16,6 +17,11 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 /// `text`, percent-encoded.
 pub fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
+}
+
+/// Bytes that need not be text, percent-encoded.
+pub fn encoded_bytes(bytes: &[u8]) -> PercentEncode<'_> {
+    percent_encode(bytes, RESERVED)
 }
 
 /// The bytes that `text` stands for: `%2F` and the like are one each, and everything else is itself, a lone `%` too.

@@ -106,3 +106,9 @@ pub fn normal_dependencies(package: &str) -> Result<std::collections::BTreeSet<S
     });
     Ok(named.collect())
 }
+
+/// What of a source is not its tests: all before the module `tests`, which is the last of a file.
+pub fn code(text: &str) -> &str {
+    let tests = text.find("#[cfg(test)]\nmod tests");
+    tests.map_or(text, |at| &text[..at])
+}

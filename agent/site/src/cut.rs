@@ -4,7 +4,7 @@
 //! at the n-th instant passed), or `interrupt-` and a name (Ctrl-C at that instant). What goes out: nothing, or SIGKILL to this very process: no destructor
 //! runs and no buffer is flushed. Release builds contain none of it.
 
-/// Every instant, in the order in which a first import passes them. README.md has one row for each.
+/// Every instant, in the order in which a first import passes them. docs/internals/agent.md has one row for each.
 #[cfg(any(debug_assertions, test))]
 pub const INSTANTS: [&str; 15] = [
     "verified-committed",
@@ -85,7 +85,7 @@ pub const UPDATE_INSTANTS: [&str; 5] = [
     "trial-failed",
 ];
 
-/// All of them, in the order of README.md.
+/// All of them, in the order of docs/internals/agent.md.
 #[cfg(any(debug_assertions, test))]
 fn all() -> impl Iterator<Item = &'static str> {
     INSTANTS

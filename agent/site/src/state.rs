@@ -22,6 +22,8 @@ use rusqlite::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use outhaul_kit::percent;
+
 use crate::durable::{self, at};
 use crate::state_folder::StateFolder;
 
@@ -279,15 +281,8 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut uri = String::from("file:");
-        for byte in path.as_os_str().as_encoded_bytes() {
-            match byte {
-                b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
-                byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
-                byte => uri.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        uri.push_str("?immutable=1");
+        let named = percent::encoded_bytes(path.as_os_str().as_encoded_bytes());
+        let uri = format!("file:{named}?immutable=1");
         let connection = Connection::open_with_flags(uri, flags).map_err(doing("open"))?;
         Ok(Self { connection })
     }

@@ -60,17 +60,17 @@ pub(super) fn note_read(
     place: &str,
     read: &Result<Findings, AgentError>,
 ) -> Result<(), StateError> {
-    match read {
+    let error = match read {
         // Also where another bundle of the same stick was taken: which one it was that could not be looked at, nobody knows.
-        Ok(findings) => match findings
+        Ok(findings) => findings
             .failed
             .iter()
-            .find(|error| is_of_the_machine(error))
-        {
-            Some(error) => keep(db, place, error, &again(place)),
-            None => note(db, place, None, took_something(findings)),
-        },
-        Err(error) => note(db, place, Some((error, &again(place))), false),
+            .find(|error| is_of_the_machine(error)),
+        Err(error) => Some(error).filter(|error| is_of_the_machine(error)),
+    };
+    match error {
+        Some(error) => keep(db, place, error),
+        None => forget(db, place, read.as_ref().is_ok_and(took_something)),
     }
 }
 
@@ -111,20 +111,8 @@ pub(crate) fn note_pulled(
     agent.commit(|db, _| state::set_meta(db, key::NOT_TAKEN, now.as_ref()))
 }
 
-fn again(place: &str) -> String {
-    format!("then `outhaul-agent import {}` again", quoted(place))
-}
-
-/// With an error of this machine, that; otherwise, what was kept of this source goes, and all of it when something was taken.
-fn note(
-    db: &Connection,
-    source: &str,
-    error: Option<(&AgentError, &str)>,
-    is_taken: bool,
-) -> Result<(), StateError> {
-    if let Some((error, again)) = error.filter(|(error, _)| is_of_the_machine(error)) {
-        return keep(db, source, error, again);
-    }
+/// What was kept of this source goes, and all of it when something was taken.
+fn forget(db: &Connection, source: &str, is_taken: bool) -> Result<(), StateError> {
     let known: Option<NotTaken> = state::meta(db, key::NOT_TAKEN)?;
     match known {
         Some(known) if is_taken || known.source == source => {
@@ -134,8 +122,9 @@ fn note(
     }
 }
 
-fn keep(db: &Connection, source: &str, error: &AgentError, again: &str) -> Result<(), StateError> {
-    let kept = not_taken(db, source, error, again)?;
+fn keep(db: &Connection, place: &str, error: &AgentError) -> Result<(), StateError> {
+    let again = format!("then `outhaul-agent import {}` again", quoted(place));
+    let kept = not_taken(db, place, error, &again)?;
     state::set_meta(db, key::NOT_TAKEN, Some(&kept))
 }
 
@@ -293,7 +282,7 @@ mod tests {
     #[test]
     fn what_came_of_a_repository_is_not_said_when_another_or_none_is_set() {
         let (_folder, store) = store();
-        keep(store.read(), URL, &space(1), "").unwrap();
+        keep(store.read(), URL, &space(1)).unwrap();
         let shown = |url| present(store.read(), url, false).unwrap().is_some();
         assert_eq!(
             [Some(URL), Some("https://other/"), None].map(shown),

@@ -1,6 +1,6 @@
 //! What an order needs in order to act, and what becomes of it when the key that signed it is taken away.
 //!
-//! Every row of README.md's table of what a damaged bundle may do: the whole memory and state folder are
+//! Every row of docs/internals/agent.md's table of what a damaged bundle may do: the whole memory and state folder are
 //! compared before and after.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! A site on which bundle 2 runs takes bundle 3, which changes, adds and removes files and a whole
 //! assignment, and is killed at the n-th instant, for every n until it comes to its end. Then the same
-//! command is given again. README.md names every instant; that each row is passed is checked here.
+//! command is given again. docs/internals/agent.md names every instant; that each row is passed is checked here.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -17,6 +17,8 @@ use crate::index::Snapshot;
 pub const EXPLANATION_FORMAT: u32 = 1;
 /// Largest document, in bytes: of 10,000 assignments with some twenty values each.
 pub const MAX_EXPLANATION_BYTES: usize = 32 * 1024 * 1024;
+/// Largest text of a part that a hub keeps, uncompressed: of a document of the largest size with what each part repeats.
+pub const MAX_EXPLANATION_TEXT_BYTES: usize = 4 * MAX_EXPLANATION_BYTES;
 /// Largest file with one: with the spaces and the envelope of `--output json`.
 pub const MAX_EXPLANATION_FILE_BYTES: usize = 2 * MAX_EXPLANATION_BYTES;
 /// Longest name in it, in bytes; a commit is one, too.
@@ -261,7 +263,7 @@ pub enum ExplanationError {
     #[error(
         "with a copy of each config for every cluster type that has it, and the names of its containers for every assignment, it has more \
          than {} MiB, which is the most that a hub keeps of one environment",
-        4 * MAX_EXPLANATION_BYTES / (1024 * 1024)
+        MAX_EXPLANATION_TEXT_BYTES / (1024 * 1024)
     )]
     TooLargeInParts,
     /// Not JSON of the right shape.

@@ -145,7 +145,7 @@ pub fn explanation(
     mode: Mode,
 ) -> Explanation {
     let verdicts = explain_on(plane, answers, target, Some(cluster_type), site);
-    let assigned = verdicts.iter().any(|verdict| verdict.misses.is_empty());
+    let assigned = verdicts.iter().any(PolicyVerdict::chooses);
     let config =
         (with_config && assigned).then(|| config(plane, cluster_type, target, site, key, mode));
     Explanation {
@@ -160,9 +160,7 @@ pub fn explanation(
 impl Explanation {
     /// Whether at least one policy puts the pair there.
     pub fn assigned(&self) -> bool {
-        self.verdicts
-            .iter()
-            .any(|verdict| verdict.misses.is_empty())
+        self.verdicts.iter().any(PolicyVerdict::chooses)
     }
 }
 

@@ -18,7 +18,7 @@ const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// How long one exchange may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Why there is no answer. Nothing was changed anywhere.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {

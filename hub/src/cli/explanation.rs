@@ -16,6 +16,7 @@ use crate::explanations;
 use crate::state::Hub;
 use crate::store::StoreError;
 use crate::time;
+use crate::view::explained;
 
 /// Take in what a rendering was made of, for the pages that explain
 ///
@@ -43,7 +44,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     };
     let bytes = durable::read(&args.file, MAX_EXPLANATION_FILE_BYTES as u64)?;
     let document = PlatformExplanation::read(&bytes).map_err(|error| refused(error.to_string()))?;
-    let packed = explanations::packed(&document)?.map_err(|error| refused(error.to_string()))?;
+    let packed = explained::packed(&document)?.map_err(|error| refused(error.to_string()))?;
     if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
         return Err(refused(ExplanationError::TooLarge.to_string()));
     }
@@ -63,7 +64,7 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     })?;
     let done = done.map_err(|why| HubError::Usage {
         problem: format!("`{}` was not imported: {why}", args.file.display()),
-        help: explanations::FULL_HELP.to_owned(),
+        help: "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs".to_owned(),
     })?;
     match common.output {
         Output::Json => print::json(&done),

@@ -76,7 +76,7 @@ fn wrong(text: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, text)
 }
 
-fn within(names: &[&String]) -> Result<(), Problem> {
+pub(super) fn within(names: &[&String]) -> Result<(), Problem> {
     match names.iter().all(|name| name.len() <= MAX_NAME_BYTES) {
         true => Ok(()),
         false => Err(wrong(format!("a name has {MAX_NAME_BYTES} bytes at most"))),
@@ -149,7 +149,7 @@ pub(super) async fn take(
         .check_explanation(move || {
             let packed = match PlatformExplanation::read(&bytes) {
                 Err(error) => Err(error),
-                Ok(document) => explanations::packed(&document)?,
+                Ok(document) => explained::packed(&document)?,
             };
             Ok(packed.map_err(|error| (error.rule(), error.to_string())))
         })

@@ -92,7 +92,7 @@ fn document(index: &Index, value: &str) -> PlatformExplanation {
 
 /// Puts one on record; whether it is new, how many others of the snapshot there are, and how many were removed.
 fn put(store: &mut Store, document: &PlatformExplanation, now_ms: i64) -> (bool, u64, u64) {
-    let packed = explanations::packed(document).unwrap().unwrap();
+    let packed = explained::packed(document).unwrap().unwrap();
     let done = store.write(|session| explanations::put(&packed, session, "centre", now_ms));
     let done = done.unwrap().unwrap();
     (done.new, done.others, done.removed)
@@ -156,7 +156,7 @@ fn of_one_snapshot_three_contents_are_kept() {
         .unwrap();
     assert_eq!(rows.len(), 3);
     let digest = |value: &str| {
-        let packed = explanations::packed(&document(&index, value))
+        let packed = explained::packed(&document(&index, value))
             .unwrap()
             .unwrap();
         packed.digest().to_owned()

@@ -9,7 +9,7 @@ mod packed;
 use outhaul_bundle::index::Snapshot;
 
 use self::packed::unpacked;
-pub use self::packed::{MAX_TEXT_BYTES, NewExplanation, PackedExplanation};
+pub use self::packed::{NewExplanation, PackedExplanation};
 
 use super::db::{OptionalExtension as _, Row, params};
 use super::{Session, StoreError, from_sql, json, parse, to_sql};

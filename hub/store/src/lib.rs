@@ -73,9 +73,8 @@ pub use db::{
 pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
 pub use explanations::{
-    KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
-    MAX_TEXT_BYTES as MAX_EXPLANATION_TEXT_BYTES, NewExplanation, PackedExplanation,
-    PutExplanation, StoredExplanation,
+    KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES, NewExplanation,
+    PackedExplanation, PutExplanation, StoredExplanation,
 };
 pub use kalypso::DeploymentState;
 pub use many::{KnownEpoch, SiteEpoch};

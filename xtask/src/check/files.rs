@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::repository::{files, root, text};
+use crate::repository::{code, files, root, text};
 
 /// Longest Rust file, in lines.
 const MAX_LINES: usize = 500;
@@ -69,8 +69,7 @@ fn torn_writes(name: &str, text: &str) -> Vec<String> {
     {
         return Vec::new();
     }
-    let tests_start = text.find("#[cfg(test)]").unwrap_or(text.len());
-    let lines = text[..tests_start].lines().zip(1..);
+    let lines = code(text).lines().zip(1..);
     lines
         .filter(|(line, _)| line.contains("fs::write("))
         .map(|(_, number)| {

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use anyhow::Result;
 
-use crate::repository::{files, text};
+use crate::repository::{code, files, text};
 
 /// Where the bounds of foreign things are: each `pub const` there is the only one of its name.
 const BOUNDS: &str = "kit/src/bounds.rs";
@@ -127,8 +127,7 @@ fn git(file: &str, text: &str) -> Vec<String> {
     if file.starts_with(GIT) || file.starts_with("xtask/") || is_test {
         return Vec::new();
     }
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let starts = code.lines().zip(1..);
+    let starts = code(text).lines().zip(1..);
     let starts = starts.filter(|(line, _)| line.contains("Command::new(\"git\")"));
     let finding = |(_, line)| {
         format!("{file}:{line}: starts git by itself: use `outhaul_git::source::git::plain`")

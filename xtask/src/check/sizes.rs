@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use crate::repository::{files, text};
+use crate::repository::{code, files, text};
 
 /// Most lines of one crate.
 const MAX_LINES: usize = 15_000;
@@ -64,8 +64,7 @@ fn test_modules(text: &str) -> Vec<String> {
 
 /// Lines before the tests of a file.
 fn lines(text: &str) -> usize {
-    let tests = text.find("#[cfg(test)]\nmod tests {");
-    tests.map_or(text, |at| &text[..at]).lines().count()
+    code(text).lines().count()
 }
 
 fn too_large(name: &str, lines: usize) -> Option<String> {

@@ -42,7 +42,7 @@ pub fn explanation(
 ) -> PlatformExplanation {
     let known = schema::Schemas::of(Inputs::of(plane), mode);
     let mut configs = Configs::default();
-    let mut choices = Choices::of(plane);
+    let choices = Choices::of(plane);
     let mut assignments = Vec::new();
     let mut not_assigned = Vec::new();
     let mut left_out = 0;

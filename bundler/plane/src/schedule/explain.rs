@@ -36,7 +36,7 @@ pub fn explain_on(
     cluster_type: Option<&ClusterType>,
     site: Option<&Site>,
 ) -> Vec<PolicyVerdict> {
-    let mut choices = match cluster_type {
+    let choices = match cluster_type {
         Some(_) => Choices::of(control_plane),
         None => Choices::default(),
     };
@@ -60,7 +60,7 @@ impl<'a> Choices<'a> {
 
     /// As [`explain_on`].
     pub fn explain(
-        &mut self,
+        &self,
         control_plane: &ControlPlane,
         answers: &SchedulerAnswers,
         target: &DeploymentTarget,

@@ -26,7 +26,7 @@ pub(super) fn explanation(
     let by: Vec<&PolicyVerdict> = explanation
         .verdicts
         .iter()
-        .filter(|v| v.misses.is_empty())
+        .filter(|v| v.chooses())
         .collect();
     let pair = match site {
         Some(site) => format!(
@@ -47,10 +47,10 @@ pub(super) fn explanation(
     for verdict in explanation
         .verdicts
         .iter()
-        .filter(|v| by.is_empty() || v.misses.is_empty())
+        .filter(|v| by.is_empty() || v.chooses())
     {
         let _ = writeln!(out, "  policy `{}` ({})", verdict.policy, verdict.at);
-        if verdict.misses.is_empty() {
+        if verdict.chooses() {
             let _ = writeln!(out, "    the target has: {}", verdict.targets);
             let _ = writeln!(out, "    the cluster type has: {}", verdict.cluster_types);
             if let Some(sites) = &verdict.sites {

@@ -30,8 +30,8 @@ impl Args {
         let mut document =
             whole::explanation(plane, snapshot, answers, &schedule, &composition, mode);
         name_by_repository(&mut document, &loaded.request.from);
-        if self.send {
-            return self.send(&document);
+        if let (true, Some(url)) = (self.send, self.hub.as_deref()) {
+            return self.send(&document, url);
         }
         if self.output == Output::Json {
             return print_json(&json!(document));
@@ -41,10 +41,7 @@ impl Args {
         Ok(Exit::SUCCESS)
     }
 
-    fn send(&self, document: &PlatformExplanation) -> Result<Exit, Failure> {
-        let Some(url) = self.hub.as_deref() else {
-            return Err(Failure::say(failure::USAGE, "no hub is named").help("add `--hub URL`"));
-        };
+    fn send(&self, document: &PlatformExplanation, url: &str) -> Result<Exit, Failure> {
         let bytes = serde_json::to_vec(document).map_err(|error| {
             let message = format!("the document cannot be written as JSON: {error}");
             Failure::say(failure::INTERNAL, message)
@@ -106,9 +103,7 @@ fn add_environments(loaded: &mut Loaded) {
             let named = environments.into_iter().map(|one| (one.name.clone(), one));
             loaded.control_plane.environments.extend(named);
         }
-        Err(_) => say(
-            "note: the document lists no environments: the repository that lists them does not have the promoted commit",
-        ),
+        Err(why) => say(&format!("note: the document lists no environments: {why}")),
     }
 }
 

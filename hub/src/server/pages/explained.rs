@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::server::explanations::within;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use outhaul_bundle::hub_api::MAX_EXPLANATION_NAME_BYTES;
 use outhaul_kit::suggest::did_you_mean;
 use serde::Deserialize;
 
@@ -57,18 +57,6 @@ pub(super) struct UsesQuestion {
 
 impl Question for UsesQuestion {
     const NAMES: &[&str] = &["digest", "from"];
-}
-
-/// Names of an explanation, as long as one may be in it.
-fn within(names: &[&String]) -> Result<(), Wrong> {
-    let most = MAX_EXPLANATION_NAME_BYTES;
-    match names.iter().all(|name| name.len() <= most) {
-        true => Ok(()),
-        false => Err(Wrong::new(
-            StatusCode::BAD_REQUEST,
-            format!("a name has {most} bytes at most"),
-        )),
-    }
 }
 
 pub(super) async fn pair(

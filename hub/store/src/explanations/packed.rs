@@ -3,13 +3,11 @@
 //! What comes in: the texts, one at a time, so that no more than one is held uncompressed. What goes out: what is put on record, or that
 //! a text is larger than what is read again. It writes nothing.
 
-use outhaul_bundle::hub_api::MAX_EXPLANATION_BYTES;
+use outhaul_bundle::hub_api::MAX_EXPLANATION_TEXT_BYTES;
 use outhaul_bundle::index::Snapshot;
 
 use super::{StoreError, json};
 
-/// Largest text of a part, uncompressed: of a document of the largest size with what each part repeats.
-pub const MAX_TEXT_BYTES: usize = 4 * MAX_EXPLANATION_BYTES;
 /// As `zstd` has it: fast, and a tenth of the text.
 const LEVEL: i32 = 3;
 /// What a row takes besides its texts.
@@ -90,7 +88,7 @@ impl PackedExplanation {
 
 /// The text, compressed, where it may be read again.
 fn pack(text: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-    if text.len() > MAX_TEXT_BYTES {
+    if text.len() > MAX_EXPLANATION_TEXT_BYTES {
         return Ok(None);
     }
     let packed = zstd::bulk::compress(text, LEVEL).map_err(|_| StoreError::Corrupt {
@@ -106,7 +104,7 @@ pub(super) fn unpacked(body: &[u8], bytes: i64) -> Result<Vec<u8>, StoreError> {
     };
     let bytes = usize::try_from(bytes).map_err(|_| corrupt())?;
     // Of a restored copy, a number is what somebody wrote.
-    if bytes > MAX_TEXT_BYTES {
+    if bytes > MAX_EXPLANATION_TEXT_BYTES {
         return Err(corrupt());
     }
     let text = zstd::bulk::decompress(body, bytes).map_err(|_| corrupt())?;
@@ -122,10 +120,13 @@ mod tests {
 
     #[test]
     fn a_text_that_would_not_be_read_again_is_not_kept() {
-        let text = vec![b' '; MAX_TEXT_BYTES + 1];
+        let text = vec![b' '; MAX_EXPLANATION_TEXT_BYTES + 1];
         assert!(pack(&text).unwrap().is_none());
         let packed = pack(&text[1..]).unwrap().unwrap();
-        let bytes = i64::try_from(MAX_TEXT_BYTES).unwrap();
-        assert_eq!(unpacked(&packed, bytes).unwrap().len(), MAX_TEXT_BYTES);
+        let bytes = i64::try_from(MAX_EXPLANATION_TEXT_BYTES).unwrap();
+        assert_eq!(
+            unpacked(&packed, bytes).unwrap().len(),
+            MAX_EXPLANATION_TEXT_BYTES
+        );
     }
 }

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use outhaul_bundle::Digest;
 use outhaul_bundle::hub_api::{
-    AssignmentExplanation, Entities, ExplanationError, PairVerdict, PlatformExplanation, SetValue,
+    AssignmentExplanation, Entities, ExplanationError, MAX_EXPLANATION_TEXT_BYTES, PairVerdict,
+    PlatformExplanation, SetValue,
 };
-use outhaul_store::{MAX_EXPLANATION_TEXT_BYTES, NewExplanation, PackedExplanation, StoreError};
+use outhaul_store::{NewExplanation, PackedExplanation, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// What pages of all of it need.

@@ -342,7 +342,7 @@ impl KindView {
             origin,
             entities: entities
                 .into_iter()
-                .map(|entity| entity_shown(&head, &places, kind, entity))
+                .map(|entity| entity_shown(&places, entity, uses(&head, kind, entity).len()))
                 .collect(),
             total: all.len(),
             after: asked.after.to_owned(),
@@ -403,7 +403,7 @@ impl EntityView {
             environment: asked.environment.to_owned(),
             kind,
             origin,
-            entity: entity_shown(&head, &places, kind, entity),
+            entity: entity_shown(&places, entity, uses.len()),
             is_known,
             uses: shown,
             from,
@@ -433,7 +433,7 @@ fn entities_of<'a>(head: &'a Head, kind: &str) -> &'a [Entity] {
         .map_or(&[], |(_, all)| all.as_slice())
 }
 
-fn entity_shown(head: &Head, places: &Places, kind: &str, entity: &Entity) -> EntityShown {
+fn entity_shown(places: &Places, entity: &Entity, used: usize) -> EntityShown {
     let texts = |map: &BTreeMap<String, String>| -> Vec<(String, String)> {
         let all = map.iter().take(FACTS_SHOWN);
         all.map(|(name, text)| (line(name), line(text))).collect()
@@ -443,7 +443,7 @@ fn entity_shown(head: &Head, places: &Places, kind: &str, entity: &Entity) -> En
         at: places.short(&entity.at),
         labels: texts(&entity.labels),
         facts: texts(&entity.facts),
-        used: uses(head, kind, entity).len(),
+        used,
     }
 }
 

@@ -157,6 +157,18 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Refuses one that holds a password or a token: it would be published with everything made from it.
+    ///
+    /// # Errors
+    /// [`AddressError::Password`], without it.
+    pub fn refuse_password(&self) -> Result<(), AddressError> {
+        let url = self.to_string();
+        match self.password {
+            true => Err(AddressError::Password { url }),
+            false => Ok(()),
+        }
+    }
+
     /// Takes `text` apart.
     ///
     /// # Errors

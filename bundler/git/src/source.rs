@@ -134,6 +134,10 @@ pub fn open(
     cache: &Cache,
 ) -> Result<Opened, SourceError> {
     if let Some(dir) = map.resolve(url, reference) {
+        // Also where nobody is asked: the URL is published with everything made from it.
+        if let Ok(address) = Address::parse(url) {
+            address.refuse_password()?;
+        }
         return working_copy::open_here(dir, url, reference, map);
     }
     fetch(&map.permitted(url)?, url, reference, cache)

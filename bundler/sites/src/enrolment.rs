@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use outhaul_bundle::Digest;
 use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
+use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_kit::bounds::MAX_PRIVATE_AUTHORITY_BYTES;
 use outhaul_kit::format_count::format_count;
 use outhaul_signer::durable;
@@ -24,6 +24,33 @@ pub struct NewKit {
     site: Name,
     stream: Stream,
     id: Digest,
+}
+
+impl NewKit {
+    /// What another kit has changed for a site, one line each.
+    pub fn said_of_again(&self, before: Option<&SiteRecord>) -> Vec<String> {
+        let (site, stream) = (&self.site, &self.stream);
+        let Some(before) = before else {
+            return vec![format!(
+                "warning: no site `{site}` was on record, so `--again` invalidates nothing: is the name right?"
+            )];
+        };
+        let mut lines = vec![format!("no longer valid: {}", made_void(before))];
+        if before.stream != *stream {
+            lines.push(format!(
+                "warning: `{site}` followed {}, and follows {}/{} from now on",
+                before.stream_name(),
+                stream.environment,
+                stream.cluster_type
+            ));
+        }
+        if before.revoked_by().is_some() || !before.earlier.is_empty() {
+            lines.push(format!(
+            "the machine that was `{site}` before stays revoked: the bundles of its stream go on to carry that order"
+        ));
+        }
+        lines
+    }
 }
 
 impl Sites<'_> {
@@ -181,12 +208,10 @@ fn made_void(site: &SiteRecord) -> String {
     if !site.public_keys.is_empty() {
         void.push("the key that was approved for it".to_owned());
     }
-    if !site.orders.is_empty() {
-        void.push(format_count(
-            site.orders.len(),
-            "order to it",
-            "orders to it",
-        ));
+    let revokes = |order: &&Order| order.what == Instruction::Revoke;
+    let void_orders = site.orders.iter().filter(|order| !revokes(order)).count();
+    if void_orders > 0 {
+        void.push(format_count(void_orders, "order to it", "orders to it"));
     }
     void.join("; ")
 }
@@ -241,9 +266,12 @@ mod tests {
         enrol(&sites, false).unwrap();
         let before = enrol(&sites, false).unwrap_err().to_string();
         assert!(!before.contains("order"), "{before}");
+        let to = sites.stream(&name("stage"), &name("press")).unwrap();
+        sites.relocate("press-7", to).unwrap();
+        // That one goes on to travel.
         sites.revoke("press-7").unwrap();
         let refused = enrol(&sites, false).unwrap_err().to_string();
-        assert!(refused.contains("for dev/press"), "{refused}");
+        assert!(refused.contains("for stage/press"), "{refused}");
         assert!(refused.ends_with("; 1 order to it"), "{refused}");
     }
 

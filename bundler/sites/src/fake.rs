@@ -32,5 +32,6 @@ pub fn record(site: &str, seal_key: &str) -> Result<SiteRecord, NameError> {
         seal_key: seal_key.to_owned(),
         last_order: 0,
         orders: Vec::new(),
+        earlier: Vec::new(),
     })
 }

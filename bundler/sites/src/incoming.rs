@@ -50,6 +50,8 @@ pub struct Settled {
     pub settled: Vec<SettledRequest>,
     /// Orders that would not, if anybody knew the key that signed the report.
     pub unknown: Vec<SettledRequest>,
+    /// Files with lines that are no signed reports, and how many.
+    pub no_reports: Vec<(PathBuf, usize)>,
     /// Files that cannot be read; what the others settle is settled.
     pub unread: Vec<FileError>,
     /// A record that cannot be read or written; what stands behind it in the files was not looked at.
@@ -99,11 +101,14 @@ impl EnrolmentCandidate {
     /// Holds the key to the fingerprint that somebody compared: all of it, or its first 16 digits or more.
     ///
     /// # Errors
-    /// [`SiteError::OtherFingerprint`].
+    /// [`SiteError::OtherFingerprint`], [`SiteError::ShortFingerprint`].
     pub fn named(&self, fingerprint: &str) -> Result<(), SiteError> {
         let found = self.key.id();
         let named = fingerprint.to_ascii_lowercase();
-        if named.len() >= MIN_FINGERPRINT_DIGITS && found.starts_with(&named) {
+        if named.len() < MIN_FINGERPRINT_DIGITS {
+            return Err(SiteError::ShortFingerprint { named });
+        }
+        if found.starts_with(&named) {
             return Ok(());
         }
         Err(SiteError::OtherFingerprint { named, found })
@@ -260,7 +265,19 @@ impl Sites<'_> {
                     continue;
                 }
             };
-            for line in bytes.split(|byte| *byte == b'\n') {
+            let lines = bytes.split(|byte| *byte == b'\n');
+            let is_report = |line: &&[u8]| {
+                let envelope = Envelope::from_json(line).ok();
+                envelope.is_some_and(|envelope| {
+                    Report::from_bytes(envelope.unverified_payload()).is_ok()
+                })
+            };
+            let broken = lines.clone().filter(|line| !line.trim_ascii().is_empty());
+            let broken = broken.filter(|line| !is_report(line)).count();
+            if broken > 0 {
+                done.no_reports.push((file.clone(), broken));
+            }
+            for line in lines {
                 match self.settle(line) {
                     Ok(SettleLine::Other) => {}
                     Ok(SettleLine::Settled(one)) => done.settled.push(one),

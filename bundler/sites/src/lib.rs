@@ -12,6 +12,7 @@ use outhaul_bundle::index::Stream;
 use outhaul_bundle::name::Name;
 use outhaul_bundle::{Digest, Instruction, Order};
 use outhaul_signer::durable::{self, FileError, PUBLIC_MODE};
+use outhaul_signer::enrol::MIN_FINGERPRINT_DIGITS;
 use outhaul_signer::envelope::EnvelopeError;
 use outhaul_signer::fleet::{Fleet, FleetError};
 use outhaul_signer::key::KeyError;
@@ -51,6 +52,9 @@ pub struct SiteRecord {
     pub moved_from: Option<Stream>,
     /// Signing roles of the streams whose bundles it may be reading: two while it moves.
     pub roles: BTreeSet<Name>,
+    /// Revocations of machines that were this site before it was enrolled again: they travel in the streams that those followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierMachine>,
     /// The id of its kit, by which requests prove themselves and orders name the enrolment.
     pub enrolment: Digest,
     /// Its approved keys, SPKI PEM; the last one counts, the others signed earlier reports.
@@ -148,6 +152,15 @@ pub enum SiteError {
         /// The id of the request's key.
         found: String,
     },
+    /// The person who approves named too little of a key.
+    #[error(
+        "the fingerprint `{named}` has {} digits, and {MIN_FINGERPRINT_DIGITS} are the fewest that name a key; nothing was changed",
+        named.len()
+    )]
+    ShortFingerprint {
+        /// What was named.
+        named: String,
+    },
     /// A request that is not trusted.
     #[error("the request is refused: {problem}; nothing was changed")]
     Request {
@@ -196,7 +209,32 @@ pub enum SiteError {
     },
 }
 
+/// A machine that was a site before that was enrolled again, and is revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierMachine {
+    /// The roles of the streams that it may follow.
+    pub roles: BTreeSet<Name>,
+    /// The orders that revoke it.
+    pub revocations: Vec<Order>,
+}
+
+/// Most of them that are kept of a site, the newest.
+const MAX_EARLIER: usize = 16;
+
 impl SiteRecord {
+    /// The revoked machines that were this site, with the one that it has now where that is revoked.
+    fn machines(self) -> Vec<EarlierMachine> {
+        let mut all = self.earlier;
+        let revokes = |order: &Order| order.what == Instruction::Revoke;
+        let revocations: Vec<Order> = self.orders.into_iter().filter(revokes).collect();
+        if !revocations.is_empty() {
+            let roles = self.roles;
+            all.push(EarlierMachine { roles, revocations });
+        }
+        all.split_off(all.len().saturating_sub(MAX_EARLIER))
+    }
+
     /// The order that revokes it, which stands until it is enrolled again.
     pub fn revoked_by(&self) -> Option<u64> {
         let mut orders = self.orders.iter();
@@ -281,8 +319,8 @@ impl<'a> Sites<'a> {
         bytes.map(|bytes| parse(&path, &bytes)).transpose()
     }
 
-    /// Remembers that a kit of this id was written for a site. What was ordered before is void: it was
-    /// for another enrolment.
+    /// Remembers that a kit of this id was written for a site. What was ordered before is void, because it was
+    /// for another enrolment; but for revocations, which the machine of that enrolment still has to get.
     ///
     /// # Errors
     /// [`SiteError`] when the record cannot be written.
@@ -292,7 +330,10 @@ impl<'a> Sites<'a> {
         stream: Stream,
         kit: Digest,
     ) -> Result<SiteRecord, SiteError> {
-        let record = Self::fresh(site, stream, kit);
+        let mut record = Self::fresh(site, stream, kit);
+        if let Some(before) = self.find(site.as_str())? {
+            record.earlier = before.machines();
+        }
         self.write(&record)?;
         Ok(record)
     }
@@ -310,6 +351,7 @@ impl<'a> Sites<'a> {
             seal_key: String::new(),
             last_order: 0,
             orders: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -370,12 +412,15 @@ impl<'a> Sites<'a> {
     /// # Errors
     /// [`SiteError`] for a record that cannot be read.
     pub fn orders_for(&self, role: &str) -> Result<Vec<Order>, SiteError> {
-        let mut orders: Vec<Order> = self
-            .all()?
-            .into_iter()
-            .filter(|site| site.roles.iter().any(|known| known.as_str() == role))
-            .flat_map(|site| site.orders)
-            .collect();
+        let follows = |roles: &BTreeSet<Name>| roles.iter().any(|known| known.as_str() == role);
+        let mut orders = Vec::new();
+        for site in self.all()? {
+            if follows(&site.roles) {
+                orders.extend(site.orders);
+            }
+            let earlier = site.earlier.into_iter().filter(|one| follows(&one.roles));
+            orders.extend(earlier.flat_map(|one| one.revocations));
+        }
         orders.sort();
         Ok(orders)
     }

@@ -162,12 +162,21 @@ fn the_person_who_approves_names_the_key() {
     candidate.named(&id).unwrap();
     candidate.named(&id[..16].to_uppercase()).unwrap();
     let other = SigningKey::generate().unwrap().public().id();
-    for wrong in ["", &id[..15], &other, &format!("{id}0")] {
+    for wrong in [&other, &format!("{id}0")] {
         let error = candidate.named(wrong).unwrap_err();
         assert!(
             matches!(error, SiteError::OtherFingerprint { .. }),
             "{wrong}"
         );
+    }
+    // Too little is no other key, and no matter of trust.
+    for short in ["", &id[..15]] {
+        let error = candidate.named(short).unwrap_err();
+        assert!(
+            matches!(error, SiteError::ShortFingerprint { .. }),
+            "{short}"
+        );
+        assert!(!error.is_trust());
     }
 }
 
@@ -210,7 +219,7 @@ fn a_move_travels_with_both_streams_and_the_new_one_counts_on_above_the_old_one(
 }
 
 #[test]
-fn a_new_kit_voids_what_was_ordered_before() {
+fn a_new_kit_voids_what_was_ordered_before_but_the_machine_before_stays_revoked() {
     let fixture = SitesFixture::new();
     let to = fixture.stream("tractor");
     fixture.sites().relocate("drone-7", to).unwrap();
@@ -221,7 +230,21 @@ fn a_new_kit_voids_what_was_ordered_before() {
         .sites()
         .enrolled(&name, fixture.stream("drone"), fixture.kit("second"))
         .unwrap();
-    assert!(fixture.kinds("drone").is_empty());
+    // In both streams: which of them the machine before follows is not known.
+    for stream in ["drone", "tractor"] {
+        assert_eq!(fixture.kinds(stream), [(2, "revoke")], "{stream}");
+    }
+    let record = fixture.sites().one("drone-7").unwrap();
+    assert_eq!(record.revoked_by(), None);
+    let earlier = &record.earlier[0].revocations[0];
+    assert_ne!(earlier.enrolment, record.enrolment);
+    // Once more: those of before go on.
+    fixture.sites().revoke("drone-7").unwrap();
+    fixture
+        .sites()
+        .enrolled(&name, fixture.stream("drone"), fixture.kit("third"))
+        .unwrap();
+    assert_eq!(fixture.kinds("drone"), [(1, "revoke"), (2, "revoke")]);
 }
 
 #[test]

@@ -110,11 +110,14 @@ impl ListArgs {
             return print_json(&json!(sites.iter().map(as_json).collect::<Vec<_>>()));
         }
         for site in &sites {
-            let orders: Vec<_> = site
-                .orders
-                .iter()
+            let now = site.orders.iter();
+            let mut orders: Vec<_> = now
                 .map(|order| format!("{} {}", order.number, order.what.as_str()))
                 .collect();
+            let before = site.earlier.iter().flat_map(|one| &one.revocations);
+            orders.extend(
+                before.map(|order| format!("{} revoke (an earlier machine)", order.number)),
+            );
             let orders = match orders.len() {
                 0 => "no orders travel".to_owned(),
                 _ => format!("orders: {}", orders.join(", ")),
@@ -148,7 +151,7 @@ fn as_json(site: &SiteRecord) -> serde_json::Value {
     json!({
         "site": site.site, "environment": site.stream.environment,
         "cluster_type": site.stream.cluster_type, "role": site.stream.role,
-        "key": key_id(site), "seal_key": site.seal_key, "orders": site.orders,
+        "key": key_id(site), "seal_key": site.seal_key, "orders": site.orders, "earlier": site.earlier,
     })
 }
 

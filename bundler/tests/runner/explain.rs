@@ -122,6 +122,29 @@ fn the_whole_environment_is_a_document_that_a_hub_reads() {
 }
 
 #[test]
+fn an_environment_that_could_not_be_read_whole_is_explained_to_no_hub() {
+    let fixture = fixture();
+    let text = std::fs::read_to_string(fixture.folder.path().join("main/app.yaml")).unwrap();
+    let old = text.lines().find(|line| line.contains("repo:")).unwrap();
+    fixture.edit("main/app.yaml", old, "    repo: https://127.0.0.1:1/gone");
+    let seen = fixture.run(&["explain", "--whole", "--output", "json"]);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    let send = [
+        "explain",
+        "--whole",
+        "--send",
+        "--hub",
+        "http://127.0.0.1:1",
+    ];
+    let seen = fixture.run(&send);
+    assert!(seen.starts_with("exit code 1"), "{seen}");
+    assert!(
+        seen.contains("was not sent; the hub was not asked"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_whole_explanation_is_sent_only_to_a_hub_that_is_named_and_with_a_token() {
     insta::assert_snapshot!(
         fixture().run(&["explain", "--whole", "--send"])

@@ -145,6 +145,30 @@ fn a_registration_is_no_way_to_this_machine_either() {
 }
 
 #[test]
+fn attack_a_password_in_the_url_of_a_registration_is_refused_though_a_local_copy_is_mapped() {
+    let fixture = PlaneFixture::new();
+    let text = fs::read_to_string(fixture.folder.path().join("main/app.yaml")).unwrap();
+    let old = text.lines().find(|line| line.contains("repo:")).unwrap();
+    let repo = "https://bob:hunter2@git.example.org/app";
+    fixture.edit("main/app.yaml", old, &format!("    repo: {repo}"));
+    let mapped = format!("{repo}=app");
+    for words in [
+        &["render", "--out", "out"][..],
+        &["check"],
+        &["explain", "--whole", "--output", "json"],
+    ] {
+        let seen = fixture.run(&[words, &["--source", &mapped]].concat());
+        assert!(seen.starts_with("exit code 1"), "{words:?}: {seen}");
+        assert!(seen.contains("forbidden-source"), "{words:?}: {seen}");
+        assert!(!seen.contains("hunter2"), "{words:?}: {seen}");
+    }
+    for path in ["out", "out.outhaul.json"] {
+        let text = fs::read_to_string(fixture.folder.path().join(path)).unwrap_or_default();
+        assert!(!text.contains("hunter2"), "{path}");
+    }
+}
+
+#[test]
 fn a_broken_repository_of_one_team_keeps_what_it_ran_and_stops_nobody() {
     let sound = |fleet: &Fleet| fs::read_to_string(fleet.path("wave/workload.yaml")).unwrap();
     for (what, code) in [

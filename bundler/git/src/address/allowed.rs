@@ -53,9 +53,7 @@ impl AllowedHosts {
         if address.scheme == Scheme::File {
             return Err(AddressError::Local { url });
         }
-        if address.password {
-            return Err(AddressError::Password { url });
-        }
+        address.refuse_password()?;
         if self.holds(address) {
             return Ok(None);
         }

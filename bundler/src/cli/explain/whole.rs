@@ -24,6 +24,11 @@ impl Args {
         add_environments(&mut loaded);
         let plane = &loaded.control_plane;
         let schedule = loaded.schedule();
+        let findings = schedule.findings();
+        if !findings.is_empty() {
+            super::super::say_findings(&findings);
+        }
+        let is_whole = !findings.has_errors() && plane.lost.is_empty();
         let mode = self.input.mode();
         let composition = compose::compose(plane, &schedule, mode);
         let (snapshot, answers) = (&loaded.snapshot, &loaded.answers);
@@ -31,14 +36,25 @@ impl Args {
             whole::explanation(plane, snapshot, answers, &schedule, &composition, mode);
         name_by_repository(&mut document, &loaded.request.from);
         if let (true, Some(url)) = (self.send, self.hub.as_deref()) {
+            // Pages would say of what could not be read that it is not there.
+            if !is_whole {
+                let message = "not all of the environment could be read, so its explanation was not sent; the hub was not asked";
+                return Err(Failure::say(failure::REFUSED, message)
+                    .help("correct what is named above; without `--send` the document is printed as it is"));
+            }
             return self.send(&document, url);
         }
+        let exit = match is_whole {
+            true => Exit::SUCCESS,
+            false => Exit::from(failure::REFUSED),
+        };
         if self.output == Output::Json {
-            return print_json(&json!(document));
+            print_json(&json!(document))?;
+            return Ok(exit);
         }
         data(&summary(&document));
         say("help: `--output json` prints the document, `--send --hub URL` sends it to a hub");
-        Ok(Exit::SUCCESS)
+        Ok(exit)
     }
 
     fn send(&self, document: &PlatformExplanation, url: &str) -> Result<Exit, Failure> {

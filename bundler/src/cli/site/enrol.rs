@@ -63,12 +63,18 @@ pub(super) struct Enrolment {
 impl Args {
     pub(super) fn run(self) -> Result<Exit, Failure> {
         let fleet = Fleet::open(&self.enrolment.fleet).map_err(fleet_failure)?;
+        let before = Sites::of(&fleet).find(self.enrolment.site.as_str())?;
         let new = self.enrolment.new_kit(&fleet)?;
         let kit = &new.kit;
         Sites::of(&fleet).enrol(&new, |bytes| {
             durable::write(&self.out, bytes, durable::SECRET_MODE)
                 .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))
         })?;
+        if self.enrolment.again {
+            for line in new.said_of_again(before.as_ref()) {
+                say(&line);
+            }
+        }
         if self.output == Output::Json {
             return print_json(&json!({
                 "kit": json_path(&self.out), "site": kit.site, "role": kit.stream.role,

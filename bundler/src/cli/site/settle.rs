@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use outhaul_bundle::Instruction;
+use outhaul_kit::format_count::format_count;
 use outhaul_signer::fleet::Fleet;
 use serde_json::json;
 
@@ -33,9 +34,18 @@ impl Args {
         let Settled {
             settled,
             unknown,
+            no_reports,
             unread,
             stopped,
         } = &done;
+        for (file, lines) in no_reports {
+            say(&format!(
+                "warning: {} of `{}` {} no signed report of a site: what stood there was not looked at",
+                format_count(*lines, "line", "lines"),
+                file.display(),
+                if *lines == 1 { "is" } else { "are" }
+            ));
+        }
         say_unknown(unknown);
         let exit = match done.needs_somebody() {
             true => Exit::from(failure::REFUSED),

@@ -42,6 +42,12 @@ fn requests_that_are_not_believed_approve_nothing() {
         2,
         "sites on record: edge-1; `outhaul site approve REQUEST` records a site that was enrolled before",
     ));
+    world.left_alone((
+        "outhaul",
+        &approve(&request, &fingerprint[..15]),
+        2,
+        "has 15 digits, and 16 are the fewest that name a key; nothing was changed",
+    ));
     refused(
         &approve(&request, &other),
         "not of one whose fingerprint begins with",

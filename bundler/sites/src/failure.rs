@@ -37,6 +37,7 @@ impl Classified for SiteError {
             Self::Follows { .. }
             | Self::NoCertificate { .. }
             | Self::NoStream { .. }
+            | Self::ShortFingerprint { .. }
             | Self::Unapproved { .. }
             | Self::Unknown { .. }
             | Self::Unnamed { .. } => FailureClass::Usage,
@@ -62,6 +63,9 @@ impl Classified for SiteError {
             }
             Self::NoStream { .. } => {
                 "give ENVIRONMENT/CLUSTER_TYPE, such as `stage/press`; nothing was changed".to_owned()
+            }
+            Self::ShortFingerprint { .. } => {
+                "give all of the fingerprint that `outhaul-agent status` shows on the machine".to_owned()
             }
             Self::Named(error) => error.help(),
             Self::Settling(_) => {

@@ -135,6 +135,14 @@ pub struct AssignmentExplanation {
     pub problems: Vec<String>,
 }
 
+impl AssignmentExplanation {
+    /// The places of its configs in [`PlatformExplanation::configs`]: its own, and those of overlays.
+    pub fn configs(&self) -> impl Iterator<Item = usize> + '_ {
+        let overlays = self.overlays.iter().map(|overlay| overlay.config);
+        self.config.into_iter().chain(overlays)
+    }
+}
+
 /// The config of some sites, where it is not the assignment's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

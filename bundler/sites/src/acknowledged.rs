@@ -146,11 +146,9 @@ pub fn followers(
         let record = sites.one(name.as_str())?;
         let role = record.stream.role.to_string();
         if !roles.contains(&role.as_str()) {
-            let (environment, cluster_type) =
-                (&record.stream.environment, &record.stream.cluster_type);
             return Err(AcknowledgedError::NotCopied {
                 site: name.to_string(),
-                stream: format!("{environment}/{cluster_type}"),
+                stream: record.stream_name(),
             });
         }
         let of_role = by_role.entry(role).or_default();

@@ -29,6 +29,8 @@ pub fn plane_of(documents: &[String], targets: &[(&str, &str, &[(&str, &str)])])
             Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
             Object::Policy(o) => drop(plane.policies.insert(o.name.clone(), o)),
             Object::Taint(o) => drop(plane.taints.insert(o.name.clone(), o)),
+            Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
+            Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
             other => panic!("{other:?}"),
         }
     }

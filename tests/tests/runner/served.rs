@@ -217,9 +217,7 @@ struct Registry {
 
 impl Registry {
     fn start(crane: &Path) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = outhaul_tests::ports::free_port().unwrap();
         let child = Command::new(crane)
             .args([
                 "registry",

@@ -103,10 +103,10 @@ impl PlatformExplanation {
     }
 
     fn check_configs(&self) -> Result<(), ExplanationError> {
-        let places = self.assignments.iter().flat_map(|one| {
-            let overlays = one.overlays.iter().map(|overlay| overlay.config);
-            one.config.into_iter().chain(overlays)
-        });
+        let places = self
+            .assignments
+            .iter()
+            .flat_map(AssignmentExplanation::configs);
         match places.max() {
             Some(place) if place >= self.configs.len() => wrong(format!(
                 "an assignment has config {place}, and there are {}",

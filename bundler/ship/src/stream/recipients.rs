@@ -98,8 +98,10 @@ pub(super) fn orphans(
         if environment.as_str() == rendering.environment
             && !rendering.cluster_types.contains_key(cluster_type.as_str())
         {
-            let stream = format!("{environment}/{cluster_type}");
-            found.entry(stream).or_default().insert(record.site);
+            found
+                .entry(record.stream_name())
+                .or_default()
+                .insert(record.site);
         }
     }
     Ok(found)

@@ -30,11 +30,6 @@ pub fn program() -> Option<PathBuf> {
     found
 }
 
-fn port() -> u16 {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
-}
-
 fn config(folder: &Path, assets: &Path, port: u16) -> String {
     let (folder, assets) = (folder.display(), assets.display());
     format!(
@@ -50,7 +45,7 @@ fn config(folder: &Path, assets: &Path, port: u16) -> String {
 
 pub fn place(program: &Path) -> (ForgeFixture, Server) {
     let folder = tempfile::tempdir().unwrap();
-    let port = port();
+    let port = outhaul_tests::ports::free_port().unwrap();
     let ini = folder.path().join("app.ini");
     let user = Command::new("id").arg("-un").output().unwrap();
     let user = String::from_utf8(user.stdout).unwrap();

@@ -134,8 +134,7 @@ impl std::io::Write for Size {
 
 /// The places of the configs of an assignment, each once.
 fn places_of(one: &AssignmentExplanation) -> BTreeSet<usize> {
-    let overlays = one.overlays.iter().map(|overlay| overlay.config);
-    one.config.into_iter().chain(overlays).collect()
+    one.configs().collect()
 }
 
 fn head(document: &PlatformExplanation) -> Head {

@@ -1,10 +1,7 @@
 //! Which lines a key reaches, in both languages.
 
-use std::sync::Arc;
-
 use super::*;
-use outhaul_control::diagnostic::{Diagnostics, SourceFile};
-use outhaul_control::kinds::{Object, read_file};
+use outhaul_test_planes::shorthand::plane_of;
 
 fn reached(
     group: &str,
@@ -26,24 +23,7 @@ fn reached(
            spec: {reconciler: flux, namespaceService: default, configType: config}\n---\n\
            apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {platform-config: 'true'}}\ndata:\n"
         + data;
-    let file = Arc::new(SourceFile {
-        name: "x.yaml".into(),
-        text,
-    });
-    let mut findings = Diagnostics::new();
-    let mut plane = ControlPlane {
-        environment: "dev".into(),
-        ..ControlPlane::default()
-    };
-    for object in read_file(&file, &mut findings) {
-        match object {
-            Object::ClusterType(o) => drop(plane.cluster_types.insert(o.name.clone(), o)),
-            Object::Template(o) => drop(plane.templates.insert(o.name.clone(), o)),
-            Object::Config(o) => drop(plane.configs.insert(o.name.clone(), o)),
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(findings.is_empty(), "{findings}");
+    let plane = plane_of(&[text], &[]);
     let cluster_type = &plane.cluster_types["drone"];
     let target = DeploymentTarget {
         name: "app-test".into(),

@@ -24,7 +24,7 @@ use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::explanations;
-use crate::store::StoreError;
+use crate::store::{Sender, StoreError};
 use crate::time;
 use crate::view::explained::{self, ExplainAsked, ExplainUnknown, PlatformAsked};
 
@@ -122,7 +122,7 @@ pub(super) async fn all(
         (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
         (status = 413, description = "The body is too large", body = ErrorAnswer),
         (status = 422, description = "It breaks a rule, which is named", body = ErrorAnswer),
-        (status = 507, description = "There is no room for another one", body = ErrorAnswer),
+        (status = 507, description = "There is no room for another one; which bound it is, is named", body = ErrorAnswer),
         Answers,
         Guarded,
     )
@@ -172,12 +172,16 @@ pub(super) async fn take(
         .change(move |hub| {
             Ok(hub.store.write(|session| {
                 let is_again = explanations::is_again(&packed, session, &by)?;
-                let done = explanations::put(&packed, session, &by, now_ms)?;
+                let sender = Sender {
+                    name: &by,
+                    is_admin: visitor.may(Scope::Admin),
+                };
+                let done = explanations::put(&packed, session, sender, now_ms)?;
                 // What changes nothing but a time is on record already.
                 if let Ok(done) = &done
                     && !is_again
                 {
-                    let detail = explanations::entry_of(&done.explanation);
+                    let detail = explanations::entry_of(done);
                     session.add_access(&visitor.entry("explanation", detail, true))?;
                 }
                 Ok::<_, StoreError>(done)
@@ -186,7 +190,13 @@ pub(super) async fn take(
         .await?;
     match done {
         Ok(done) => Ok(Json(done).into_response()),
-        Err(why) => Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, why)),
+        Err(full) => {
+            let answer = ErrorAnswer {
+                error: full.text,
+                rule: Some(full.rule.to_owned()),
+            };
+            Ok((StatusCode::INSUFFICIENT_STORAGE, Json(answer)).into_response())
+        }
     }
 }
 

@@ -30,6 +30,7 @@ fn document(value: &str) -> PlatformExplanation {
         snapshot: Snapshot::of(source("dev"), source("main"), Vec::new()),
         entities: Entities {
             cluster_types: vec![entity("drone")],
+            policies: vec![entity("all")],
             targets: vec![entity("camera-functional")],
             ..Entities::default()
         },
@@ -37,6 +38,7 @@ fn document(value: &str) -> PlatformExplanation {
             cluster_type: "drone".to_owned(),
             target: "camera-functional".to_owned(),
             policies: vec!["all".to_owned()],
+            verdicts: vec![serde_json::from_value(json!({"policy": "all", "at": "a.yaml:1", "targets": "", "cluster_types": "", "matches": [], "misses": []})).unwrap()],
             config: Some(0),
             ..AssignmentExplanation::default()
         }],
@@ -68,7 +70,9 @@ fn an_explanation_is_taken_with_scope_ingest_or_admin_and_from_nobody_else() {
     let (ingest, admin) = (token(&hub, "centre", "ingest"), token(&hub, "ops", "admin"));
     let server = hub.serve_in(&[], &[]);
     let sent = text(&document("62"));
-    assert_eq!(ask(&server, CALL, "", &sent).status, 401);
+    let nobody = ask(&server, CALL, "", &sent);
+    assert_eq!(nobody.status, 401);
+    assert!(nobody.body.contains("--scope ingest"), "{}", nobody.body);
     for other in [&reader, &recorder] {
         let refused = ask(&server, CALL, &bearer(other), &sent);
         assert_eq!(refused.status, 403, "{}", refused.body);
@@ -300,6 +304,24 @@ fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
     let pair = "/api/v1/explanation?environment=dev&cluster_type=drone&target=camera-functional";
     let answer: Value = serde_json::from_str(&get(pair)).unwrap();
     assert_eq!(answer["values"][0]["value"], "other", "{answer}");
+    // One is on record: which of what was asked for is not, is said.
+    for (path, words) in [
+        (
+            format!("{pair}&digest=zzz"),
+            "no explanation of this digest",
+        ),
+        (
+            "/api/v1/platform?environment=dev&digest=zzz".to_owned(),
+            "no explanation of this digest",
+        ),
+        (
+            format!("{pair}-x"),
+            "does not have this pair: the control plane had no deployment target",
+        ),
+    ] {
+        let answer = get(&path);
+        assert!(answer.contains(words), "{path}: {answer}");
+    }
     let platform: Value = serde_json::from_str(&get("/api/v1/platform?environment=dev")).unwrap();
     assert_eq!(platform["assignments"][0]["target"], "camera-functional");
     assert!(get("/platform/dev/target/camera-functional").contains("camera-functional on drone"));

@@ -31,6 +31,11 @@ use crate::view::explained::{self, ExplainAsked, ExplainUnknown, PlatformAsked};
 /// Assignments in one answer.
 const MAX_ASSIGNMENTS: usize = 10_000;
 
+/// Why there is no answer.
+const NONE: &str = "no explanation of this environment is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
+const NO_DIGEST: &str = "no explanation of this digest is on record of this environment, and others are: \
+                         GET /api/v1/explanations?environment=NAME lists them";
+
 /// Whose explanations.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExplanationsQuestion {
@@ -245,11 +250,13 @@ pub(super) async fn of_pair(
     found.await?.map(Json).map_err(|unknown| {
         let text = match unknown {
             ExplainUnknown::Site => {
-                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known"
+                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known".to_owned()
             }
-            ExplainUnknown::Environment | ExplainUnknown::Explanation => {
-                "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one"
+            ExplainUnknown::Digest => NO_DIGEST.to_owned(),
+            ExplainUnknown::Pair(why) => {
+                format!("the explanation on record does not have this pair: {why}")
             }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => NONE.to_owned(),
         };
         Problem::new(StatusCode::NOT_FOUND, text)
     })
@@ -300,10 +307,11 @@ pub(super) async fn platform(
             digest: &asked.digest,
             after: "",
         };
-        Ok(store.read(|session| explained::platform_answer(session, &asked, part))?)
+        Ok(store.read(|session| {
+            let is_known = !session.explanations(asked.environment, 1)?.is_empty();
+            let answer = explained::platform_answer(session, &asked, part)?;
+            Ok::<_, StoreError>(answer.ok_or(if is_known { NO_DIGEST } else { NONE }))
+        })?)
     });
-    found.await?.map(Json).ok_or_else(|| {
-        let text = "no such explanation is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
-        Problem::new(StatusCode::NOT_FOUND, text)
-    })
+    (found.await?.map(Json)).map_err(|text| Problem::new(StatusCode::NOT_FOUND, text))
 }

@@ -270,6 +270,13 @@ fn a_site_is_shown_the_explanation_of_what_it_runs_and_the_config_is_compared_wi
         (&vec![2], &vec![])
     );
 
+    let html = pages::explain(&view, &Shown::default()).unwrap();
+    assert!(
+        html.contains("its values are not compared with anything that was signed"),
+        "{html}"
+    );
+    assert!(!html.contains("same config<"), "{html}");
+
     let mut forged = document(&runs, "runs");
     forged.assignments[0].config_version = Some(desired.assignments[0].config_version.to_string());
     put(&mut store, &forged, NOW);
@@ -282,7 +289,7 @@ fn a_site_is_shown_the_explanation_of_what_it_runs_and_the_config_is_compared_wi
     );
     let html = pages::explain(&view, &Shown::default()).unwrap();
     for text in [
-        "other config",
+        "another config version than the signed index",
         "not signed by the fleet",
         "plane&#x2f;west.yaml:8",
         "<code>62</code>",

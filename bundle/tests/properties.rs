@@ -379,11 +379,14 @@ proptest! {
         let snapshot = outhaul_bundle::index::Snapshot::of(snapshot.environment, snapshot.base, vec![
             serde_json::from_str(source).unwrap(),
         ]);
+        let environment = snapshot.environment.name.clone();
         let snapshot = serde_json::to_string(&snapshot).unwrap();
         let text = format!(
-            r#"{{"format":1,"environment":"dev","snapshot":{snapshot},"entities":{{"environments":[],"cluster_types":[
-            {{"name":"c","at":"a:1"}}],"policies":[],"configs":[],"templates":[],"schemas":[],"workloads":[],"targets":[
-            {{"name":"t","at":"a:2"}}]}},"assignments":[{{"cluster_type":"c","target":"t","policies":["p"],"verdicts":[],
+            r#"{{"format":1,"environment":"{environment}","snapshot":{snapshot},"entities":{{"environments":[],"cluster_types":[
+            {{"name":"c","at":"a:1"}}],"policies":[
+            {{"name":"p","at":"a:3"}}],"configs":[],"templates":[],"schemas":[],"workloads":[],"targets":[
+            {{"name":"t","at":"a:2"}}]}},"assignments":[{{"cluster_type":"c","target":"t","policies":["p"],"verdicts":[
+            {{"policy":"p","at":"a:3","targets":"","cluster_types":"","matches":[],"misses":[]}}],
             "more_verdicts":0,"config":0}}],"not_assigned":[],"not_assigned_left_out":0,"configs":[[]]}}"#
         );
         let mut bytes = text.into_bytes();

@@ -18,6 +18,7 @@ mod completions;
 mod database;
 mod decisions;
 mod explanation;
+mod explanations;
 mod faults;
 mod gate;
 mod import;
@@ -92,6 +93,7 @@ enum Command {
     Caller(caller::Args),
     Carry(carry::Args),
     Choose(choose::Args),
+    Explanation(explanations::Args),
     Faults(faults::Args),
     Gate(gate::Args),
     Decisions(decisions::Args),
@@ -152,6 +154,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Caller(args) => caller::run(&common, &args),
         Command::Carry(args) => carry::run(&common, &args),
         Command::Choose(args) => choose::run(&common, &args),
+        Command::Explanation(args) => explanations::run(&common, &args),
         Command::Faults(args) => faults::run(&common, &args),
         Command::Gate(args) => gate::run(&common, &args),
         Command::Decisions(args) => decisions::run(&common, &args),

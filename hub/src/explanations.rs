@@ -3,13 +3,23 @@
 //! What comes in: a document that was checked, and who brings it. What goes out: what became of it. Nobody signs such a document: it is
 //! shown with who sent it, and no gate and no site reads it.
 
-use outhaul_bundle::hub_api::{ExplanationRow, RecordedExplanation};
+use outhaul_bundle::hub_api::RecordedExplanation;
 
 use crate::store::{
     AccessEntry, KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES,
-    PackedExplanation, PutExplanation, Session, Store, StoreError,
+    PackedExplanation, PutExplanation, Sender, Session, Store, StoreError, StoredExplanation,
 };
 use crate::view::explained;
+
+/// Who brings one with the command on the hub's own machine, as it is shown: nothing that a token can be called.
+pub(crate) fn by_hand(name: &str) -> String {
+    format!("{name} (command line)")
+}
+
+/// What lets it in all the same.
+const WAY_OUT: &str = "a token of scope admin, or `outhaul-hub import explanation FILE --by NAME` on the hub's machine, has room always: the \
+                       oldest of others gives way; `outhaul-hub explanation remove DIGEST --by NAME` removes one; what a token that was \
+                       revoked sent gives way to anybody's";
 
 /// Puts one on record; or why there is no room for it, and nothing was changed.
 ///
@@ -18,28 +28,38 @@ use crate::view::explained;
 pub(crate) fn put(
     packed: &PackedExplanation,
     session: &Session<'_>,
-    by: &str,
+    sender: Sender<'_>,
     now_ms: i64,
-) -> Result<Result<RecordedExplanation, String>, StoreError> {
-    let (new, removed) = match session.put_explanation(packed, by, now_ms)? {
+) -> Result<Result<RecordedExplanation, Full>, StoreError> {
+    let full = |rule, why: String| {
+        let text = format!("{why}; nothing was changed; {WAY_OUT}");
+        Ok(Err(Full { rule, text }))
+    };
+    let (new, removed) = match session.put_explanation(packed, sender, now_ms)? {
         PutExplanation::Kept { new, removed } => (new, removed),
         PutExplanation::Full => {
-            return Ok(Err(format!(
-                "the explanations on record have {} MiB already, which is the most that a hub keeps: `outhaul-hub prune` removes old ones",
-                MAX_EXPLANATIONS_BYTES / (1024 * 1024)
-            )));
+            let most = MAX_EXPLANATIONS_BYTES / (1024 * 1024);
+            let why = format!(
+                "the explanations on record have {most} MiB, which is the most that a hub keeps"
+            );
+            return full("full", why);
         }
         PutExplanation::FullOfEnvironments => {
-            return Ok(Err(format!(
-                "explanations of {MAX_EXPLAINED_ENVIRONMENTS} other environments are on record, which is the most that a hub keeps: \
-                 `outhaul-hub prune` removes old ones"
-            )));
+            let why = format!(
+                "explanations of {MAX_EXPLAINED_ENVIRONMENTS} other environments are on record, which is the most that a hub keeps"
+            );
+            return full("full-of-environments", why);
         }
-        PutExplanation::FullOfContents => {
-            return Ok(Err(format!(
+        PutExplanation::FullOfContents(same) => {
+            let same = same.iter();
+            let same = same.map(|one| format!("`{}` by `{}`", one.digest, one.sent_by));
+            let why = format!(
                 "{KEPT_OF_SNAPSHOT} explanations of the same snapshot with other content are on record, which is the most that a hub keeps, \
-                 and `{by}` sent none of them that could give way: look at who sent them, and `outhaul-hub prune` removes old ones"
-            )));
+                 and `{}` sent none of them: {}",
+                sender.name,
+                same.collect::<Vec<_>>().join(", ")
+            );
+            return full("full-of-contents", why);
         }
     };
     let stored = session.explanation(packed.digest())?;
@@ -56,6 +76,15 @@ pub(crate) fn put(
     }))
 }
 
+/// Why there is no room.
+#[derive(Debug)]
+pub(crate) struct Full {
+    /// Which bound it is.
+    pub(crate) rule: &'static str,
+    /// A sentence for whoever sent it, with what to do.
+    pub(crate) text: String,
+}
+
 /// Whether the same sender was the last that sent this document.
 ///
 /// # Errors
@@ -70,11 +99,37 @@ pub(crate) fn is_again(
 }
 
 /// What stands in the log of who did what.
-pub(crate) fn entry_of(row: &ExplanationRow) -> String {
+pub(crate) fn entry_of(done: &RecordedExplanation) -> String {
+    let row = &done.explanation;
+    let removed = match done.removed {
+        0 => String::new(),
+        count => format!(", in place of {count} that gave way"),
+    };
     format!(
-        "`{}` of `{}`, snapshot `{}`",
+        "`{}` of `{}`, snapshot `{}`{removed}",
         row.digest, row.environment, row.snapshot
     )
+}
+
+/// Removes the one of a digest, on record; what it was.
+///
+/// # Errors
+/// [`StoreError`] when the store fails.
+pub(crate) fn remove(
+    store: &mut Store,
+    digest: &str,
+    entry: impl FnOnce(String) -> AccessEntry,
+) -> Result<Option<StoredExplanation>, StoreError> {
+    store.write(|session| {
+        let found = session.remove_explanation(digest)?;
+        if let Some(one) = &found {
+            session.add_access(&entry(format!(
+                "`{}` of `{}`, snapshot `{}`, sent by `{}`, last by `{}`",
+                one.digest, one.environment, one.snapshot_digest, one.sent_by, one.last_sent_by
+            )))?;
+        }
+        Ok(found)
+    })
 }
 
 /// Removes those that were last received before a moment and that no bundle needs which runs or is the newest of its stream, on record; how many. A trial

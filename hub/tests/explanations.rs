@@ -30,6 +30,7 @@ fn document(value: &str) -> PlatformExplanation {
         snapshot: Snapshot::of(source("dev"), source("main"), Vec::new()),
         entities: Entities {
             cluster_types: vec![entity("drone")],
+            policies: vec![entity("all")],
             targets: vec![entity("camera-functional")],
             ..Entities::default()
         },
@@ -37,6 +38,7 @@ fn document(value: &str) -> PlatformExplanation {
             cluster_type: "drone".to_owned(),
             target: "camera-functional".to_owned(),
             policies: vec!["all".to_owned()],
+            verdicts: vec![serde_json::from_value(json!({"policy": "all", "at": "a.yaml:1", "targets": "", "cluster_types": "", "matches": [], "misses": []})).unwrap()],
             config: Some(0),
             ..AssignmentExplanation::default()
         }],
@@ -68,7 +70,9 @@ fn an_explanation_is_taken_with_scope_ingest_or_admin_and_from_nobody_else() {
     let (ingest, admin) = (token(&hub, "centre", "ingest"), token(&hub, "ops", "admin"));
     let server = hub.serve_in(&[], &[]);
     let sent = text(&document("62"));
-    assert_eq!(ask(&server, CALL, "", &sent).status, 401);
+    let nobody = ask(&server, CALL, "", &sent);
+    assert_eq!(nobody.status, 401);
+    assert!(nobody.body.contains("--scope ingest"), "{}", nobody.body);
     for other in [&reader, &recorder] {
         let refused = ask(&server, CALL, &bearer(other), &sent);
         assert_eq!(refused.status, 403, "{}", refused.body);
@@ -253,7 +257,7 @@ fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
     let done = hub.json(&["import", "explanation", name, "--by", "alice"]);
     assert_eq!(
         (&done["new"], &done["sent_by"]),
-        (&true.into(), &"alice".into())
+        (&true.into(), &"alice (command line)".into())
     );
     let ran = hub.run(&["import", "explanation", name, "--by", "bob"]);
     assert!(String::from_utf8_lossy(&ran.stdout).contains("known before"));
@@ -286,7 +290,7 @@ fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
         "not signed by the fleet",
         "1 with other content",
         "another snapshot",
-        "<strong>bob</strong>",
+        "<strong>bob (command line)</strong>",
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
@@ -300,8 +304,100 @@ fn a_file_is_imported_in_its_envelope_and_shown_with_who_brought_it() {
     let pair = "/api/v1/explanation?environment=dev&cluster_type=drone&target=camera-functional";
     let answer: Value = serde_json::from_str(&get(pair)).unwrap();
     assert_eq!(answer["values"][0]["value"], "other", "{answer}");
+    // One is on record: which of what was asked for is not, is said.
+    for (path, words) in [
+        (
+            format!("{pair}&digest=zzz"),
+            "no explanation of this digest",
+        ),
+        (
+            "/api/v1/platform?environment=dev&digest=zzz".to_owned(),
+            "no explanation of this digest",
+        ),
+        (
+            format!("{pair}-x"),
+            "does not have this pair: the control plane had no deployment target",
+        ),
+    ] {
+        let answer = get(&path);
+        assert!(answer.contains(words), "{path}: {answer}");
+    }
     let platform: Value = serde_json::from_str(&get("/api/v1/platform?environment=dev")).unwrap();
     assert_eq!(platform["assignments"][0]["target"], "camera-functional");
     assert!(get("/platform/dev/target/camera-functional").contains("camera-functional on drone"));
     assert!(get("/platform/dev/target/camera-functiona").contains("did you mean"));
+}
+
+#[test]
+fn forged_contents_of_a_snapshot_keep_the_true_one_out_for_no_one_who_runs_the_hub() {
+    let (hub, _, _) = world(&["drone-1"]);
+    let (eve, centre) = (
+        token(&hub, "eve", "ingest"),
+        token(&hub, "centre", "ingest"),
+    );
+    let admin = token(&hub, "ops", "admin");
+    let send = |server: &Server, token: &str, value: &str| {
+        let answer = ask(server, CALL, &bearer(token), &text(&document(value)));
+        (answer.status, answer.body)
+    };
+    let server = hub.serve_in(&[], &[]);
+    for forged in ["1", "2", "3"] {
+        assert_eq!(send(&server, &eve, forged).0, 200);
+    }
+    let (status, refused) = send(&server, &centre, "true");
+    assert_eq!(status, 507, "{refused}");
+    let refused: Value = serde_json::from_str(&refused).unwrap();
+    assert_eq!(refused["rule"], "full-of-contents");
+    let why = refused["error"].as_str().unwrap();
+    assert!(why.contains("by `eve`") && why.contains("explanation remove"));
+    assert_eq!(on_record(&server, &admin).as_array().unwrap().len(), 3);
+    assert_eq!(send(&server, &admin, "from an admin").0, 200);
+    let rows = on_record(&server, &admin);
+    let forged = rows[1]["digest"].as_str().unwrap().to_owned();
+    drop(server);
+
+    // One by its digest, on record.
+    let remove = ["explanation", "remove", &forged, "--by", "alice"];
+    let done = hub.json(&remove);
+    assert_eq!(
+        (&done["removed"], &done["sent_by"]),
+        (&true.into(), &"eve".into())
+    );
+    let removed = hub.json(&["audit", "access"]);
+    let again = hub.run(&remove);
+    assert_eq!(code(&again), 2, "{}", stderr(&again));
+    assert_eq!(hub.json(&["audit", "access"]), removed);
+    let access = hub.json(&["audit", "access"]);
+    let entries = access.as_array().unwrap().iter();
+    let mut removed = entries.filter(|one| one["action"] == "explanation remove");
+    let detail = removed.next().unwrap()["detail"].as_str().unwrap();
+    assert!(
+        detail.contains(&forged) && detail.contains("by `alice`"),
+        "{detail}"
+    );
+
+    // The command on the hub's machine, and anybody once the token was revoked.
+    let import = |value: &str| {
+        let file = hub.path("dev.json");
+        std::fs::write(&file, text(&document(value))).unwrap();
+        hub.json(&[
+            "import",
+            "explanation",
+            file.to_str().unwrap(),
+            "--by",
+            "centre",
+        ])
+    };
+    assert_eq!(import("by hand")["new"], true);
+    assert_eq!(import("by hand again")["new"], true);
+    let server = hub.serve_in(&[], &[]);
+    // What `--by centre` brought is not what the token `centre` sent.
+    let (status, refused) = send(&server, &centre, "true");
+    assert_eq!(status, 507, "{refused}");
+    assert!(refused.contains("`centre (command line)`"), "{refused}");
+    for forged in ["1", "2", "3"] {
+        send(&server, &admin, forged);
+    }
+    hub.json(&["token", "revoke", "ops"]);
+    assert_eq!(send(&server, &centre, "true").0, 200);
 }

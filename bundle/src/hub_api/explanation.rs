@@ -183,7 +183,7 @@ pub struct ExplanationRow {
     pub environment_commit: String,
     /// How many assignments it explains.
     pub assignments: u64,
-    /// Who sent it first: the name of a token, or of a person at the hub's machine.
+    /// Who sent it first: the name of a token, or `NAME (command line)` for somebody at the hub's machine.
     pub sent_by: String,
     /// When the hub received it first, RFC 3339.
     pub received_at: String,
@@ -208,7 +208,7 @@ pub struct RecordedExplanation {
     pub new: bool,
     /// Explanations of the same snapshot with other content that are on record besides.
     pub others: u64,
-    /// Older explanations of the environment that are no longer kept, because only so many are.
+    /// Older explanations that gave way to it, because only so many are kept.
     pub removed: u64,
 }
 

@@ -14,14 +14,16 @@ use super::{Common, Output, print};
 use crate::error::HubError;
 use crate::explanations;
 use crate::state::Hub;
-use crate::store::StoreError;
+use crate::store::{Sender, StoreError};
 use crate::time;
 use crate::view::explained;
 
 /// Take in what a rendering was made of, for the pages that explain
 ///
 /// From a file that `outhaul explain --whole --output json` wrote. Nobody signs it: it is named here and not found in a folder, because
-/// a stick from a site must not explain anything, and the pages show who brought it. No gate and no site reads it.
+/// a stick from a site must not explain anything, and the pages show who brought it: `NAME (command line)`. No gate and no site reads it.
+/// There is always room for it: where as many are on record as are kept, the oldest gives way. `outhaul-hub explanation remove` removes
+/// one by its digest.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  outhaul explain --environment dev --control-plane control-plane --whole --output json > dev.json\n  \
@@ -48,22 +50,21 @@ pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {
     if packed.bytes() > MAX_EXPLANATION_BYTES as u64 {
         return Err(refused(ExplanationError::TooLarge.to_string()));
     }
-    let (by, now_ms) = (args.by.as_str(), time::now_ms());
+    let (by, now_ms) = (explanations::by_hand(args.by.as_str()), time::now_ms());
+    let sender = Sender {
+        name: &by,
+        is_admin: true,
+    };
     let done = hub.store.write(|session| {
-        let done = explanations::put(&packed, session, by, now_ms)?;
+        let done = explanations::put(&packed, session, sender, now_ms)?;
         if let Ok(done) = &done {
-            let detail = explanations::entry_of(&done.explanation);
-            note(
-                session,
-                "explanation import",
-                format!("{detail} by `{by}`"),
-                now_ms,
-            )?;
+            let detail = format!("{} by `{}`", explanations::entry_of(done), args.by);
+            note(session, "explanation import", detail, now_ms)?;
         }
         Ok::<_, StoreError>(done)
     })?;
-    let done = done.map_err(|why| HubError::Usage {
-        problem: format!("`{}` was not imported: {why}", args.file.display()),
+    let done = done.map_err(|full| HubError::Usage {
+        problem: format!("`{}` was not imported: {}", args.file.display(), full.text),
         help: "`outhaul-hub prune --older-than 180d --by NAME` removes those that no bundle needs which runs".to_owned(),
     })?;
     match common.output {
@@ -95,7 +96,7 @@ fn text(done: &RecordedExplanation) {
     }
     if done.removed > 0 {
         print::talk(&format!(
-            "{} of the environment no longer kept",
+            "{} gave way to it",
             print::count(done.removed, "older explanation")
         ));
     }

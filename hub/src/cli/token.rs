@@ -124,7 +124,12 @@ pub(super) fn note(
     detail: String,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    session.add_access(&AccessEntry {
+    session.add_access(&entry(action, detail, now_ms))
+}
+
+/// The record of what somebody did on the hub's machine.
+pub(super) fn entry(action: &str, detail: String, now_ms: i64) -> AccessEntry {
+    AccessEntry {
         id: 0,
         at_ms: now_ms,
         who: String::new(),
@@ -133,7 +138,7 @@ pub(super) fn note(
         action: action.to_owned(),
         detail,
         allowed: true,
-    })
+    }
 }
 
 pub(super) fn run(common: &Common, args: &Args) -> Result<u8, HubError> {

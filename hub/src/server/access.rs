@@ -392,8 +392,14 @@ async fn refused(
         let to = format!("/login?next={}", escaped(wanted));
         return (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
     }
-    let text = "reading this hub needs a token: send `Authorization: Bearer TOKEN` (for `outhaul`: the file that \
-                `$OUTHAUL_HUB_TOKEN_FILE` names); `outhaul-hub token create NAME --scope read` on the hub's machine makes one";
+    let (doing, scope) = match is_write && at == path::EXPLANATIONS {
+        true => ("sending an explanation to", Scope::Ingest),
+        false => ("reading", Scope::Read),
+    };
+    let text = format!(
+        "{doing} this hub needs a token: send `Authorization: Bearer TOKEN` (for `outhaul`: the file that \
+         `$OUTHAUL_HUB_TOKEN_FILE` names); `outhaul-hub token create NAME --scope {scope}` on the hub's machine makes one"
+    );
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
     (
         challenge,

@@ -24,12 +24,17 @@ use super::problem::{Answers, Guarded, Nothing, Params, Problem, Question};
 use super::shared::Shared;
 use super::shown::Json;
 use crate::explanations;
-use crate::store::StoreError;
+use crate::store::{Sender, StoreError};
 use crate::time;
 use crate::view::explained::{self, ExplainAsked, ExplainUnknown, PlatformAsked};
 
 /// Assignments in one answer.
 const MAX_ASSIGNMENTS: usize = 10_000;
+
+/// Why there is no answer.
+const NONE: &str = "no explanation of this environment is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
+const NO_DIGEST: &str = "no explanation of this digest is on record of this environment, and others are: \
+                         GET /api/v1/explanations?environment=NAME lists them";
 
 /// Whose explanations.
 #[derive(Debug, Deserialize)]
@@ -122,7 +127,7 @@ pub(super) async fn all(
         (status = 408, description = "The body stopped; send it again", body = ErrorAnswer),
         (status = 413, description = "The body is too large", body = ErrorAnswer),
         (status = 422, description = "It breaks a rule, which is named", body = ErrorAnswer),
-        (status = 507, description = "There is no room for another one", body = ErrorAnswer),
+        (status = 507, description = "There is no room for another one; which bound it is, is named", body = ErrorAnswer),
         Answers,
         Guarded,
     )
@@ -172,12 +177,16 @@ pub(super) async fn take(
         .change(move |hub| {
             Ok(hub.store.write(|session| {
                 let is_again = explanations::is_again(&packed, session, &by)?;
-                let done = explanations::put(&packed, session, &by, now_ms)?;
+                let sender = Sender {
+                    name: &by,
+                    is_admin: visitor.may(Scope::Admin),
+                };
+                let done = explanations::put(&packed, session, sender, now_ms)?;
                 // What changes nothing but a time is on record already.
                 if let Ok(done) = &done
                     && !is_again
                 {
-                    let detail = explanations::entry_of(&done.explanation);
+                    let detail = explanations::entry_of(done);
                     session.add_access(&visitor.entry("explanation", detail, true))?;
                 }
                 Ok::<_, StoreError>(done)
@@ -186,7 +195,13 @@ pub(super) async fn take(
         .await?;
     match done {
         Ok(done) => Ok(Json(done).into_response()),
-        Err(why) => Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, why)),
+        Err(full) => {
+            let answer = ErrorAnswer {
+                error: full.text,
+                rule: Some(full.rule.to_owned()),
+            };
+            Ok((StatusCode::INSUFFICIENT_STORAGE, Json(answer)).into_response())
+        }
     }
 }
 
@@ -235,11 +250,13 @@ pub(super) async fn of_pair(
     found.await?.map(Json).map_err(|unknown| {
         let text = match unknown {
             ExplainUnknown::Site => {
-                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known"
+                "no site of this name is of this environment and cluster type: GET /api/v1/sites lists those that are known".to_owned()
             }
-            ExplainUnknown::Environment | ExplainUnknown::Explanation => {
-                "no explanation of this pair is on record: `outhaul explain --whole --send --hub URL` at the centre sends one"
+            ExplainUnknown::Digest => NO_DIGEST.to_owned(),
+            ExplainUnknown::Pair(why) => {
+                format!("the explanation on record does not have this pair: {why}")
             }
+            ExplainUnknown::Environment | ExplainUnknown::Explanation => NONE.to_owned(),
         };
         Problem::new(StatusCode::NOT_FOUND, text)
     })
@@ -290,10 +307,11 @@ pub(super) async fn platform(
             digest: &asked.digest,
             after: "",
         };
-        Ok(store.read(|session| explained::platform_answer(session, &asked, part))?)
+        Ok(store.read(|session| {
+            let is_known = !session.explanations(asked.environment, 1)?.is_empty();
+            let answer = explained::platform_answer(session, &asked, part)?;
+            Ok::<_, StoreError>(answer.ok_or(if is_known { NO_DIGEST } else { NONE }))
+        })?)
     });
-    found.await?.map(Json).ok_or_else(|| {
-        let text = "no such explanation is on record: `outhaul explain --whole --send --hub URL` at the centre sends one";
-        Problem::new(StatusCode::NOT_FOUND, text)
-    })
+    (found.await?.map(Json)).map_err(|text| Problem::new(StatusCode::NOT_FOUND, text))
 }

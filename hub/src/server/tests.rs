@@ -26,6 +26,18 @@ fn hub(folder: &Path) -> Hub {
     Hub::init(&folder.join("hub"), &root, None, None, None).unwrap()
 }
 
+/// A hub that answers, with its folder, and what its answers run in.
+fn started() -> (tempfile::TempDir, Arc<Shared>, tokio::runtime::Runtime) {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = hub(folder.path());
+    let shared = Shared::new(hub, &folder.path().join("hub"), true, false).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    (folder, Arc::new(shared), runtime)
+}
+
 /// What is answered to `path`: the status line and the body.
 fn answer(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -40,13 +52,7 @@ fn answer(address: SocketAddr, path: &str) -> (String, String) {
 
 #[test]
 fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = hub(folder.path());
-    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let (_folder, shared, runtime) = started();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
@@ -90,13 +96,7 @@ fn a_full_store_is_told_by_healthz_until_it_can_be_written_again() {
 
 #[test]
 fn liveness_is_answered_over_http_while_every_query_is_slow() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = hub(folder.path());
-    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let (_folder, shared, runtime) = started();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
@@ -148,13 +148,7 @@ fn liveness_is_answered_over_http_while_every_query_is_slow() {
 
 #[test]
 fn explanations_that_take_long_keep_no_report_from_being_checked() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = hub(folder.path());
-    let shared = Arc::new(Shared::new(hub, &folder.path().join("hub"), true, false).unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let (_folder, shared, runtime) = started();
     let (started, starting) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let released = Arc::new(std::sync::Mutex::new(released));

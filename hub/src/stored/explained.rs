@@ -19,13 +19,17 @@ use super::{store_with, take};
 use crate::explanations;
 use crate::pages::{self, Shown};
 use crate::retention::Rule;
-use crate::store::Store;
+use crate::store::{Sender, Store};
 use crate::view::explained::{
-    EntityView, ExplainAsked, ExplainView, KindView, PlatformAsked, PlatformList, PlatformView,
-    platform_answer,
+    self, EntityView, ExplainAsked, ExplainView, KindView, PlatformAsked, PlatformList,
+    PlatformView, platform_answer,
 };
 
 const NOW: i64 = 1_000_000_000;
+const CENTRE: Sender<'static> = Sender {
+    name: "centre",
+    is_admin: false,
+};
 const TARGET: &str = "camera-functional";
 
 fn entity(name: &str, facts: &[(&str, &str)]) -> Entity {
@@ -93,7 +97,7 @@ fn document(index: &Index, value: &str) -> PlatformExplanation {
 /// Puts one on record; whether it is new, how many others of the snapshot there are, and how many were removed.
 fn put(store: &mut Store, document: &PlatformExplanation, now_ms: i64) -> (bool, u64, u64) {
     let packed = explained::packed(document).unwrap().unwrap();
-    let done = store.write(|session| explanations::put(&packed, session, "centre", now_ms));
+    let done = store.write(|session| explanations::put(&packed, session, CENTRE, now_ms));
     let done = done.unwrap().unwrap();
     (done.new, done.others, done.removed)
 }
@@ -266,6 +270,13 @@ fn a_site_is_shown_the_explanation_of_what_it_runs_and_the_config_is_compared_wi
         (&vec![2], &vec![])
     );
 
+    let html = pages::explain(&view, &Shown::default()).unwrap();
+    assert!(
+        html.contains("its values are not compared with anything that was signed"),
+        "{html}"
+    );
+    assert!(!html.contains("same config<"), "{html}");
+
     let mut forged = document(&runs, "runs");
     forged.assignments[0].config_version = Some(desired.assignments[0].config_version.to_string());
     put(&mut store, &forged, NOW);
@@ -278,7 +289,7 @@ fn a_site_is_shown_the_explanation_of_what_it_runs_and_the_config_is_compared_wi
     );
     let html = pages::explain(&view, &Shown::default()).unwrap();
     for text in [
-        "other config",
+        "another config version than the signed index",
         "not signed by the fleet",
         "plane&#x2f;west.yaml:8",
         "<code>62</code>",

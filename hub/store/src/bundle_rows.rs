@@ -119,6 +119,19 @@ impl Session<'_> {
         Ok(found)
     }
 
+    /// The newest bundle of a role that was not taken back.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn newest_bundle(&self, role: &str) -> Result<Option<BundleOnRecord>, StoreError> {
+        let text = format!(
+            "{COLUMNS} WHERE b.role = $1 AND b.taken_back = 0 ORDER BY b.number DESC LIMIT 1"
+        );
+        let mut query = self.db.prepare_cached(&text)?;
+        let mut rows = query.query(params![role])?;
+        rows.next()?.map(|row| on_record(&row)).transpose()
+    }
+
     /// One bundle of a stream.
     ///
     /// # Errors

@@ -5,18 +5,18 @@
 //! runs, or the newest of a stream, was rendered from goes last. What they say is not decided here.
 
 mod packed;
+mod room;
 
 use outhaul_bundle::index::Snapshot;
 
 use self::packed::unpacked;
 pub use self::packed::{NewExplanation, PackedExplanation};
+use self::room::Room;
+pub use self::room::Sender;
 
 use super::db::{OptionalExtension as _, Row, params};
 use super::{Session, StoreError, from_sql, json, parse, to_sql};
 
-/// Explanations of one environment that are kept whatever they are about, and those that are kept because bundles that run need them.
-const KEPT_OF_ENVIRONMENT: usize = 50;
-const MOST_OF_ENVIRONMENT: usize = 200;
 /// Contents of one snapshot that are kept.
 pub const KEPT_OF_SNAPSHOT: usize = 3;
 /// Environments of which explanations are kept.
@@ -62,15 +62,15 @@ pub enum PutExplanation {
     Kept {
         /// Whether it is new.
         new: bool,
-        /// How many older ones of the environment are gone.
+        /// How many others are gone.
         removed: u64,
     },
     /// There is no room for it; nothing was changed.
     Full,
     /// There is no room for another environment; nothing was changed.
     FullOfEnvironments,
-    /// Others sent as many contents of its snapshot as are kept; nothing was changed.
-    FullOfContents,
+    /// Others sent these contents of its snapshot, which are as many as are kept; nothing was changed.
+    FullOfContents(Vec<StoredExplanation>),
 }
 
 const COLUMNS: &str = "SELECT id, digest, environment, snapshot_digest, base_commit, environment_commit, assignments, sent_by, received_ms,
@@ -86,9 +86,10 @@ impl Session<'_> {
     pub fn put_explanation(
         &self,
         packed: &PackedExplanation,
-        by: &str,
+        sender: Sender<'_>,
         now_ms: i64,
     ) -> Result<PutExplanation, StoreError> {
+        let by = sender.name;
         let document = &packed.document;
         let text = "SELECT COALESCE(MAX(sent_order), 0) FROM explanations";
         let last: i64 = self.db.query_row(text, [], |row| row.get(0))?;
@@ -102,25 +103,13 @@ impl Session<'_> {
             let (new, removed) = (false, 0);
             return Ok(PutExplanation::Kept { new, removed });
         }
-        let environments = self.explained_environments()?;
-        if !environments.contains(&document.environment)
-            && environments.len() >= MAX_EXPLAINED_ENVIRONMENTS
-        {
-            return Ok(PutExplanation::FullOfEnvironments);
-        }
-        let Some(old) = self.in_the_way(&document.environment, &document.snapshot, by)? else {
-            return Ok(PutExplanation::FullOfContents);
+        let old = match self.room_for(packed, sender)? {
+            Room::Free(old) => old,
+            Room::No(full) => return Ok(full),
         };
-        let text = "SELECT CAST(COALESCE(SUM(kept_bytes), 0) AS BIGINT) FROM explanations";
-        let kept: i64 = self.db.query_row(text, [], |row| row.get(0))?;
-        let freed: u64 = old.iter().map(|one| one.kept_bytes).sum();
-        let kept = from_sql(kept).saturating_sub(freed);
-        if kept.saturating_add(packed.kept_bytes) > MAX_EXPLANATIONS_BYTES {
-            return Ok(PutExplanation::Full);
-        }
         let mut removed = 0;
-        for one in old {
-            removed += u64::from(self.forget_explanation(one.id)?);
+        for id in old {
+            removed += u64::from(self.forget_explanation(id)?);
         }
         self.insert_explanation(packed, by, now_ms, order)?;
         Ok(PutExplanation::Kept { new: true, removed })
@@ -168,36 +157,6 @@ impl Session<'_> {
             insert.execute(params![id, name, to_sql(*bytes), body])?;
         }
         Ok(())
-    }
-
-    /// What is beyond the bounds of an environment and of a snapshot, once another one is kept that `by` sends; `None` where others sent
-    /// as many contents of the snapshot as are kept: nobody removes what somebody else says of it.
-    fn in_the_way(
-        &self,
-        environment: &str,
-        snapshot: &Snapshot,
-        by: &str,
-    ) -> Result<Option<Vec<StoredExplanation>>, StoreError> {
-        let mut found = self.contents_of(environment, &snapshot.digest.to_string())?;
-        let too_many = (found.len() + 1).saturating_sub(KEPT_OF_SNAPSHOT);
-        found.retain(|one| one.sent_by == by);
-        if found.len() < too_many {
-            return Ok(None);
-        }
-        let mut found = found.split_off(found.len() - too_many);
-        let mut all = self.explanations(environment, MOST_OF_ENVIRONMENT + 100)?;
-        all.retain(|one| found.iter().all(|old| old.id != one.id));
-        if all.len() < KEPT_OF_ENVIRONMENT {
-            return Ok(Some(found));
-        }
-        let needed = self.needed_snapshots(environment)?;
-        // The new one is the first.
-        for (at, old) in (1..).zip(all).skip(KEPT_OF_ENVIRONMENT - 1) {
-            if at >= MOST_OF_ENVIRONMENT || !self.is_needed(&needed, &old)? {
-                found.push(old);
-            }
-        }
-        Ok(Some(found))
     }
 
     /// What the bundles of an environment were rendered from that run somewhere, or are the newest of their stream that was not taken
@@ -249,6 +208,21 @@ impl Session<'_> {
                     self.forget_explanation(old.id)?;
                 }
             }
+        }
+        Ok(found)
+    }
+
+    /// Removes the explanation of this digest; what it was.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store fails.
+    pub fn remove_explanation(
+        &self,
+        digest: &str,
+    ) -> Result<Option<StoredExplanation>, StoreError> {
+        let found = self.explanation(digest)?;
+        if let Some(one) = &found {
+            self.forget_explanation(one.id)?;
         }
         Ok(found)
     }

@@ -74,7 +74,7 @@ pub use decisions::{PastDecision, StepRules};
 pub use error::{CORRUPT_HELP, StoreError};
 pub use explanations::{
     KEPT_OF_SNAPSHOT, MAX_EXPLAINED_ENVIRONMENTS, MAX_EXPLANATIONS_BYTES, NewExplanation,
-    PackedExplanation, PutExplanation, StoredExplanation,
+    PackedExplanation, PutExplanation, Sender, StoredExplanation,
 };
 pub use kalypso::DeploymentState;
 pub use many::{KnownEpoch, SiteEpoch};

@@ -85,7 +85,7 @@ fn what_the_centre_sends_is_shown_for_the_bundle_that_was_rendered_from_it() {
     let hub = fixture.serve();
     let page = get(&hub, "/explain/dev/edge/hello-dev").2;
     for text in [
-        "same config",
+        "same version named",
         "sent by <strong>centre</strong>",
         "not signed by the fleet",
         "shown below",

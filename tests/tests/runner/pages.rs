@@ -268,7 +268,7 @@ fn no_page_links_to_what_the_hub_does_not_serve_and_none_runs_anything() {
     for text in [
         "none on record",
         "desired",
-        "same config",
+        "same version named",
         "not signed by the fleet",
     ] {
         assert!(explained.contains(text), "{text}: {explained}");

@@ -26,6 +26,12 @@ impl PlatformExplanation {
             return Err(ExplanationError::Snapshot);
         }
         name("the environment's name", &self.environment)?;
+        if self.environment != self.snapshot.environment.name {
+            return wrong(format!(
+                "it is of environment `{}`, and its snapshot of `{}`",
+                self.environment, self.snapshot.environment.name
+            ));
+        }
         self.check_sources()?;
         for (kind, entities) in self.entities.kinds() {
             check_entities(kind, entities)?;
@@ -41,6 +47,7 @@ impl PlatformExplanation {
             place(&layer.at)?;
         }
         self.check_pairs()?;
+        self.check_policies()?;
         self.check_configs()
     }
 
@@ -97,6 +104,29 @@ impl PlatformExplanation {
             }
             if !seen.insert((cluster_type, target)) {
                 return wrong(format!("`{cluster_type}/{target}` is in it twice"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Policies that put a pair there are policies of the control plane, and those whose verdicts say so.
+    fn check_policies(&self) -> Result<(), ExplanationError> {
+        let known = self.entities.policies.iter();
+        let known: BTreeSet<&str> = known.map(|policy| policy.name.as_str()).collect();
+        for one in &self.assignments {
+            let pair = format!("`{}/{}`", one.cluster_type, one.target);
+            let named: BTreeSet<&str> = one.policies.iter().map(String::as_str).collect();
+            if let Some(unknown) = named.difference(&known).next() {
+                return wrong(format!(
+                    "{pair} is assigned by `{unknown}`, which is not one of its policies"
+                ));
+            }
+            let choosing = one.verdicts.iter().filter(|verdict| verdict.chooses());
+            let choosing: BTreeSet<&str> = choosing.map(|one| one.policy.as_str()).collect();
+            if named != choosing {
+                return wrong(format!(
+                    "the policies that assign {pair} are not those whose verdicts choose it"
+                ));
             }
         }
         Ok(())

@@ -19,6 +19,12 @@ fn entity(name: &str) -> Entity {
     }
 }
 
+/// What a policy says that puts a pair there.
+fn chooses(policy: &str) -> PolicyVerdict {
+    let text = serde_json::json!({"policy": policy, "at": "a.yaml:1", "targets": "", "cluster_types": "", "matches": [], "misses": []});
+    serde_json::from_value(text).unwrap()
+}
+
 fn document() -> PlatformExplanation {
     PlatformExplanation {
         format: EXPLANATION_FORMAT,
@@ -26,6 +32,7 @@ fn document() -> PlatformExplanation {
         snapshot: Snapshot::of(source("dev"), source("main"), vec![source("press")]),
         entities: Entities {
             cluster_types: vec![entity("bench")],
+            policies: vec![entity("all"), entity("other")],
             targets: vec![entity("press-dev"), entity("lamp-dev")],
             ..Entities::default()
         },
@@ -33,6 +40,7 @@ fn document() -> PlatformExplanation {
             cluster_type: "bench".into(),
             target: "press-dev".into(),
             policies: vec!["all".into()],
+            verdicts: vec![chooses("all")],
             config: Some(0),
             ..AssignmentExplanation::default()
         }],
@@ -189,4 +197,25 @@ fn names_and_commits_that_a_database_does_not_index_are_refused() {
         ];
         assert_eq!(rules, ["contradiction"; 6], "{}", text.len());
     }
+}
+
+#[test]
+fn another_environment_than_that_of_the_snapshot_is_refused() {
+    assert_eq!(
+        rule(|bent| bent.environment = "ghost".into()),
+        "contradiction"
+    );
+}
+
+#[test]
+fn policies_that_are_not_there_or_that_no_verdict_chooses_are_refused() {
+    let rules = [
+        rule(|bent| {
+            bent.entities.policies.remove(0);
+        }),
+        rule(|bent| bent.assignments[0].policies.push("other".into())),
+        rule(|bent| bent.assignments[0].policies.clear()),
+        rule(|bent| bent.assignments[0].verdicts.push(chooses("other"))),
+    ];
+    assert_eq!(rules, ["contradiction"; 4]);
 }

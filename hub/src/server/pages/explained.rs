@@ -97,7 +97,7 @@ pub(super) async fn pair(
             ExplainUnknown::Site => {
                 format!("No site `{site}` of {stream} is known to this hub.")
             }
-            ExplainUnknown::Environment | ExplainUnknown::Explanation => format!(
+            _ => format!(
                 "No site, no bundle and no explanation of an environment `{name}` is known to this hub."
             ),
         };

@@ -160,6 +160,14 @@ fn sources_that_the_bundle_has_besides_are_told() {
     let view = explained(&mut store, &asked("", &rows[0].digest));
     let shown = view.shown.as_ref().unwrap();
     let missing = index.snapshot.workloads.len();
+    assert_eq!((width(&view), &shown.more_sources), (Some("part"), &vec![]));
+    // It is told where it is a reason for what lacks.
+    let of_other = ExplainAsked {
+        target: "registered-later",
+        ..asked("", &rows[0].digest)
+    };
+    let view = explained(&mut store, &of_other);
+    let shown = view.shown.as_ref().unwrap();
     assert_eq!(shown.more_sources, [(1, missing)]);
     let html = pages::explain(&view, &Shown::default()).unwrap();
     assert!(html.contains("than this explanation"), "{html}");
@@ -201,6 +209,8 @@ fn what_the_hub_does_not_know_is_named_and_not_linked() {
         let view = store.read(|session| PlatformView::of(session, &question(environment), NOW));
         pages::platform(&view.unwrap().unwrap(), &Shown::default()).unwrap()
     };
+    assert!(platform("elsewhere").contains("unknown environment"));
+    assert!(!platform("dev").contains("unknown environment"));
     assert!(platform("dev").contains(link));
     assert!(!platform("elsewhere").contains(link));
     let there = ExplainAsked {
@@ -209,6 +219,7 @@ fn what_the_hub_does_not_know_is_named_and_not_linked() {
     };
     let html = pages::explain(&explained(&mut store, &there), &Shown::default()).unwrap();
     assert!(!html.contains(link), "{html}");
+    assert!(html.contains("unknown environment"), "{html}");
     assert!(
         html.contains("ghost-site") && !html.contains("site=ghost-site"),
         "{html}"

@@ -30,9 +30,49 @@ fn packed(digest: &str) -> PackedExplanation {
     packed_of(digest, "dev", &[])
 }
 
+/// Whoever has scope ingest.
+fn ingest(name: &str) -> Sender<'_> {
+    let is_admin = false;
+    Sender { name, is_admin }
+}
+
 fn put_by(store: &mut Store, packed: &PackedExplanation, by: &str) -> PutExplanation {
-    let done = store.write(|session| session.put_explanation(packed, by, 5));
+    let done = store.write(|session| session.put_explanation(packed, ingest(by), 5));
     done.unwrap()
+}
+
+fn put_by_admin(store: &mut Store, packed: &PackedExplanation) -> PutExplanation {
+    let (name, is_admin) = ("ops", true);
+    let done = store.write(|session| session.put_explanation(packed, Sender { name, is_admin }, 5));
+    done.unwrap()
+}
+
+/// Lets the hub know environment `dev`, by a site.
+fn know_dev(store: &mut Store) {
+    let site =
+        "INSERT INTO sites (site, role, environment, cluster_type, key_generation, enrolled_ms)
+         VALUES ('a', 'r', 'dev', 'drone', 1, 1)";
+    let insert = |session: &Session<'_>| Ok::<_, StoreError>(session.db.execute(site, params![])?);
+    store.write(|session| insert(session)).unwrap();
+}
+
+fn digests(store: &mut Store) -> Vec<String> {
+    let text = format!("{COLUMNS} {NEWEST}");
+    let rows = store.read(|session| session.explanations_where(&text, params![]));
+    rows.unwrap().into_iter().map(|row| row.digest).collect()
+}
+
+fn add_token(store: &mut Store, name: &str) {
+    let token = crate::Token {
+        name: name.to_owned(),
+        scopes: "ingest".to_owned(),
+        added_ms: 1,
+        added_by: "a test".to_owned(),
+        expires_ms: None,
+        revoked_ms: None,
+    };
+    let added = store.write(|session| session.add_token(&token, name, true));
+    assert!(added.unwrap());
 }
 
 fn kept(new: bool, removed: u64) -> PutExplanation {
@@ -82,9 +122,10 @@ fn nobody_removes_what_somebody_else_says_of_a_snapshot() {
     }
     // The oldest of the same sender makes room.
     assert_eq!(put_by(&mut store, &packed("c"), "eve"), kept(true, 1));
-    assert_eq!(
-        put_by(&mut store, &packed("d"), "ann"),
-        PutExplanation::FullOfContents
+    let full = put_by(&mut store, &packed("d"), "ann");
+    assert!(
+        matches!(&full, PutExplanation::FullOfContents(same) if same.len() == 3),
+        "{full:?}"
     );
     let digest = packed("a").document.snapshot.digest.to_string();
     let rows = store
@@ -114,7 +155,7 @@ fn what_was_sent_while_the_clock_was_ahead_comes_after_what_was_sent_later() {
     let mut store = Store::in_memory().unwrap();
     for (digest, now_ms) in [("ahead", 900), ("now", 5)] {
         store
-            .write(|session| session.put_explanation(&packed(digest), "ann", now_ms))
+            .write(|session| session.put_explanation(&packed(digest), ingest("ann"), now_ms))
             .unwrap();
     }
     let rows = store
@@ -148,7 +189,7 @@ fn one_that_there_is_no_room_for_changes_nothing() {
     let put = |store: &mut Store, digest: &str| {
         let packed = packed(digest);
         store
-            .write(|session| session.put_explanation(&packed, "ann", 5))
+            .write(|session| session.put_explanation(&packed, ingest("ann"), 5))
             .unwrap()
     };
     let (new, removed) = (true, 0);
@@ -170,7 +211,7 @@ fn a_size_that_somebody_wrote_into_a_copy_reserves_no_memory() {
     let packed = packed("a");
     let part = |store: &mut Store| store.read(|session| session.explanation_part(1, "drone"));
     store
-        .write(|session| session.put_explanation(&packed, "ann", 5))
+        .write(|session| session.put_explanation(&packed, ingest("ann"), 5))
         .unwrap();
     assert_eq!(part(&mut store).unwrap().unwrap(), b"{\"a\":1}");
     for bytes in [i64::MAX, 6, 8, -1] {
@@ -183,4 +224,109 @@ fn a_size_that_somebody_wrote_into_a_copy_reserves_no_memory() {
             .unwrap();
         assert!(part(&mut store).is_err(), "{bytes}");
     }
+}
+
+#[test]
+fn an_admin_has_room_where_others_sent_all_contents_and_the_oldest_of_theirs_goes() {
+    let mut store = Store::in_memory().unwrap();
+    for digest in ["a", "b", "c"] {
+        put_by(&mut store, &packed(digest), "eve");
+    }
+    assert_eq!(put_by_admin(&mut store, &packed("true")), kept(true, 1));
+    assert_eq!(digests(&mut store), ["true", "c", "b"]);
+    // Their own goes before that of others.
+    assert_eq!(put_by_admin(&mut store, &packed("truer")), kept(true, 1));
+    assert_eq!(digests(&mut store), ["truer", "c", "b"]);
+}
+
+#[test]
+fn an_admin_has_room_in_a_store_that_is_full_of_bytes_or_environments() {
+    let mut store = Store::in_memory().unwrap();
+    for at in 0..MAX_EXPLAINED_ENVIRONMENTS {
+        let name = format!("env-{at}");
+        put_by(&mut store, &packed_of(&name, &name, &[]), "eve");
+    }
+    let one_more = packed_of("x", "one-more", &[]);
+    assert_eq!(put_by_admin(&mut store, &one_more), kept(true, 1));
+    assert!(!digests(&mut store).contains(&"env-0".to_owned()));
+    let share = MAX_EXPLANATIONS_BYTES / MAX_EXPLAINED_ENVIRONMENTS as u64;
+    set_kept_bytes(&mut store, share);
+    let more = packed_of("y", "one-more", &["camera"]);
+    assert_eq!(put_by(&mut store, &more, "ann"), PutExplanation::Full);
+    assert_eq!(put_by_admin(&mut store, &more), kept(true, 1));
+    assert!(!digests(&mut store).contains(&"env-1".to_owned()));
+}
+
+#[test]
+fn what_a_revoked_token_sent_gives_way_to_anybody() {
+    let mut store = Store::in_memory().unwrap();
+    add_token(&mut store, "eve");
+    add_token(&mut store, "centre");
+    for digest in ["a", "b", "c"] {
+        put_by(&mut store, &packed(digest), "eve");
+    }
+    let refused = put_by(&mut store, &packed("true"), "centre");
+    assert!(
+        matches!(refused, PutExplanation::FullOfContents(_)),
+        "{refused:?}"
+    );
+    // What somebody else sent as well stays.
+    put_by(&mut store, &packed("a"), "centre");
+    for digest in ["b", "c"] {
+        put_by(&mut store, &packed(digest), "eve");
+    }
+    store
+        .write(|session| session.revoke_token("eve", 9))
+        .unwrap();
+    assert_eq!(put_by(&mut store, &packed("true"), "centre"), kept(true, 1));
+    assert_eq!(digests(&mut store), ["true", "c", "a"]);
+}
+
+#[test]
+fn one_is_removed_by_its_digest_with_its_parts() {
+    let mut store = Store::in_memory().unwrap();
+    put_by(&mut store, &packed("a"), "eve");
+    let mut remove = || store.write(|session| session.remove_explanation("a"));
+    assert_eq!(remove().unwrap().unwrap().sent_by, "eve");
+    assert_eq!(remove().unwrap(), None);
+    let part = store.read(|session| session.explanation_part(1, "drone"));
+    assert_eq!(part.unwrap(), None);
+}
+
+#[test]
+fn an_environment_that_the_hub_knows_has_room_before_those_that_it_does_not_know() {
+    let mut store = Store::in_memory().unwrap();
+    know_dev(&mut store);
+    for at in 0..MAX_EXPLAINED_ENVIRONMENTS {
+        let name = format!("env-{at}");
+        put_by(&mut store, &packed_of(&name, &name, &[]), "eve");
+    }
+    let unknown = packed_of("x", "one-more", &[]);
+    assert_eq!(
+        put_by(&mut store, &unknown, "ann"),
+        PutExplanation::FullOfEnvironments
+    );
+    assert_eq!(put_by(&mut store, &packed("true"), "ann"), kept(true, 1));
+    let left = digests(&mut store);
+    assert!(left.contains(&"true".to_owned()) && !left.contains(&"env-0".to_owned()));
+    // The same where they take all bytes.
+    set_kept_bytes(
+        &mut store,
+        MAX_EXPLANATIONS_BYTES / MAX_EXPLAINED_ENVIRONMENTS as u64,
+    );
+    let more = packed_of("y", "dev", &["camera"]);
+    assert_eq!(put_by(&mut store, &more, "ann"), kept(true, 1));
+    assert!(!digests(&mut store).contains(&"env-1".to_owned()));
+}
+
+#[test]
+fn an_admin_has_room_where_environments_that_the_hub_knows_take_all_bytes() {
+    let mut store = Store::in_memory().unwrap();
+    know_dev(&mut store);
+    put_by(&mut store, &packed("a"), "eve");
+    set_kept_bytes(&mut store, MAX_EXPLANATIONS_BYTES);
+    let other = packed_of("true", "dev", &["camera"]);
+    assert_eq!(put_by(&mut store, &other, "ann"), PutExplanation::Full);
+    assert_eq!(put_by_admin(&mut store, &other), kept(true, 1));
+    assert_eq!(digests(&mut store), ["true"]);
 }

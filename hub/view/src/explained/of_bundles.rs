@@ -14,8 +14,6 @@ use crate::{Reading, newest_for};
 
 /// Bundles that run in a stream and are listed: those that most sites run.
 const RUNNING_LISTED: usize = 3;
-/// Bundles that are read at once to find the newest that was not taken back.
-const READ_AT_ONCE: usize = 20;
 
 /// A bundle that matters.
 pub(super) struct Found {
@@ -62,7 +60,7 @@ pub(super) fn of_stream(
     let mut desired: Option<BundleOnRecord> = None;
     let mut running: Vec<(String, u64, String, u64)> = Vec::new();
     for stream in roles {
-        if let Some(newest) = newest_of(session, &stream.role)?
+        if let Some(newest) = session.newest_bundle(&stream.role)?
             && desired
                 .as_ref()
                 .is_none_or(|known| newest.issued_ms > known.issued_ms)
@@ -104,22 +102,6 @@ pub(super) fn of_stream(
         );
     }
     Ok(found)
-}
-
-/// The newest bundle of a role that was not taken back.
-fn newest_of(session: &Session<'_>, role: &str) -> Result<Option<BundleOnRecord>, StoreError> {
-    let mut below = u64::MAX;
-    loop {
-        let bundles = session.bundles_below(role, below, READ_AT_ONCE)?;
-        let Some(last) = bundles.last() else {
-            return Ok(None);
-        };
-        below = last.number;
-        let mut bundles = bundles.into_iter();
-        if let Some(newest) = bundles.find(|bundle| !bundle.taken_back) {
-            return Ok(Some(newest));
-        }
-    }
 }
 
 /// The bundle that a site runs, and the one that it should run.

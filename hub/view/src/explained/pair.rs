@@ -76,14 +76,18 @@ pub struct ExplainedBundle {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExplainUnknown {
     /// The hub knows nothing of the environment.
     Environment,
     /// No site of this name is of the environment and the cluster type.
     Site,
-    /// None of what was asked for is on record, or it knows no such pair.
+    /// None of the environment is on record.
     Explanation,
+    /// None of this digest is on record of the environment; others are.
+    Digest,
+    /// The one on record knows no such pair; why, as a sentence.
+    Pair(String),
 }
 
 /// An explanation of a pair.
@@ -105,7 +109,7 @@ pub struct ShownExplanation {
     pub lacks: Vec<u64>,
     /// Those that have what it says is not assigned here.
     pub has: Vec<u64>,
-    /// Bundles that have more sources than the explanation, and how many.
+    /// Where something lacks in the explanation: bundles that have more sources than it, and how many.
     pub more_sources: Vec<(u64, usize)>,
     /// Each policy of the assignment with sentences; the nearest where it is not assigned.
     pub policies: Vec<PolicyShown>,
@@ -113,7 +117,7 @@ pub struct ShownExplanation {
     pub unknown: Option<String>,
     /// The version of its config, at the site where one was named.
     pub config_version: Option<String>,
-    /// Bundles whose signed index has this version, and those that have another one.
+    /// Bundles whose signed index names this version. Nothing says that the values are those of it.
     pub same_config: Vec<u64>,
     /// Those that have another.
     pub other_config: Vec<u64>,
@@ -267,6 +271,9 @@ fn shown(
         let left_out = verdicts.len() - policies.len();
         one.more_verdicts = one.more_verdicts.saturating_add(left_out);
     }
+    let has = with(true);
+    // Payloads are sources of every bundle: only of what the explanation lacks are they a reason.
+    let is_lacking = found.unknown.is_some() || !has.is_empty();
     Ok(ShownExplanation {
         row: explanation_row(stored),
         others: others_of(session, stored)?,
@@ -275,10 +282,12 @@ fn shown(
         policies,
         is_elsewhere: found.is_elsewhere,
         lacks: with(false),
-        has: with(true),
-        more_sources: (of_it.iter().filter(|one| one.more_sources > 0))
-            .map(|one| (one.number, one.more_sources))
-            .collect(),
+        has,
+        more_sources: (of_it
+            .iter()
+            .filter(|one| is_lacking && one.more_sources > 0))
+        .map(|one| (one.number, one.more_sources))
+        .collect(),
         same_config: compared(true),
         other_config: compared(false),
         more_values: found.values.len() - values.len(),
@@ -298,14 +307,18 @@ pub fn explanation_answer(
     asked: &ExplainAsked<'_>,
 ) -> Result<Result<ExplanationAnswer, ExplainUnknown>, StoreError> {
     let Some(stored) = asked_for(session, asked.environment, asked.digest)? else {
-        return Ok(Err(ExplainUnknown::Explanation));
+        let is_known = !session.explanations(asked.environment, 1)?.is_empty();
+        return Ok(Err(match is_known {
+            true => ExplainUnknown::Digest,
+            false => ExplainUnknown::Explanation,
+        }));
     };
     if !asked.site.is_empty() && !is_site_of(session, asked.site, asked)? {
         return Ok(Err(ExplainUnknown::Site));
     }
     let found = OfPair::read(session, &stored, asked)?;
-    if found.assignment.is_none() && found.not_assigned.is_none() {
-        return Ok(Err(ExplainUnknown::Explanation));
+    if let Some(why) = found.unknown {
+        return Ok(Err(ExplainUnknown::Pair(why)));
     }
     Ok(Ok(ExplanationAnswer {
         explanation: explanation_row(&stored),

@@ -46,8 +46,8 @@ pub struct PlatformAsked<'a> {
 /// The environments that were explained.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlatformList {
-    /// Of each the document that was sent last, and how many are on record.
-    pub environments: Vec<(ExplanationRow, u64)>,
+    /// Of each the document that was sent last, how many are on record, and whether a site or a bundle of it is known.
+    pub environments: Vec<(ExplanationRow, u64, bool)>,
     /// When this was read, RFC 3339.
     pub read_at: String,
 }
@@ -63,6 +63,8 @@ pub struct Origin {
     pub places: Vec<(String, String)>,
     /// Whether a page was asked for by its digest: links keep it then.
     pub is_chosen: bool,
+    /// Whether a site or a bundle of the environment is known, so that it has a page.
+    pub has_environment: bool,
 }
 
 /// A platform.
@@ -70,8 +72,6 @@ pub struct Origin {
 pub struct PlatformView {
     /// The environment.
     pub environment: String,
-    /// Whether a site or a bundle of the environment is known, so that it has a page.
-    pub has_environment: bool,
     /// The document.
     pub origin: Origin,
     /// The repositories that were read.
@@ -188,11 +188,12 @@ impl PlatformList {
     /// # Errors
     /// [`StoreError`] when the store fails.
     pub fn of(session: &Session<'_>, now_ms: i64) -> Result<Self, StoreError> {
+        let known = session.environments()?;
         let mut environments = Vec::new();
         for environment in session.explained_environments()?.iter().take(USES_SHOWN) {
             if let Some(newest) = session.explanations(environment, 1)?.pop() {
                 let count = session.count_explanations(environment)?;
-                environments.push((explanation_row(&newest), count));
+                environments.push((explanation_row(&newest), count, known.contains(environment)));
             }
         }
         Ok(Self {
@@ -225,6 +226,7 @@ impl Opened {
                 others: others_of(session, &stored)?,
                 places: places.legend(),
                 is_chosen: !asked.digest.is_empty(),
+                has_environment: unknown_name(session, (asked.environment, ""))?.is_none(),
             },
             places,
             snapshot,
@@ -243,16 +245,16 @@ impl PlatformView {
         asked: &PlatformAsked<'_>,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(Opened {
+        let Some(opened) = Opened::of(session, asked)? else {
+            return Ok(None);
+        };
+        let Opened {
             stored,
             snapshot,
             head,
             origin,
             ..
-        }) = Opened::of(session, asked)?
-        else {
-            return Ok(None);
-        };
+        } = opened;
         let (targets, next) = page(&head.entities.targets, asked.after, TARGETS_SHOWN);
         let mut places: BTreeMap<&str, Vec<&HeadPair>> = BTreeMap::new();
         for pair in &head.pairs {
@@ -296,7 +298,6 @@ impl PlatformView {
         let known = known.take(KNOWN_SHOWN);
         Ok(Some(Self {
             environment: asked.environment.to_owned(),
-            has_environment: unknown_name(session, (asked.environment, ""))?.is_none(),
             origin,
             sources: sources.take(SOURCES_SHOWN).collect(),
             more_sources: (snapshot.workloads.len() + 2).saturating_sub(SOURCES_SHOWN),
@@ -325,15 +326,15 @@ impl KindView {
         kind: &'static str,
         now_ms: i64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(Opened {
+        let Some(opened) = Opened::of(session, asked)? else {
+            return Ok(None);
+        };
+        let Opened {
             head,
             places,
             origin,
             ..
-        }) = Opened::of(session, asked)?
-        else {
-            return Ok(None);
-        };
+        } = opened;
         let all = entities_of(&head, kind);
         let (entities, next) = page(all, asked.after, ENTITIES_SHOWN);
         Ok(Some(Self {
@@ -365,15 +366,15 @@ impl EntityView {
         from: usize,
         now_ms: i64,
     ) -> Result<Option<Result<Self, Vec<String>>>, StoreError> {
-        let Some(Opened {
+        let Some(opened) = Opened::of(session, asked)? else {
+            return Ok(None);
+        };
+        let Opened {
             head,
             places,
             origin,
             ..
-        }) = Opened::of(session, asked)?
-        else {
-            return Ok(None);
-        };
+        } = opened;
         let all = entities_of(&head, kind);
         let Some(entity) = all.iter().find(|entity| entity.name == name) else {
             let names = all
@@ -456,15 +457,15 @@ pub fn platform_answer(
     asked: &PlatformAsked<'_>,
     (offset, limit): (usize, usize),
 ) -> Result<Option<PlatformAnswer>, StoreError> {
-    let Some(Opened {
+    let Some(opened) = Opened::of(session, asked)? else {
+        return Ok(None);
+    };
+    let Opened {
         snapshot,
         head,
         origin,
         ..
-    }) = Opened::of(session, asked)?
-    else {
-        return Ok(None);
-    };
+    } = opened;
     let assignments_total = head.pairs.len() as u64;
     let pairs = head.pairs.into_iter().skip(offset).take(limit);
     Ok(Some(PlatformAnswer {

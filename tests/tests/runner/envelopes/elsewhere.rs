@@ -5,6 +5,11 @@ use super::{Case, not_here};
 /// They need nothing of the folder, and come last.
 pub(super) const ELSEWHERE: &[Case] = &[
     not_here(
+        "outhaul-hub explanation remove",
+        "it takes an explanation that is on record, see the hub's tests",
+        "sha256:nowhere --by ann --state nowhere",
+    ),
+    not_here(
         "outhaul-hub import explanation",
         "it takes what `outhaul explain --whole` writes, see the hub's tests",
         "nowhere.json --by ann --state nowhere",

@@ -135,7 +135,7 @@ impl Ansible {
                 playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
                 payload: place.payload,
-                vaults: self.vaults(folder),
+                vaults: self.vaults(folder)?,
                 variables: variables.to_string(),
                 check,
                 timeout: self.config.timeout(),
@@ -148,11 +148,30 @@ impl Ansible {
     }
 
     /// Files with passwords of vaults: the assignment's own, which is sealed for this site, and the site's.
-    fn vaults(&self, folder: &Path) -> Vec<PathBuf> {
+    fn vaults(&self, folder: &Path) -> Result<Vec<PathBuf>, ApplyError> {
         let own = Some(folder.join(VAULT)).filter(|path| path.is_file());
-        own.into_iter()
-            .chain(self.config.vault_password_file.clone())
-            .collect()
+        let of_site = self.vault_of_site()?.map(Path::to_owned);
+        Ok(own.into_iter().chain(of_site).collect())
+    }
+
+    /// The site's own file with the password of vaults. Ansible runs one that may be executed, and the password decides which vaults
+    /// open: looked at as a program is.
+    fn vault_of_site(&self) -> Result<Option<&Path>, ApplyError> {
+        let Some(vault) = self.config.vault_password_file.as_deref() else {
+            return Ok(None);
+        };
+        durable::read(vault, MAX_KEPT_BYTES)?;
+        match hook::changeable_by_others(vault, None) {
+            None => Ok(Some(vault)),
+            Some(hook::Changeable { problem, way_out }) => Err(ApplyError::Vault {
+                path: vault.to_owned(),
+                problem,
+                help: format!(
+                    "{}, then {way_out}; then repeat the command",
+                    hook::LOOK_FIRST
+                ),
+            }),
+        }
     }
 
     /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one.
@@ -307,9 +326,7 @@ impl Reconciler for Ansible {
 
     fn ready(&self) -> Result<(), ApplyError> {
         self.python()?;
-        if let Some(vault) = &self.config.vault_password_file {
-            durable::read(vault, MAX_KEPT_BYTES)?;
-        }
+        self.vault_of_site()?;
         self.program().map(drop)
     }
 

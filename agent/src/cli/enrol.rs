@@ -9,7 +9,7 @@ use outhaul_kit::media;
 
 use super::Context;
 use crate::durable;
-use crate::enrol::{self, Enrolled, ValueBefore};
+use crate::enrol::{self, Enrolled, KeptFloors, ValueBefore};
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 
@@ -124,11 +124,37 @@ fn say_lost(enrolled: &Enrolled) {
             ),
         });
     }
+    if let Some(floors) = &enrolled.floors {
+        super::say(&older_bundles(floors));
+    }
     if enrolled.lost {
         super::say(
             "warning: holds of this site or of single assignments, and approvals, were in the database that is lost: where something was \
              held, give `outhaul-agent hold` before the next bundle is imported",
         );
+    }
+}
+
+/// Which older bundles are refused, where nothing but the kept generations shows it.
+fn older_bundles(floors: &KeptFloors) -> String {
+    let gone = "the record of the highest versions (`floors.json`) is gone, too";
+    match (floors.from, floors.on_disk) {
+        (Some(from), None) => format!(
+            "{gone}: bundles older than {from} are refused, by the signed metadata of bundle {from} on disk; nothing here shows whether a \
+             newer one was accepted before"
+        ),
+        (from, Some(newest)) => format!(
+            "warning: {gone}, and the metadata of bundle {newest} on disk cannot be verified from this kit: {}; import nothing older than \
+             bundle {newest}",
+            match from {
+                Some(from) => format!("only bundles older than {from} are refused"),
+                None => "older bundles may be accepted".to_owned(),
+            }
+        ),
+        (None, None) => format!(
+            "warning: {gone}, and no bundle is on disk: older bundles may be accepted; ask the centre which number this site ran last, and \
+             import nothing older"
+        ),
     }
 }
 

@@ -233,6 +233,44 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
     }
 }
 
+#[test]
+fn attack_with_database_and_floors_gone_the_kept_bundles_keep_older_ones_out() {
+    for verified in [true, false] {
+        let centre = Centre::new();
+        let site = Site::new(&centre, "drone-7");
+        let old: Vec<_> = ["one\n", "two\n", "three\n"]
+            .map(|content| centre.publish(&draft(content)))
+            .into();
+        for bundle in &old {
+            site.take(bundle);
+        }
+        let newer = centre.publish(&draft("four\n"));
+        lose(&site, &LOSSES[0]);
+        fs::remove_file(site.state().join("floors.json")).unwrap();
+        let status = site.run(&["status"]);
+        assert_reports(&status, 3, &["`floors.json` is gone, too"]);
+        if !verified {
+            let bad = site.state().join("generations/3/metadata/timestamp.json");
+            fs::write(bad, "{}").unwrap();
+        }
+        let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+        let words = match verified {
+            true => "bundles older than 3 are refused",
+            false => {
+                "warning: the record of the highest versions (`floors.json`) is gone, too, and the metadata of bundle 3"
+            }
+        };
+        assert_reports(&enrolled, 0, &[words]);
+        assert!(site.state().join("floors.json").exists());
+        for bundle in &old[..2] {
+            let refused = site.import(bundle);
+            let accepted = !verified && bundle == &old[1];
+            assert_eq!(refused.status.code(), Some(if accepted { 0 } else { 4 }));
+        }
+        site.take(&newer);
+    }
+}
+
 /// A site on which somebody set the width, and whose database is lost since.
 fn set_and_lost() -> (Centre, Site, Draft) {
     let centre = Centre::new();

@@ -27,9 +27,11 @@ use crate::state_folder::{Lock, StateFolder};
 mod adopt;
 mod again;
 mod kept_floors;
+mod lost;
 
 pub use adopt::{Adopted, ValueBefore};
 pub use kept_floors::KeptFloors;
+pub use lost::{Lost, present as lost_here};
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -46,10 +48,8 @@ pub struct Enrolled {
     pub again: bool,
     /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
-    /// Whether there was an earlier database in this folder, and it is gone.
-    pub lost: bool,
-    /// Where `floors.json` was gone with it: which older bundles are refused.
-    pub floors: Option<KeptFloors>,
+    /// What could not be known again, where there was an earlier database in this folder and it is gone.
+    pub lost: Option<Lost>,
 }
 
 /// Enrols the site. With `adopt_changed`, files that kept generations bring are this agent's whatever their content.
@@ -106,8 +106,7 @@ pub fn enrol(
             fingerprint: key.public().id(),
             again: true,
             adopted,
-            lost: false,
-            floors: None,
+            lost: None,
         });
     }
     let key = load_or_make_key(state_folder)?;
@@ -128,13 +127,18 @@ pub fn enrol(
         &Asking::first(&kit_key, &seal_key),
         &key,
     )?;
-    let (adopted, kept_floors) = store.commit(|db| {
+    let (adopted, lost) = store.commit(|db| {
         let reading = clock::now(db, Host.clocks(&config.clock))?;
         reading.store(db)?;
         let now = reading.policy();
         let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
+        let lost = lost.then(|| Lost {
+            values: adopted.values.clone(),
+            floors: shown,
+        });
+        state::set_meta(db, key::LOST, lost.as_ref())?;
         let author = Author {
             site: &site,
             key: &key,
@@ -143,7 +147,7 @@ pub fn enrol(
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
-        Ok::<_, StateError>((adopted, shown))
+        Ok::<_, StateError>((adopted, lost))
     })?;
     Ok(Enrolled {
         site,
@@ -153,7 +157,6 @@ pub fn enrol(
         again: false,
         adopted,
         lost,
-        floors: kept_floors,
     })
 }
 

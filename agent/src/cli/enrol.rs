@@ -95,7 +95,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
-            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost,
+            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost.is_some(),
             "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );
@@ -104,57 +104,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
 
 /// What of an earlier database is known again beside files, and what is not.
 fn say_lost(enrolled: &Enrolled) {
-    for one in &enrolled.adopted.values {
+    for one in enrolled.adopted.values.iter().filter(|one| one.set) {
         let ValueBefore {
             assignment,
             key,
             value,
-            set,
+            ..
         } = one;
-        super::say(&match set {
-            true => format!(
-                "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
-                 `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
-            ),
-            false => format!(
-                "warning: `{key}` of `{assignment}` was once set to `{value}` on this site, and nothing shows whether it still was: the next \
-                 bundle has the centre's value; `outhaul-agent set {key}={typed} --workload {assignment}` sets it again, when that bundle is \
-                 active",
-                typed = quoted(value)
-            ),
-        });
+        super::say(&format!(
+            "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
+             `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
+        ));
     }
-    if let Some(floors) = &enrolled.floors {
-        super::say(&older_bundles(floors));
+    let Some(lost) = &enrolled.lost else {
+        return;
+    };
+    if let Some(floors) = lost.floors.as_ref().and_then(KeptFloors::sentence) {
+        super::say(&floors);
     }
-    if enrolled.lost {
-        super::say(
-            "warning: holds of this site or of single assignments, and approvals, were in the database that is lost: where something was \
-             held, give `outhaul-agent hold` before the next bundle is imported",
-        );
-    }
-}
-
-/// Which older bundles are refused, where nothing but the kept generations shows it.
-fn older_bundles(floors: &KeptFloors) -> String {
-    let gone = "the record of the highest versions (`floors.json`) is gone, too";
-    match (floors.from, floors.on_disk) {
-        (Some(from), None) => format!(
-            "{gone}: bundles older than {from} are refused, by the signed metadata of bundle {from} on disk; nothing here shows whether a \
-             newer one was accepted before"
-        ),
-        (from, Some(newest)) => format!(
-            "warning: {gone}, and the metadata of bundle {newest} on disk cannot be verified from this kit: {}; import nothing older than \
-             bundle {newest}",
-            match from {
-                Some(from) => format!("only bundles older than {from} are refused"),
-                None => "older bundles may be accepted".to_owned(),
-            }
-        ),
-        (None, None) => format!(
-            "warning: {gone}, and no bundle is on disk: older bundles may be accepted; ask the centre which number this site ran last, and \
-             import nothing older"
-        ),
+    for one in lost.attention() {
+        super::say(&format!("warning: {}; {}", one.message, one.help));
     }
 }
 

@@ -11,6 +11,7 @@ use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, SourceError};
 use outhaul_signer::{MetadataSource, TrustedMetadata};
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 
 use crate::durable;
 use crate::generation;
@@ -22,12 +23,48 @@ use crate::state_folder::StateFolder;
 const MAX_GENERATIONS: usize = 16;
 
 /// What is known of older bundles again, where nothing else says which are too old.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFloors {
     /// The newest bundle whose metadata was verified: older ones are refused.
     pub from: Option<u64>,
     /// The newest bundle on disk, where it is another: ones between may be accepted.
     pub on_disk: Option<u64>,
+}
+
+/// How both are gone.
+const GONE: &str = "the record of the highest versions (`floors.json`) is gone, too";
+
+impl KeptFloors {
+    /// What is known, where no warning is needed.
+    pub fn sentence(&self) -> Option<String> {
+        let from = self.from.filter(|_| self.on_disk.is_none())?;
+        Some(format!(
+            "{GONE}: bundles older than {from} are refused, by the signed metadata of bundle {from} on disk; nothing here shows whether a \
+             newer one was accepted before"
+        ))
+    }
+
+    /// That older bundles may be accepted, and what to do.
+    pub fn warning(&self) -> Option<(String, String)> {
+        let refused = match self.from {
+            Some(from) => format!("only bundles older than {from} are refused"),
+            None => "older bundles may be accepted".to_owned(),
+        };
+        match (self.from, self.on_disk) {
+            (Some(_), None) => None,
+            (_, Some(newest)) => Some((
+                format!(
+                    "{GONE}, and the metadata of bundle {newest} on disk cannot be verified from this kit: {refused}"
+                ),
+                format!("import nothing older than bundle {newest}"),
+            )),
+            (None, None) => Some((
+                format!("{GONE}, and no bundle is on disk: {refused}"),
+                "ask the centre which number this site ran last, and import nothing older"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 /// Metadata as it lies beside a generation.

@@ -357,9 +357,17 @@ fn after_a_lost_database_a_value_that_somebody_typed_into_the_file_is_not_one_th
         "`WIDTH` of `printer` was once set to `70` on this site, and nothing shows whether it still was",
     ];
     assert_reports(&enrolled, 0, &words);
+    // Whoever did not read it finds it in `status`, until it is looked after.
+    let repeated = |words: &str| stdout(&site.run(&["status"])).contains(words);
+    let holds = "holds of this site or of single assignments, and approvals, were in the database that is lost";
+    assert!(repeated(words[1]) && repeated(holds));
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    assert!(repeated(words[1]) && !repeated(holds));
+    site.ok(&["hold", "--release"]);
     assert_eq!(width(&site), b"WIDTH=\"71\"\n");
     site.ok(&["enrol", kit.to_str().unwrap(), "--adopt-changed"]);
     site.take(&centre.publish(&draft));
+    assert!(!repeated(words[1]) && !repeated(holds));
     assert_eq!(width(&site), b"WIDTH=\"62\"\n");
     site.ok(&["set", "WIDTH=70", "--workload", "printer"]);
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");

@@ -99,7 +99,8 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     next
 }
 
-/// What to do about the newest bundle that was refused and is newer than all that is here.
+/// What to do about the newest bundle that was refused and is newer than all that is here; without one, about what was refused last and has no
+/// number.
 fn refused(status: &Status) -> Option<String> {
     let here = status.generations.iter();
     let here = here.filter(|bundle| State::from_word(bundle.state) != Some(State::Rejected));
@@ -112,4 +113,5 @@ fn refused(status: &Status) -> Option<String> {
     newer
         .max_by_key(|(number, _)| *number)
         .map(|(_, help)| help)
+        .or_else(|| status.refusals.last()?.way_out_unnumbered(status.active))
 }

@@ -322,6 +322,19 @@ fn after_a_lost_database_values_that_were_set_stay_and_lost_holds_are_said() {
         "{printed}"
     );
     assert!(!printed.contains("changed by hand"), "{printed}");
+    // What runs is not known until then, and the file keeps the value.
+    let unknown = "what runs on this site, and which values it uses, is not known here";
+    let listed = site.run(&["values"]);
+    assert_reports(&listed, 0, &[unknown, "import the newest bundle"]);
+    let words = "WIDTH; `70`, set by unknown: found in the file";
+    assert!(stdout(&listed).contains(words), "{}", stdout(&listed));
+    for decision in [&["set", "WIDTH=80"][..], &["unset", "WIDTH"]] {
+        assert_reports(
+            &site.run(decision),
+            1,
+            &[unknown, "values stay as they are"],
+        );
+    }
     // The next bundle is not refused because of the file, and the value is in use and reported.
     site.take(&centre.publish(&draft));
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");

@@ -160,6 +160,15 @@ impl Agent {
         )
     }
 
+    /// Whether this machine can apply a bundle, and ask for its health then.
+    ///
+    /// # Errors
+    /// [`AgentError::Apply`] of the first reconciler or program that cannot be used.
+    pub fn can_apply(&self, index: &Index) -> Result<(), AgentError> {
+        self.reconcilers(index)?.ready()?;
+        crate::soak::can_ask(self)
+    }
+
     /// The reconcilers of a bundle, which give assignments the values that this site set.
     ///
     /// # Errors

@@ -150,28 +150,8 @@ impl Ansible {
     /// Files with passwords of vaults: the assignment's own, which is sealed for this site, and the site's.
     fn vaults(&self, folder: &Path) -> Result<Vec<PathBuf>, ApplyError> {
         let own = Some(folder.join(VAULT)).filter(|path| path.is_file());
-        let of_site = self.vault_of_site()?.map(Path::to_owned);
+        let of_site = playbook::vault(&self.config)?.map(Path::to_owned);
         Ok(own.into_iter().chain(of_site).collect())
-    }
-
-    /// The site's own file with the password of vaults. Ansible runs one that may be executed, and the password decides which vaults
-    /// open: looked at as a program is.
-    fn vault_of_site(&self) -> Result<Option<&Path>, ApplyError> {
-        let Some(vault) = self.config.vault_password_file.as_deref() else {
-            return Ok(None);
-        };
-        durable::read(vault, MAX_KEPT_BYTES)?;
-        match hook::changeable_by_others(vault, None) {
-            None => Ok(Some(vault)),
-            Some(hook::Changeable { problem, way_out }) => Err(ApplyError::Vault {
-                path: vault.to_owned(),
-                problem,
-                help: format!(
-                    "{}, then {way_out}; then repeat the command",
-                    hook::LOOK_FIRST
-                ),
-            }),
-        }
     }
 
     /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one.
@@ -326,7 +306,7 @@ impl Reconciler for Ansible {
 
     fn ready(&self) -> Result<(), ApplyError> {
         self.python()?;
-        self.vault_of_site()?;
+        playbook::vault(&self.config)?;
         self.program().map(drop)
     }
 

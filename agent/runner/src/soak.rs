@@ -39,15 +39,6 @@ pub(super) fn until(agent: &mut Agent, number: u64) -> Result<Option<Timestamp>,
     Ok(soak.until(seconds, &reading))
 }
 
-/// Whether what counts as this site's health may be asked at all: a program that others may change is this machine's fault, and no bundle's.
-///
-/// # Errors
-/// [`AgentError::Apply`] names the first that is not to be started.
-pub(super) fn can_ask(agent: &Agent) -> Result<(), AgentError> {
-    let mut all = agent.config.health.ask.iter();
-    Ok(all.try_for_each(|one| agent.facilities.can_ask(one))?)
-}
-
 /// What speaks against this site's health, in a sentence.
 pub(super) fn unwell(agent: &Agent) -> Option<String> {
     agent.config.health.ask.iter().find_map(|one| {

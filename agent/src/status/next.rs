@@ -3,6 +3,8 @@
 //! What comes in: how the site stands. What goes out: short instructions, the most urgent first; none when there is
 //! nothing to do. It looks at nothing else.
 
+use outhaul_kit::console::place;
+
 use super::Status;
 use crate::attention::What;
 use crate::following;
@@ -96,7 +98,9 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     }
     let mut reported = std::collections::BTreeSet::new();
     next.retain(|step| reported.insert(step.clone()));
-    next
+    // Scripts and the page print them as they are.
+    let named = next.iter().map(|step| place::named(step).into_owned());
+    named.collect()
 }
 
 /// What to do about the newest bundle that was refused and is newer than all that is here; without one, about what was refused last and has no

@@ -21,13 +21,17 @@ use crate::host::Host;
 use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, floors, key};
+use crate::state::{self, SiteIdentity, StateError, Store, clock, key};
 use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
 mod again;
+mod kept_floors;
+mod lost;
 
 pub use adopt::{Adopted, ValueBefore};
+pub use kept_floors::KeptFloors;
+pub use lost::{Lost, present as lost_here};
 
 /// What enrolment made.
 #[derive(Debug)]
@@ -44,8 +48,8 @@ pub struct Enrolled {
     pub again: bool,
     /// What an earlier database in this folder had applied.
     pub adopted: Adopted,
-    /// Whether there was an earlier database in this folder, and it is gone.
-    pub lost: bool,
+    /// What could not be known again, where there was an earlier database in this folder and it is gone.
+    pub lost: Option<Lost>,
 }
 
 /// Enrols the site. With `adopt_changed`, files that kept generations bring are this agent's whatever their content.
@@ -57,22 +61,10 @@ pub fn enrol(
     kit: &[u8],
     adopt_changed: bool,
 ) -> Result<Enrolled, AgentError> {
-    let refused = |message: String| AgentError::Usage {
-        message,
-        help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
-    };
-    let kit = Kit::from_bytes(kit).map_err(|error| refused(text::chain(&error)))?;
-    // Checked here, where the kit can be made again, and not on the day of the first connection.
-    if !kit.hub_url.is_empty() {
-        outhaul_http::check_url(&kit.hub_url)
-            .map_err(|expected| refused(format!("the hub's URL in the kit is not {expected}")))?;
-    }
-    if kit.token.trim().is_empty() {
-        return Err(refused("the kit has an empty token".to_owned()));
-    }
+    let kit = read_kit(kit)?;
     let name = |text: &str| {
         text.parse::<Name>()
-            .map_err(|error| refused(error.to_string()))
+            .map_err(|error| bad_kit(error.to_string()))
     };
     let stream = Stream {
         role: name(&kit.stream.role)?,
@@ -82,7 +74,7 @@ pub fn enrol(
     let (fleet, site_name) = (name(&kit.fleet)?, name(&kit.site)?);
     let trusted = kit
         .trusted()
-        .map_err(|error| refused(text::chain(&error)))?;
+        .map_err(|error| bad_kit(text::chain(&error)))?;
     let kit_key = kit.key();
     let (_lock, config, lost) = claimed(state_folder)?;
     let mut store = Store::open(&state_folder.database())?;
@@ -114,7 +106,7 @@ pub fn enrol(
             fingerprint: key.public().id(),
             again: true,
             adopted,
-            lost: false,
+            lost: None,
         });
     }
     let key = load_or_make_key(state_folder)?;
@@ -129,17 +121,24 @@ pub fn enrol(
         hub_ca: kit.hub_ca.clone(),
     };
     let seal_key = seal_key(state_folder)?;
-    let asking = Asking::first(&kit_key, &seal_key);
-    let request = write_request(state_folder, &site, &asking, &key)?;
-    let adopted = store.commit(|db| {
-        // What an earlier store of this site had accepted still holds.
-        let kept = floors::floors(db, &state_folder.floors())?;
-        floors::store_trusted(db, &trusted)?;
-        floors::store(db, &kept)?;
-        let reading = crate::state::clock::now(db, Host.clocks(&config.clock))?;
+    let request = write_request(
+        state_folder,
+        &site,
+        &Asking::first(&kit_key, &seal_key),
+        &key,
+    )?;
+    let (adopted, lost) = store.commit(|db| {
+        let reading = clock::now(db, Host.clocks(&config.clock))?;
         reading.store(db)?;
+        let now = reading.policy();
+        let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
+        let lost = lost.then(|| Lost {
+            values: adopted.values.clone(),
+            floors: shown,
+        });
+        state::set_meta(db, key::LOST, lost.as_ref())?;
         let author = Author {
             site: &site,
             key: &key,
@@ -148,7 +147,7 @@ pub fn enrol(
         };
         let agent_version = env!("CARGO_PKG_VERSION").to_owned();
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
-        Ok::<_, StateError>(adopted)
+        Ok::<_, StateError>((adopted, lost))
     })?;
     Ok(Enrolled {
         site,
@@ -159,6 +158,28 @@ pub fn enrol(
         adopted,
         lost,
     })
+}
+
+/// A kit that cannot be used.
+fn bad_kit(message: String) -> AgentError {
+    AgentError::Usage {
+        message,
+        help: "get the kit again: `outhaul site enrol` at the centre writes it".into(),
+    }
+}
+
+/// A kit, with a URL and a token that can be used.
+fn read_kit(bytes: &[u8]) -> Result<Kit, AgentError> {
+    let kit = Kit::from_bytes(bytes).map_err(|error| bad_kit(text::chain(&error)))?;
+    // Checked here, where the kit can be made again, and not on the day of the first connection.
+    if !kit.hub_url.is_empty() {
+        outhaul_http::check_url(&kit.hub_url)
+            .map_err(|expected| bad_kit(format!("the hub's URL in the kit is not {expected}")))?;
+    }
+    if kit.token.trim().is_empty() {
+        return Err(bad_kit("the kit has an empty token".to_owned()));
+    }
+    Ok(kit)
 }
 
 fn seal_key(state_folder: &StateFolder) -> Result<String, AgentError> {

@@ -287,7 +287,7 @@ fn try_accept(
     let index = index.for_site(&agent.site.name);
     let ordered = !orders::orders_of(agent, &index)?.is_empty();
     if !ordered {
-        agent.reconcilers(&index)?.ready()?;
+        agent.can_apply(&index)?;
     }
     let mut blobs = Blobs::new(&agent.state_folder);
     let brought = since::brought(agent, source.name(), &index, volume.as_ref(), &blobs)?;
@@ -312,7 +312,7 @@ fn try_accept(
         .and_then(|ended| {
             // An order may be the cure for a reconciler that is not here, so that it comes first.
             if ordered && ended.is_none() {
-                agent.reconcilers(&index)?.ready()?;
+                agent.can_apply(&index)?;
             }
             Ok(ended)
         });

@@ -51,6 +51,18 @@ pub fn ask(
     }
 }
 
+/// Whether the program that is asked, where it is one, may be started: nobody but root and this user may change it. One that is not there
+/// says so when it is asked.
+///
+/// # Errors
+/// [`ApplyError::Program`] says who may change it.
+pub fn startable(one: &AskConfig) -> Result<(), ApplyError> {
+    let program = one.program.first().filter(|_| one.url.is_none());
+    program.map_or(Ok(()), |program| {
+        hook::started(Path::new(program), None).map(drop)
+    })
+}
+
 fn ask_program(one: &AskConfig, locks: &Path, heartbeat: &Heartbeat) -> Answered {
     let Some((program, arguments)) = one.program.split_first() else {
         return Answered::Silent("no program is named".to_owned());

@@ -5,7 +5,7 @@
 
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::durable;
-use outhaul_site::state::{self, SiteIdentity, StateError, Store, key};
+use outhaul_site::state::{self, Hold, SiteIdentity, StateError, Store, holds, key};
 use outhaul_site::state_folder::{LockError, StateFolder};
 use serde::Serialize;
 
@@ -23,6 +23,9 @@ pub struct Blind {
     /// What was last found of each assignment, likewise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assignments: Vec<AssignmentResult>,
+    /// What is held, in words: the folders of bundles that these are held at must stay; absent where it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Vec<String>>,
     /// The bundles whose folders are on disk.
     pub on_disk: Vec<u64>,
     /// Why no more can be said.
@@ -68,6 +71,7 @@ impl Blind {
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
                 .unwrap_or_default(),
+            held: store.as_ref().and_then(held),
             on_disk,
             trouble: error.to_string(),
             help: error.help(),
@@ -90,6 +94,11 @@ impl Blind {
             let word = found(assignment.status);
             lines.push(format!("  {name}: {word} when it was last looked at"));
         }
+        lines.push(match self.held.as_deref() {
+            None => "holds: cannot be read; what is held stays held".to_owned(),
+            Some([]) => "holds: none".to_owned(),
+            Some(held) => format!("holds: {}", held.join(", ")),
+        });
         let on_disk: Vec<_> = self.on_disk.iter().map(ToString::to_string).collect();
         if !on_disk.is_empty() {
             lines.push(format!("bundles on disk: {}", on_disk.join(", ")));
@@ -99,6 +108,19 @@ impl Blind {
         );
         lines.join("\n")
     }
+}
+
+/// What is held, where it can be read.
+fn held(store: &Store) -> Option<Vec<String>> {
+    let db = store.read();
+    let site = state::meta::<Hold>(db, key::HOLD).ok()?;
+    let assignments = holds::of_assignments(db).ok()?.into_iter();
+    let assignments = assignments.map(|(name, hold)| match hold.generation {
+        Some(number) => format!("`{name}` at bundle {number}"),
+        None => format!("`{name}`"),
+    });
+    let site = site.map(|_| "the site".to_owned());
+    Some(site.into_iter().chain(assignments).collect())
 }
 
 /// How an assignment stood.

@@ -86,6 +86,14 @@ pub trait Facilities: fmt::Debug + Send + Sync {
         heartbeat: &Heartbeat,
     ) -> Answered;
 
+    /// Whether a program that is asked may be started: nobody else may change it. Starts nothing.
+    ///
+    /// # Errors
+    /// [`ApplyError::Program`]
+    fn can_ask(&self, _one: &AskConfig) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
     /// The plain files of a folder, by name, each with the beginning of its text.
     ///
     /// # Errors

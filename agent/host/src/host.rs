@@ -77,6 +77,10 @@ impl Facilities for Host {
         outhaul_asking::ask(one, &config.kubernetes, &locks, heartbeat)
     }
 
+    fn can_ask(&self, one: &AskConfig) -> Result<(), ApplyError> {
+        outhaul_asking::startable(one)
+    }
+
     fn files(&self, folder: &Path) -> Result<Vec<(String, String)>, FileError> {
         outhaul_asking::files(folder)
     }

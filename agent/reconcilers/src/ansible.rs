@@ -135,7 +135,7 @@ impl Ansible {
                 playbooks: playbooks.iter().map(|name| folder.join(name)).collect(),
                 folder,
                 payload: place.payload,
-                vaults: self.vaults(folder),
+                vaults: self.vaults(folder)?,
                 variables: variables.to_string(),
                 check,
                 timeout: self.config.timeout(),
@@ -148,11 +148,10 @@ impl Ansible {
     }
 
     /// Files with passwords of vaults: the assignment's own, which is sealed for this site, and the site's.
-    fn vaults(&self, folder: &Path) -> Vec<PathBuf> {
+    fn vaults(&self, folder: &Path) -> Result<Vec<PathBuf>, ApplyError> {
         let own = Some(folder.join(VAULT)).filter(|path| path.is_file());
-        own.into_iter()
-            .chain(self.config.vault_password_file.clone())
-            .collect()
+        let of_site = playbook::vault(&self.config)?.map(Path::to_owned);
+        Ok(own.into_iter().chain(of_site).collect())
     }
 
     /// Runs the `rollback.yaml` of the bundle that this site goes back from, where it brings one.
@@ -307,9 +306,7 @@ impl Reconciler for Ansible {
 
     fn ready(&self) -> Result<(), ApplyError> {
         self.python()?;
-        if let Some(vault) = &self.config.vault_password_file {
-            durable::read(vault, MAX_KEPT_BYTES)?;
-        }
+        playbook::vault(&self.config)?;
         self.program().map(drop)
     }
 

@@ -76,6 +76,16 @@ pub enum ApplyError {
     /// The agent was asked to stop while it waited.
     #[error("stopped on request")]
     Stopped,
+    /// The site's file with the password of vaults, which others may change.
+    #[error("`vault_password_file` `{}` is not used: {problem}", path.display())]
+    Vault {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Who may change it.
+        problem: String,
+        /// What to do next.
+        help: String,
+    },
     /// A program that is not there or does not start.
     #[error("cannot start `{program}`: {problem}")]
     Program {
@@ -123,7 +133,8 @@ impl ApplyError {
             Self::Cluster { help, .. }
             | Self::Helper { help, .. }
             | Self::Hook { help, .. }
-            | Self::Program { help, .. } => help.clone(),
+            | Self::Program { help, .. }
+            | Self::Vault { help, .. } => help.clone(),
             Self::Busy { .. } => {
                 "wait until it has ended, or end it; the agent tries again by itself".into()
             }

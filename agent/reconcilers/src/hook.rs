@@ -21,11 +21,12 @@ use crate::reconciler::Reconciler;
 use crate::settings::HookConfig;
 
 mod contract;
+mod interpreter;
 mod members;
 mod program;
 mod question;
 
-pub use program::{Changeable, changeable_by_others, started};
+pub use program::{Changeable, LOOK_FIRST, changeable_by_others, started};
 
 use contract::{AssignmentDescription, HookAnswer, HookStatus, HookVerb, Message, StepStatus};
 use program::HookReply;

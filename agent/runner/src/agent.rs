@@ -160,6 +160,25 @@ impl Agent {
         )
     }
 
+    /// Whether this machine can apply a bundle, and ask for its health then.
+    ///
+    /// # Errors
+    /// [`AgentError::Apply`] of the first reconciler or program that cannot be used.
+    pub fn can_apply(&self, index: &Index) -> Result<(), AgentError> {
+        self.reconcilers(index)?.ready()?;
+        self.can_ask()
+    }
+
+    /// Whether what counts as this site's health may be asked at all: a program that others may change is this machine's fault, and no
+    /// bundle's.
+    ///
+    /// # Errors
+    /// [`AgentError::Apply`] names the first that is not to be started.
+    pub fn can_ask(&self) -> Result<(), AgentError> {
+        let mut all = self.config.health.ask.iter();
+        Ok(all.try_for_each(|one| self.facilities.can_ask(one))?)
+    }
+
     /// The reconcilers of a bundle, which give assignments the values that this site set.
     ///
     /// # Errors

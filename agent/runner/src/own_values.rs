@@ -21,6 +21,34 @@ pub fn active_index(agent: &Agent) -> Result<Option<Index>, StateError> {
     Ok(active.and_then(|active| crate::index_of(agent, active.number).ok()))
 }
 
+/// Why it is not known here what runs, and with it which values are in use: what is the matter, and the way out. Its files were not restored,
+/// or what applied it was lost with the database. `None` where it is known.
+///
+/// # Errors
+/// [`StateError`]
+pub fn unknown(agent: &Agent) -> Result<Option<(String, String)>, StateError> {
+    let db = agent.store.read();
+    let (why, what) = match crate::site_now(db)?.active {
+        Some(active) if crate::index_of(agent, active.number).is_ok() => return Ok(None),
+        Some(active) => (
+            format!(
+                "bundle {} is active by the database, and its files are not on this machine",
+                active.number
+            ),
+            format!("bundle {} again, or a newer bundle", active.number),
+        ),
+        None if state::meta::<serde_json::Value>(db, key::LOST)?.is_none() => return Ok(None),
+        None => (
+            "the database that knew it was lost".to_owned(),
+            "the newest bundle".to_owned(),
+        ),
+    };
+    Ok(Some((
+        format!("what runs on this site, and which values it uses, is not known here: {why}"),
+        format!("import {what} (`outhaul-agent import FOLDER`), then repeat the command"),
+    )))
+}
+
 /// Values that are in use and that `index` does not take, each in a sentence.
 ///
 /// # Errors

@@ -73,6 +73,8 @@ fn pass(
 }
 
 fn apply(agent: &mut Agent, number: u64) -> Result<Transition, AgentError> {
+    // A bundle is not to be left for a program of this machine.
+    agent.can_ask()?;
     let (results, note) = match pass(agent, &format!("apply {number}"), number, Look::Changed)? {
         // It may be imported again.
         Err(error) => {

@@ -149,6 +149,8 @@ pub mod key {
     pub const HUB_CLOCK: &str = "hub-clock";
     /// `HubRefusal` of the agent: why the hub takes nothing of this site.
     pub const HUB_REFUSAL: &str = "hub-refusal";
+    /// `Lost` of the agent: what an enrolment after a lost database could not know again.
+    pub const LOST: &str = "lost";
     /// [`crate::backup::restore::Restored`]: that this memory came from a backup.
     pub const RESTORED: &str = "restored";
     /// The bundle, and which of its parts are missing, that was reported as incomplete last.

@@ -9,7 +9,7 @@ use outhaul_kit::media;
 
 use super::Context;
 use crate::durable;
-use crate::enrol::{self, Enrolled, ValueBefore};
+use crate::enrol::{self, Enrolled, KeptFloors, ValueBefore};
 use crate::error::AgentError;
 use crate::state_folder::StateFolder;
 
@@ -95,7 +95,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         &serde_json::json!({
             "site": site.name, "fleet": site.fleet, "stream": site.stream,
             "request": json_path(&enrolled.request), "seal_key": enrolled.seal_key,
-            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost,
+            "fingerprint": enrolled.fingerprint, "again": enrolled.again, "lost": enrolled.lost.is_some(),
             "known_again": adopted.known, "values": adopted.values, "changed": adopted.changed.iter().map(|path| json_path(path)).collect::<Vec<_>>(),
         }),
     );
@@ -104,31 +104,26 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
 
 /// What of an earlier database is known again beside files, and what is not.
 fn say_lost(enrolled: &Enrolled) {
-    for one in &enrolled.adopted.values {
+    for one in enrolled.adopted.values.iter().filter(|one| one.set) {
         let ValueBefore {
             assignment,
             key,
             value,
-            set,
+            ..
         } = one;
-        super::say(&match set {
-            true => format!(
-                "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
-                 `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
-            ),
-            false => format!(
-                "warning: `{key}` of `{assignment}` was once set to `{value}` on this site, and nothing shows whether it still was: the next \
-                 bundle has the centre's value; `outhaul-agent set {key}={typed} --workload {assignment}` sets it again, when that bundle is \
-                 active",
-                typed = quoted(value)
-            ),
-        });
+        super::say(&format!(
+            "`{key}` of `{assignment}` was set to `{value}` on this site, and stays so; who set it is not known any more; \
+             `outhaul-agent unset {key} --workload {assignment}` leaves it to the centre, when a bundle is active"
+        ));
     }
-    if enrolled.lost {
-        super::say(
-            "warning: holds of this site or of single assignments, and approvals, were in the database that is lost: where something was \
-             held, give `outhaul-agent hold` before the next bundle is imported",
-        );
+    let Some(lost) = &enrolled.lost else {
+        return;
+    };
+    if let Some(floors) = lost.floors.as_ref().and_then(KeptFloors::sentence) {
+        super::say(&floors);
+    }
+    for one in lost.attention() {
+        super::say(&format!("warning: {}; {}", one.message, one.help));
     }
 }
 

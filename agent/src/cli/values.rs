@@ -162,8 +162,17 @@ pub(super) fn list(context: &Context, _args: &ListArgs) -> Result<u8, AgentError
         .waiting
         .and_then(|waiting| runner::index_of(&agent, waiting.number).ok());
     let index = active.or(waiting);
-    let rows = rows(&agent, index.as_ref(), &given)?;
-    context.print(&text(&rows), &rows);
+    let unknown = own_values::unknown(&agent)?;
+    let rows = rows(&agent, index.as_ref(), &given, unknown.is_some())?;
+    if let Some((problem, help)) = &unknown {
+        super::say(&format!("warning: {problem}"));
+        super::say(&format!("help: {help}"));
+    }
+    let text = match rows.is_empty() && unknown.is_some() {
+        true => "which values belong to this site is not known here".to_owned(),
+        false => text(&rows),
+    };
+    context.print(&text, &rows);
     Ok(0)
 }
 
@@ -185,7 +194,13 @@ fn running(
     all
 }
 
-fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Result<Vec<Row>, AgentError> {
+/// `unknown`: what runs is not known here, so that what is kept may be in use.
+fn rows(
+    agent: &Agent,
+    index: Option<&Index>,
+    given: &GivenValues,
+    unknown: bool,
+) -> Result<Vec<Row>, AgentError> {
     let holds = held::all(agent)?;
     let mut rows = Vec::new();
     let mut shown = std::collections::BTreeSet::new();
@@ -235,7 +250,7 @@ fn rows(agent: &Agent, index: Option<&Index>, given: &GivenValues) -> Result<Vec
             reason: Some(set.why.clone()).filter(|why| !why.is_empty()),
             allowed: None,
             about: String::new(),
-            unused: Some("what runs does not open it to this site".to_owned()),
+            unused: (!unknown).then(|| "what runs does not open it to this site".to_owned()),
             held: holds.get(name).cloned(),
         });
     }
@@ -273,6 +288,11 @@ fn text(rows: &[Row]) -> String {
                 let parts: Vec<String> = by.into_iter().chain(centre).collect();
                 format!("  {} = `{value}`, {}", row.key, parts.join("; "))
             }
+            (None, Some(set)) if row.unused.is_none() => format!(
+                "  {}; `{set}`, {}, is kept; whether it is used is not known here",
+                row.key,
+                by.unwrap_or_default()
+            ),
             (value, set) => {
                 let used = value.as_ref().map_or_else(
                     || format!("  {}", row.key),

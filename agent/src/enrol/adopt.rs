@@ -20,7 +20,7 @@ use outhaul_reconcilers::{Desired, Item, ansible};
 use outhaul_values::given::MAX_VALUES;
 use outhaul_values::{GivenValue, GivenValues, file};
 use rusqlite::Connection;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::apply;
 use crate::config::AgentConfig;
@@ -47,7 +47,7 @@ pub struct Adopted {
 }
 
 /// A value that was set here before.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ValueBefore {
     /// The assignment.
     pub assignment: String,

@@ -128,7 +128,7 @@ pub(crate) fn rehearse(
         since::check(agent, source.name(), &index, volume, &stored)?;
     }
     if orders.is_empty() {
-        agent.reconcilers(&index)?.ready()?;
+        agent.can_apply(&index)?;
     }
     let mut blobs = Blobs::for_rehearsal(&agent.state_folder, &index, agent.limits)?;
     blobs.build_on(since::known(agent, volume.as_ref())?);
@@ -164,7 +164,7 @@ pub(crate) fn rehearse(
         }
     }
     if !orders.is_empty() {
-        agent.reconcilers(&index)?.ready()?;
+        agent.can_apply(&index)?;
     }
     plan_assignments(agent, &index, &mut plan)?;
     agent

@@ -53,6 +53,17 @@ impl PastRefusal {
         ))
     }
 
+    /// What to do about what was refused before its number was known, such as a bundle that is cut off or of another fleet; `active` is what
+    /// runs now: once it is another bundle, one was brought since.
+    pub fn way_out_unnumbered(&self, active: Option<u64>) -> Option<String> {
+        let has_own = [NO_SPACE, INCOMPLETE, FAILED_BEFORE, "rollback", "revoked"];
+        let is_open = self.number.is_none() && !has_own.contains(&self.rule.as_str());
+        (is_open && self.active == Some(active.unwrap_or(0))).then(|| {
+            let help = AgentError::refused(&self.source, &self.rule, "").help();
+            format!("`{}` was refused: {help}", self.source)
+        })
+    }
+
     /// Whether it is about a bundle that runs by now, or that a newer one has replaced: from another copy, or without the file.
     fn is_over(&self, now: u64) -> bool {
         let before = |number| self.active.is_some_and(|active| active < number);

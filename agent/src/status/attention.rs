@@ -14,6 +14,7 @@ use outhaul_reconcilers::{ApplyError, Item, folder};
 use crate::agent::Agent;
 use crate::apply;
 use crate::attention::{Attention, What};
+use crate::enrol;
 use crate::error::AgentError;
 use crate::intact::{self, Look};
 use crate::intake::not_taken;
@@ -69,6 +70,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
+    found.extend(enrol::lost_here(agent.store.read())?);
     found.extend(leftovers.into_iter().map(|(_, leftovers)| leftovers));
     found.extend(left);
     if !Secrets::has_own_key(&agent.state_folder.identities()) {

@@ -3,6 +3,8 @@
 //! What comes in: how the site stands. What goes out: short instructions, the most urgent first; none when there is
 //! nothing to do. It looks at nothing else.
 
+use outhaul_kit::console::place;
+
 use super::Status;
 use crate::attention::What;
 use crate::following;
@@ -96,10 +98,13 @@ pub(super) fn steps(status: &Status, has_hub: bool) -> Vec<String> {
     }
     let mut reported = std::collections::BTreeSet::new();
     next.retain(|step| reported.insert(step.clone()));
-    next
+    // Scripts and the page print them as they are.
+    let named = next.iter().map(|step| place::named(step).into_owned());
+    named.collect()
 }
 
-/// What to do about the newest bundle that was refused and is newer than all that is here.
+/// What to do about the newest bundle that was refused and is newer than all that is here; without one, about what was refused last and has no
+/// number.
 fn refused(status: &Status) -> Option<String> {
     let here = status.generations.iter();
     let here = here.filter(|bundle| State::from_word(bundle.state) != Some(State::Rejected));
@@ -112,4 +117,5 @@ fn refused(status: &Status) -> Option<String> {
     newer
         .max_by_key(|(number, _)| *number)
         .map(|(_, help)| help)
+        .or_else(|| status.refusals.last()?.way_out_unnumbered(status.active))
 }

@@ -120,6 +120,15 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");
     site.take(&centre.publish(&Draft::hello("one")));
+    site.ok(&[
+        "hold",
+        "--assignment",
+        "hello",
+        "--who",
+        "bob",
+        "--why",
+        "harvest",
+    ]);
     copy(&site.state(), &disk.path().join("state"));
     // To the last byte.
     for block in ["64k", "1k", "1"] {
@@ -151,6 +160,7 @@ fn a_full_disk_is_called_that_and_status_says_what_it_can() {
     assert_reports(&status, 3, &full);
     let printed = stdout(&status);
     assert!(printed.contains("active: bundle 1"), "{printed}");
+    assert!(printed.contains("holds: `hello` at bundle 1"), "{printed}");
     assert!(
         printed.contains("hello: as desired when it was last looked at"),
         "{printed}"

@@ -4,6 +4,7 @@
 //! user needs root. Nothing is fetched: there is no `galaxy` in any of it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use outhaul_bundle::report::GenerationState;
@@ -110,6 +111,20 @@ fn vaults_open_with_the_assignments_password_or_the_sites() {
     let refused = site.import(&centre.publish(&draft));
     assert_reports(&refused, 3, &["none`", "No such file"]);
     set(&key.display().to_string());
+    // Whoever may write there may have a program of theirs run.
+    let mode = |mode| fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+    for open in [0o777, 0o666] {
+        mode(open);
+        let words = format!("may be written by others (mode {open:o})");
+        let refused = site.import(&centre.publish(&draft));
+        assert_reports(
+            &refused,
+            3,
+            &["vault_password_file", &words, "`chmod go-w "],
+        );
+        assert_eq!(out(&site, "secret"), "one");
+    }
+    mode(0o600);
     site.take(&centre.publish(&draft));
     assert_eq!(out(&site, "secret"), "two");
 

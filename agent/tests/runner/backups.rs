@@ -157,6 +157,12 @@ fn without_content_a_restored_site_takes_its_bundle_from_a_stick_again() {
     for never in ["on disk", "as desired", "safe to remove"] {
         assert!(!printed.contains(never), "{printed}");
     }
+    let words = [
+        "is not known here: bundle 1 is active by the database",
+        "import bundle 1 again",
+    ];
+    assert_reports(&machine.run(&["set", "WIDTH=70"]), 1, &words);
+    assert_reports(&machine.run(&["values"]), 0, &words);
     let newest = backed.centre.publish(&Draft::hello("two"));
     machine.take(&newest);
     assert_eq!(machine.applied()["hello/manifest.yaml"], b"greeting: two\n");

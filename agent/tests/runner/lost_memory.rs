@@ -233,6 +233,44 @@ fn floors_beside_the_database_that_are_missing_or_damaged_are_written_anew() {
     }
 }
 
+#[test]
+fn attack_with_database_and_floors_gone_the_kept_bundles_keep_older_ones_out() {
+    for verified in [true, false] {
+        let centre = Centre::new();
+        let site = Site::new(&centre, "drone-7");
+        let old: Vec<_> = ["one\n", "two\n", "three\n"]
+            .map(|content| centre.publish(&draft(content)))
+            .into();
+        for bundle in &old {
+            site.take(bundle);
+        }
+        let newer = centre.publish(&draft("four\n"));
+        lose(&site, &LOSSES[0]);
+        fs::remove_file(site.state().join("floors.json")).unwrap();
+        let status = site.run(&["status"]);
+        assert_reports(&status, 3, &["`floors.json` is gone, too"]);
+        if !verified {
+            let bad = site.state().join("generations/3/metadata/timestamp.json");
+            fs::write(bad, "{}").unwrap();
+        }
+        let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+        let words = match verified {
+            true => "bundles older than 3 are refused",
+            false => {
+                "warning: the record of the highest versions (`floors.json`) is gone, too, and the metadata of bundle 3"
+            }
+        };
+        assert_reports(&enrolled, 0, &[words]);
+        assert!(site.state().join("floors.json").exists());
+        for bundle in &old[..2] {
+            let refused = site.import(bundle);
+            let accepted = !verified && bundle == &old[1];
+            assert_eq!(refused.status.code(), Some(if accepted { 0 } else { 4 }));
+        }
+        site.take(&newer);
+    }
+}
+
 /// A site on which somebody set the width, and whose database is lost since.
 fn set_and_lost() -> (Centre, Site, Draft) {
     let centre = Centre::new();
@@ -284,6 +322,19 @@ fn after_a_lost_database_values_that_were_set_stay_and_lost_holds_are_said() {
         "{printed}"
     );
     assert!(!printed.contains("changed by hand"), "{printed}");
+    // What runs is not known until then, and the file keeps the value.
+    let unknown = "what runs on this site, and which values it uses, is not known here";
+    let listed = site.run(&["values"]);
+    assert_reports(&listed, 0, &[unknown, "import the newest bundle"]);
+    let words = "WIDTH; `70`, set by unknown: found in the file";
+    assert!(stdout(&listed).contains(words), "{}", stdout(&listed));
+    for decision in [&["set", "WIDTH=80"][..], &["unset", "WIDTH"]] {
+        assert_reports(
+            &site.run(decision),
+            1,
+            &[unknown, "values stay as they are"],
+        );
+    }
     // The next bundle is not refused because of the file, and the value is in use and reported.
     site.take(&centre.publish(&draft));
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");
@@ -319,9 +370,17 @@ fn after_a_lost_database_a_value_that_somebody_typed_into_the_file_is_not_one_th
         "`WIDTH` of `printer` was once set to `70` on this site, and nothing shows whether it still was",
     ];
     assert_reports(&enrolled, 0, &words);
+    // Whoever did not read it finds it in `status`, until it is looked after.
+    let repeated = |words: &str| stdout(&site.run(&["status"])).contains(words);
+    let holds = "holds of this site or of single assignments, and approvals, were in the database that is lost";
+    assert!(repeated(words[1]) && repeated(holds));
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    assert!(repeated(words[1]) && !repeated(holds));
+    site.ok(&["hold", "--release"]);
     assert_eq!(width(&site), b"WIDTH=\"71\"\n");
     site.ok(&["enrol", kit.to_str().unwrap(), "--adopt-changed"]);
     site.take(&centre.publish(&draft));
+    assert!(!repeated(words[1]) && !repeated(holds));
     assert_eq!(width(&site), b"WIDTH=\"62\"\n");
     site.ok(&["set", "WIDTH=70", "--workload", "printer"]);
     assert_eq!(width(&site), b"WIDTH=\"70\"\n");

@@ -93,6 +93,30 @@ fn a_bundle_of_another_fleet_is_refused() {
 }
 
 #[test]
+fn what_to_do_about_a_refused_bundle_without_a_number_is_the_next_step_until_one_is_taken() {
+    let (centre, foreign) = (Centre::new(), Centre::new());
+    let second = centre.publish(&Draft::hello("two"));
+    let whole = fs::read(&second).unwrap();
+    let short = beside(&second, "short.outhaul", &whole[..whole.len() / 2]);
+    let stranger = foreign.publish(&Draft::hello("from a stranger"));
+    let cut = beside(&second, "cut.outhaul", &whole[..700]);
+    let words = [
+        (&stranger, "made for this site"),
+        (&short, "copy it again"),
+        (&cut, "copy it again"),
+    ];
+    for (path, words) in words {
+        let site = Site::new(&centre, "drone-7");
+        assert_eq!(code(&site.import(path)), 4);
+        let next = site.status()["next"].to_string();
+        assert!(next.contains(words), "{}: {next}", path.display());
+        site.take(&second);
+        let next = site.status()["next"].to_string();
+        assert!(!next.contains("was refused"), "{next}");
+    }
+}
+
+#[test]
 fn an_older_number_is_refused_as_rollback() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use outhaul_bundle::report::{ComplianceStatus, GenerationState, ReportEvent};
 use outhaul_test_kit::folder::tree;
 use outhaul_test_kit::{Centre, Draft, Load};
+use outhaul_tests::Checked as _;
 
 use crate::hooks;
 use crate::reconcilers::Gate;
@@ -286,4 +287,21 @@ fn a_page_of_a_site_that_cannot_be_read_says_so_and_one_of_before_is_recognised(
         &["is not written; a page that is there is from before"],
     );
     assert_eq!(fs::read_to_string(&page).unwrap(), said);
+}
+
+#[test]
+fn what_to_do_next_names_the_state_folder_in_json_and_on_the_page_too() {
+    let site = Site::new(&Centre::new(), "drone-7");
+    let page = site.folder.path().join("page.html");
+    let command = |arguments: &[&str]| {
+        let mut command = site.command(arguments);
+        let done = command.env_remove("OUTHAUL_STATE").checked().unwrap();
+        stdout(&done)
+    };
+    let named = format!("`outhaul-agent --state {} ", site.state().display());
+    let json = command(&["status", "--output", "json"]);
+    assert!(json.contains(&named), "{json}");
+    command(&["status", "--page", page.to_str().unwrap()]);
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.contains(&named), "{html}");
 }

@@ -156,6 +156,39 @@ fn attack_a_program_on_the_path_that_everybody_may_change_is_not_started() {
 }
 
 #[test]
+fn a_program_for_health_that_everybody_may_change_keeps_a_bundle_away_and_fails_none() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    site.take(&centre.publish(&Draft::hello("one")));
+    let open = open_program(site.folder.path(), "press");
+    site.configure(&format!(
+        "[health]\nask = [{{ name = \"press\", program = [{open:?}] }}]\n"
+    ));
+    let second = centre.publish(&Draft::hello("two"));
+    for command in ["plan", "import"] {
+        let refused = site.run(&[command, second.to_str().unwrap()]);
+        assert_reports(&refused, 3, &["may be written by others", "`chmod go-w "]);
+    }
+    assert_eq!(site.active(), Some(1));
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: one\n");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    // It was not tried, so that nobody has to approve it.
+    site.take(&second);
+    // So is one that was taken in before.
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    site.ok(&[
+        "import",
+        centre.publish(&Draft::hello("three")).to_str().unwrap(),
+    ]);
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    site.run(&["hold", "--release"]);
+    assert_reports(&site.run(&["apply"]), 3, &["may be written by others"]);
+    assert_eq!(site.applied()["hello/manifest.yaml"], b"greeting: two\n");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(site.ok(&["apply"])["active"], 3);
+}
+
+#[test]
 fn where_space_lacks_it_is_said_what_may_be_removed_and_that_works() {
     let centre = Centre::new();
     let site = Site::new(&centre, "drone-7");

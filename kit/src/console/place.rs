@@ -26,7 +26,7 @@ pub fn name(program: &str, option: &'static str, folder: &Path) {
 }
 
 /// A text as it is to be printed.
-pub(super) fn named(text: &str) -> Cow<'_, str> {
+pub fn named(text: &str) -> Cow<'_, str> {
     PLACE.get().map_or(Cow::Borrowed(text), |at| at.put(text))
 }
 

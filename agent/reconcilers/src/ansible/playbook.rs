@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::error::ApplyError;
 use crate::hook;
 use crate::outcome::step;
+use crate::settings::AnsibleConfig;
 use crate::watched::{self, RunEnd, RunError, RunLimits};
 
 /// Our own callback, written into the state folder because ansible-core has none that gives JSON.
@@ -260,6 +261,32 @@ pub fn python(set: Option<&Path>) -> Result<Option<PathBuf>, ApplyError> {
         }
     }
     Ok(None)
+}
+
+/// Largest file with a password, in bytes.
+const MAX_VAULT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The site's own file with the password of vaults. Ansible runs one that may be executed, and the password decides which vaults open: looked at
+/// as a program is.
+///
+/// # Errors
+/// [`ApplyError::Vault`] for one that others may change, [`ApplyError::File`] for one that cannot be read.
+pub fn vault(config: &AnsibleConfig) -> Result<Option<&Path>, ApplyError> {
+    let Some(vault) = config.vault_password_file.as_deref() else {
+        return Ok(None);
+    };
+    durable::read(vault, MAX_VAULT_BYTES)?;
+    match hook::changeable_by_others(vault, None) {
+        None => Ok(Some(vault)),
+        Some(hook::Changeable { problem, way_out }) => Err(ApplyError::Vault {
+            path: vault.to_owned(),
+            problem,
+            help: format!(
+                "{}, then {way_out}; then repeat the command",
+                hook::LOOK_FIRST
+            ),
+        }),
+    }
 }
 
 /// A program of Ansible's that is not there, or does not start.

@@ -15,6 +15,7 @@ use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_kit::text::quoted;
 
 use super::contract::{HookAnswer, HookStatus, HookVerb, MAX_ANSWER_BYTES, Message};
+use super::interpreter::{self, Interpreter};
 use super::members;
 use crate::error::ApplyError;
 use crate::line;
@@ -31,6 +32,8 @@ const BY_GROUP: u32 = 0o020;
 const BY_ANYBODY: u32 = 0o002;
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
+/// Interpreters that are scripts themselves: as many as the system starts.
+const MOST_INTERPRETERS: usize = 5;
 /// In a folder that everybody may write to, only its owner may replace a file.
 const STICKY: u32 = 0o1000;
 
@@ -88,7 +91,8 @@ pub fn checked(config: &HookConfig) -> Result<PathBuf, ApplyError> {
             ),
         ));
     }
-    if let Some(Changeable { problem, way_out }) = changeable_by_others(set) {
+    let path = config.environment.get("PATH").map_or(PATH, String::as_str);
+    if let Some(Changeable { problem, way_out }) = changeable_by_others(set, Some(path)) {
         return Err(unusable(
             format!("the hook program `{shown}` is not started: {problem}"),
             &format!("{LOOK_FIRST}, then {way_out}"),
@@ -106,9 +110,56 @@ pub struct Changeable {
     pub way_out: String,
 }
 
-/// What lets somebody else than root and this user change the program at `path`, a link or folder on the way to it
+/// What lets somebody else than root and this user change what is run when the program at `path` is started: a link or
+/// folder on the way to it, and the interpreter of a script, included. `search` is where the program looks for others, without it this
+/// process's own.
+pub fn changeable_by_others(path: &Path, search: Option<&str>) -> Option<Changeable> {
+    let mut scripts = vec![(path.to_owned(), 0)];
+    while let Some((file, depth)) = scripts.pop() {
+        let about = |found: Changeable| match depth {
+            0 => found,
+            _ => Changeable {
+                problem: format!(
+                    "the interpreter that its first line names: {}",
+                    found.problem
+                ),
+                ..found
+            },
+        };
+        if let Some(found) = file_changeable(&file) {
+            return Some(about(found));
+        }
+        match interpreter::of(&file, search) {
+            Interpreter::Itself => {}
+            Interpreter::Files(files) if depth < MOST_INTERPRETERS => {
+                scripts.extend(files.into_iter().map(|file| (file, depth + 1)));
+            }
+            Interpreter::Files(_) => {
+                return Some(about(Changeable {
+                    problem: format!(
+                        "`{}` is a script of a script, more than {MOST_INTERPRETERS} deep",
+                        file.display()
+                    ),
+                    way_out: format!("name a program in the first line of {}", quoted(&file)),
+                }));
+            }
+            Interpreter::Unknown(line) => {
+                return Some(about(Changeable {
+                    problem: format!(
+                        "which program runs `{}` cannot be known from its first line `#!{line}`",
+                        file.display()
+                    ),
+                    way_out: "write the interpreter's whole path there".to_owned(),
+                }));
+            }
+        }
+    }
+    None
+}
+
+/// What lets somebody else than root and this user change the file at `path`, a link or folder on the way to it
 /// included.
-pub fn changeable_by_others(path: &Path) -> Option<Changeable> {
+fn file_changeable(path: &Path) -> Option<Changeable> {
     let mut at = std::path::absolute(path).ok()?;
     for _ in 0..MOST_LINKS {
         let (folder, name) = (at.parent()?, at.file_name()?);
@@ -153,7 +204,7 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
     let Some(found) = watched::found(program, path) else {
         return Ok(None);
     };
-    let Some(Changeable { problem, way_out }) = changeable_by_others(&found) else {
+    let Some(Changeable { problem, way_out }) = changeable_by_others(&found, path) else {
         return Ok(Some(found));
     };
     Err(ApplyError::Program {
@@ -164,7 +215,7 @@ pub fn started(program: &Path, path: Option<&str>) -> Result<Option<PathBuf>, Ap
 }
 
 /// What comes before the command that ends it.
-const LOOK_FIRST: &str = "whoever may change it decides what runs on this host: look at what it is, and who may have changed it";
+pub const LOOK_FIRST: &str = "whoever may change it decides what runs on this host: look at what it is, and who may have changed it";
 
 /// What lets somebody else than root and this user change `path`.
 fn of_others(path: &Path) -> Option<Changeable> {
@@ -328,9 +379,9 @@ mod tests {
         mode("own/program", 0o755);
         symlink("../own/program", at("open/between")).unwrap();
         symlink(at("open/between"), at("own/first")).unwrap();
-        assert_eq!(changeable_by_others(&at("own/first")), None);
+        assert_eq!(changeable_by_others(&at("own/first"), None), None);
         mode("open", 0o777);
-        let found = changeable_by_others(&at("own/first")).unwrap();
+        let found = changeable_by_others(&at("own/first"), None).unwrap();
         assert!(
             found.problem.contains("open` may be written by others"),
             "{found:?}"
@@ -339,6 +390,41 @@ mod tests {
         // Links that lead to each other are no program.
         symlink(at("own/b"), at("own/a")).unwrap();
         symlink(at("own/a"), at("own/b")).unwrap();
-        assert_eq!(changeable_by_others(&at("own/a")), None);
+        assert_eq!(changeable_by_others(&at("own/a"), None), None);
+    }
+
+    #[test]
+    fn attack_an_interpreter_that_others_may_change_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str, text: String| {
+            fs::write(at(name), text).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        write("python", "#!/bin/sh\n".to_owned());
+        let search = folder.path().to_str();
+        for line in [
+            at("python").display().to_string(),
+            "/usr/bin/env python".to_owned(),
+        ] {
+            write("program", format!("#!{line}\n"));
+            write("outer", format!("#!{}\n", at("program").display()));
+            for program in ["program", "outer"] {
+                assert_eq!(changeable_by_others(&at(program), search), None);
+            }
+            fs::set_permissions(at("python"), fs::Permissions::from_mode(0o777)).unwrap();
+            for program in ["program", "outer"] {
+                let found = changeable_by_others(&at(program), search).unwrap();
+                let words = "its first line names: `";
+                assert!(found.problem.contains(words), "{found:?}");
+                let words = "python` may be written by others (mode 777)";
+                assert!(found.problem.contains(words), "{found:?}");
+            }
+            fs::set_permissions(at("python"), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        // One that starts itself has an end.
+        write("program", format!("#!{}\n", at("program").display()));
+        let found = changeable_by_others(&at("program"), search).unwrap();
+        assert!(found.problem.contains("deep"), "{found:?}");
     }
 }

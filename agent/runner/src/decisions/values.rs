@@ -58,6 +58,13 @@ pub fn decide(agent: &mut Agent, decided: Decided<'_>) -> Result<ValueDecided, A
     let waiting = site
         .waiting
         .and_then(|waiting| crate::index_of(agent, waiting.number).ok());
+    // A value that waits may be set; what is taken back stays in a file that nobody here knows.
+    if let Some((message, help)) = own_values::unknown(agent)?
+        && (waiting.is_none() || decided.value.is_none())
+    {
+        let message = format!("{message}; values stay as they are");
+        return Err(AgentError::Nothing { message, help });
+    }
     let mut given = agent.site_values()?;
     let bundles: Vec<&Index> = active.iter().chain(&waiting).collect();
     let assignment = assignment(&bundles, &given, decided)?;

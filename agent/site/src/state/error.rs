@@ -1,7 +1,7 @@
 //! Why the state of a site cannot be used, and what to do then.
 //!
 //! What comes in: what SQLite, the disk or another agent said. What goes out: a sentence, a way out, an exit code. It looks
-//! at nothing and changes nothing.
+//! at nothing but which files are there, and changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -160,15 +160,17 @@ impl StateError {
             ),
             Self::Damaged { path, .. } => format!(
                 "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
-                 (`outhaul site enrol` at the centre); leave all else in the folder: {KNOWN_AGAIN}",
-                path.display()
+                 (`outhaul site enrol` at the centre); leave all else in the folder: {}",
+                path.display(),
+                known_again(path)
             ),
-            Self::Gone { .. } => format!("{FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}"),
+            Self::Gone { path, .. } => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
             Self::Instead { path, .. } => format!(
                 "find out who put it there, and move it out of the folder (`mv {path} {aside}`); where it is a link to this site's own database, put that \
-                 file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {KNOWN_AGAIN}",
+                 file, and those beside it whose names begin with its name, in its place, named `agent.db`, `agent.db-wal` and so on; else {FROM_BACKUP_OR_KIT}: {again}",
                 path = text::quoted(path),
-                aside = text::quoted(aside(path))
+                aside = text::quoted(aside(path)),
+                again = known_again(path)
             ),
             Self::Newer { .. } => "install the newer agent again".into(),
             Self::NotEnrolled { .. } => {
@@ -196,9 +198,19 @@ impl StateError {
 const FROM_BACKUP_OR_KIT: &str = "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
                                   enrol` at the centre), and leave all else in the folder";
 
-/// What an enrolment knows again, and what it does not.
-const KNOWN_AGAIN: &str = "`floors.json` keeps older bundles out, and what the kept bundles applied is known again, with values that were \
-                           set here where their files show them; holds are not: give them again";
+/// What an enrolment knows again, and what it does not, beside the lost `database`.
+fn known_again(database: &Path) -> String {
+    let floors = match database.with_file_name("floors.json").exists() {
+        true => "`floors.json` keeps older bundles out",
+        false => {
+            "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` says which)"
+        }
+    };
+    format!(
+        "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; holds are not: \
+         give them again"
+    )
+}
 
 /// Where what is in the place of the database can lie: beside the state folder, where it keeps nobody from anything.
 fn aside(path: &Path) -> PathBuf {
@@ -219,8 +231,10 @@ pub fn removable_help(folder: &Path) -> String {
     let folder = text::path(folder);
     format!(
         "of what lies in `{folder}`, only what is in `{folder}/blobs/partial` and the folders in `{folder}/generations` of bundles with a lower \
-         number than the active one, and not held, may be removed (`rollback` to these is not possible then), and while a rollback is under way \
-         not the one that it goes back to; never `agent.db` and the files whose names begin so, \
+         number than the active one may be removed (`rollback` to these is not possible then), and none of these folders unless it is known which bundle is \
+         active and that nothing is held on this site (where the database can still be read, `outhaul-agent status` shows both): a held assignment runs from \
+         the folder of the bundle that it is held at; and while a rollback is under way not the one that it goes back to; never `agent.db` and the files whose \
+         names begin so, \
          `floors.json`, `site.key`, `identities`, or the folder of the active bundle"
     )
 }

@@ -283,7 +283,8 @@ fn on_a_full_disk_no_bundle_that_waits_or_is_gone_back_to_is_named_as_one_that_m
     };
     let help = help.help();
     for words in [
-        "lower number than the active one, and not held",
+        "lower number than the active one",
+        "none of these folders unless it is known which bundle is active and that nothing is held",
         "not the one that it goes back to",
     ] {
         assert!(help.contains(words), "{help}");

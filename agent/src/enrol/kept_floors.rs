@@ -1,0 +1,157 @@
+//! Which bundles are too old, where the database and `floors.json` are both gone: what the kept generations show.
+//!
+//! What comes in: the state folder, and the root of the kit. What goes out: the floors of the newest kept generation whose signed
+//! metadata that root accounts for, and what was not to be known, for the person who enrols. Metadata counts only as far as it verifies.
+//! It writes into the database, and the floors beside it.
+
+use std::path::{Path, PathBuf};
+
+use outhaul_bundle::index::Stream;
+use outhaul_signer::clock::TimePolicy;
+use outhaul_signer::trust::{self, SourceError};
+use outhaul_signer::{MetadataSource, TrustedMetadata};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::durable;
+use crate::generation;
+use crate::state::StateError;
+use crate::state::floors::{self, Floors};
+use crate::state_folder::StateFolder;
+
+/// Most generations that are looked at, the newest; two are kept.
+const MAX_GENERATIONS: usize = 16;
+
+/// What is known of older bundles again, where nothing else says which are too old.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFloors {
+    /// The newest bundle whose metadata was verified: older ones are refused.
+    pub from: Option<u64>,
+    /// The newest bundle on disk, where it is another: ones between may be accepted.
+    pub on_disk: Option<u64>,
+}
+
+/// How both are gone.
+const GONE: &str = "the record of the highest versions (`floors.json`) is gone, too";
+
+impl KeptFloors {
+    /// What is known, where no warning is needed.
+    pub fn sentence(&self) -> Option<String> {
+        let from = self.from.filter(|_| self.on_disk.is_none())?;
+        Some(format!(
+            "{GONE}: bundles older than {from} are refused, by the signed metadata of bundle {from} on disk; nothing here shows whether a \
+             newer one was accepted before"
+        ))
+    }
+
+    /// That older bundles may be accepted, and what to do.
+    pub fn warning(&self) -> Option<(String, String)> {
+        let refused = match self.from {
+            Some(from) => format!("only bundles older than {from} are refused"),
+            None => "older bundles may be accepted".to_owned(),
+        };
+        match (self.from, self.on_disk) {
+            (Some(_), None) => None,
+            (_, Some(newest)) => Some((
+                format!(
+                    "{GONE}, and the metadata of bundle {newest} on disk cannot be verified from this kit: {refused}"
+                ),
+                format!("import nothing older than bundle {newest}"),
+            )),
+            (None, None) => Some((
+                format!("{GONE}, and no bundle is on disk: {refused}"),
+                "ask the centre which number this site ran last, and import nothing older"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// Metadata as it lies beside a generation.
+struct Kept<'a> {
+    state_folder: &'a StateFolder,
+    number: u64,
+}
+
+impl Kept<'_> {
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if !name.bytes().all(plain) {
+            return None;
+        }
+        let metadata = self.state_folder.generation(self.number).join("metadata");
+        let versioned = name
+            .split_once('.')
+            .filter(|(version, _)| version.bytes().all(|b| b.is_ascii_digit()));
+        Some(match versioned {
+            Some((_, "root.json")) => self.state_folder.roots().join(name),
+            Some((_, bare)) => metadata.join(bare),
+            None => metadata.join(name),
+        })
+    }
+}
+
+impl MetadataSource for Kept<'_> {
+    fn fetch(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, SourceError> {
+        let read = |path: PathBuf| durable::read_if_present(Path::new(&path), max_bytes);
+        let found = self.path(name).map_or(Ok(None), read);
+        found.map_err(|error| SourceError::Unreadable {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// Stores what a kit's root and an earlier store of this site say: what that had accepted still holds. `lost` says that there was one;
+/// what is returned then, where its floors are gone, is what the kept generations show.
+pub(super) fn store(
+    state_folder: &StateFolder,
+    (kit, stream): (&TrustedMetadata, &Stream),
+    now: TimePolicy,
+    lost: bool,
+    db: &Connection,
+) -> Result<Option<KeptFloors>, StateError> {
+    let mut kept = floors::floors(db, &state_folder.floors())?;
+    let mut shown = None;
+    if lost && kept.is_empty() {
+        let found = of(state_folder, kit, stream.role.as_str(), now);
+        kept = found.0;
+        shown = Some(found.1);
+        if !kept.is_empty() {
+            floors::raise(state_folder, db, &kept)?;
+        }
+    }
+    floors::store_trusted(db, kit)?;
+    floors::store(db, &kept)?;
+    Ok(shown)
+}
+
+/// The floors that the kept generations of the stream `role` show, from the root of a kit on.
+fn of(
+    state_folder: &StateFolder,
+    kit: &TrustedMetadata,
+    role: &str,
+    now: TimePolicy,
+) -> (Floors, KeptFloors) {
+    let found = generation::on_disk(state_folder).unwrap_or_default();
+    let mut numbers: Vec<u64> = found.into_iter().map(|(number, _)| number).collect();
+    numbers.sort_unstable();
+    let newest = numbers.last().copied();
+    let (mut trusted, mut floors, mut from) = (kit.clone(), Floors::new(), None);
+    for number in numbers.into_iter().rev().take(MAX_GENERATIONS).rev() {
+        let kept = Kept {
+            state_folder,
+            number,
+        };
+        // An expired date blocks new installs, and never the floors.
+        match trust::verify(&trusted, &floors, &kept, role, now) {
+            Ok(accepted) => {
+                from = Some(accepted.number);
+                (trusted, floors) = (accepted.trusted, accepted.versions);
+            }
+            Err(error) => tracing::debug!("bundle {number} on disk shows no floors: {error}"),
+        }
+    }
+    let on_disk = newest.filter(|newest| from.is_none_or(|from| from < *newest));
+    (floors, KeptFloors { from, on_disk })
+}

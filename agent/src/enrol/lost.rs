@@ -1,0 +1,75 @@
+//! What an enrolment after a lost database could not know again, kept for `status` until a bundle is active or a person acts.
+//!
+//! What comes in: what was known again, and the memory. What goes out: each thing that a person has to look after, in words, for `enrol`
+//! and `status`. It changes nothing of what runs.
+
+use outhaul_kit::text::quoted;
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::{KeptFloors, ValueBefore};
+use crate::attention::{Attention, What};
+use crate::state::{self, Hold, StateError, holds, key};
+
+/// What could not be known again; that holds and approvals are lost goes without saying.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Lost {
+    /// Values that were once set here.
+    pub values: Vec<ValueBefore>,
+    /// Which older bundles are refused, where the floors were lost, too.
+    pub floors: Option<KeptFloors>,
+}
+
+impl Lost {
+    /// What a person has to look after, each with its way out.
+    pub fn attention(&self) -> Vec<Attention> {
+        let floors = self.floors.iter().filter_map(KeptFloors::warning);
+        let values = self.values.iter().filter(|one| !one.set).map(once_set);
+        let all = values.chain(floors).chain([lost_holds()]);
+        all.map(|(message, help)| Attention::of_site(What::LostDatabase, message, help))
+            .collect()
+    }
+}
+
+/// What still has to be looked after: nothing once a bundle is active, and of holds nothing once somebody gave one.
+pub fn present(db: &Connection) -> Result<Vec<Attention>, StateError> {
+    let Some(lost) = state::meta::<Lost>(db, key::LOST)? else {
+        return Ok(Vec::new());
+    };
+    if state::meta::<u64>(db, key::ACTIVE)?.is_some() {
+        return Ok(Vec::new());
+    }
+    let held =
+        state::meta::<Hold>(db, key::HOLD)?.is_some() || !holds::of_assignments(db)?.is_empty();
+    let mut found = lost.attention();
+    if held {
+        found.pop();
+    }
+    Ok(found)
+}
+
+fn once_set(one: &ValueBefore) -> (String, String) {
+    let ValueBefore {
+        assignment,
+        key,
+        value,
+        ..
+    } = one;
+    (
+        format!(
+            "`{key}` of `{assignment}` was once set to `{value}` on this site, and nothing shows whether it still was: the next bundle has the \
+             centre's value"
+        ),
+        format!(
+            "`outhaul-agent set {key}={typed} --workload {assignment}` sets it again, when that bundle is active",
+            typed = quoted(value)
+        ),
+    )
+}
+
+fn lost_holds() -> (String, String) {
+    (
+        "holds of this site or of single assignments, and approvals, were in the database that is lost".to_owned(),
+        "where something was held, give `outhaul-agent hold` before the next bundle is imported".to_owned(),
+    )
+}

@@ -2,12 +2,13 @@
 //!
 //! `left-alone`: each sentence that something was left alone has a test. `files`: lengths, headers, names, paths of somebody's machine, snapshots that nobody reviewed.
 //! `sizes`: lines of a crate.
-//! `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
+//! `declared`: each Rust file belongs to a module. `crates`: what may reach what. `purity`: what plans and decides touches no clock, file or network. `manifests`: every member inherits versions and lints. `members`: each has a
 //! README and a line in `ARCHITECTURE.md`, whose paths exist, and uses its dependencies. `features`: tests and
 //! programs are built with the same ones. `once`: shared bounds, hashing streams and the start of git stand in one place, and no module is in another crate. Modules that import
 //! each other, and the units of `systemd/`, where systemd is there to ask.
 
 mod crates;
+mod declared;
 mod features;
 mod files;
 mod manifests;
@@ -29,6 +30,7 @@ impl Args {
     pub fn run(&self) -> Result<Vec<String>> {
         let mut findings = files::findings()?;
         findings.extend(crates::findings()?);
+        findings.extend(declared::findings()?);
         findings.extend(manifests::findings()?);
         findings.extend(members::findings()?);
         findings.extend(features::findings()?);

@@ -431,3 +431,6 @@ impl Kubernetes {
         Ok(redacted_result(desired, &all, status, &message, removed))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,8 @@ fn what_the_server_refuses_is_reported_in_its_own_words_and_changes_nothing() {
         missing.contains("the cluster has no kind `Press` in `example.org/v1`"),
         "{missing}"
     );
-    let invalid = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {key: 7}\n");
+    let invalid =
+        reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {key: 7}\n");
     assert!(
         invalid.contains("ConfigMap app/x`: the API server refuses: "),
         "{invalid}"
@@ -45,7 +46,8 @@ fn what_the_server_refuses_is_reported_in_its_own_words_and_changes_nothing() {
         typo.contains(".dta: field not declared in schema"),
         "{typo}"
     );
-    let nowhere = reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: gone}\n");
+    let nowhere =
+        reported("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: gone}\n");
     assert!(
         nowhere.contains("namespaces \"gone\" not found"),
         "{nowhere}"

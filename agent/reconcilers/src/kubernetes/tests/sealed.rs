@@ -29,7 +29,10 @@ fn a_sealed_value_in_the_name_of_an_object_is_refused_and_shown_nowhere() {
         let text = map(&head);
         let files = [("a.yaml", FORCE), ("b.yaml", text.as_str())];
         let reported = fixture.refused(&files);
-        assert!(reported.contains("a sealed value cannot be part of"), "{reported}");
+        assert!(
+            reported.contains("a sealed value cannot be part of"),
+            "{reported}"
+        );
         assert!(!reported.contains(SECRET), "{reported}");
         let seen = fixture.observe(&files);
         assert!(seen.message.contains("a sealed value cannot"), "{seen:?}");
@@ -75,7 +78,10 @@ fn what_keeps_a_site_from_applying_is_reported_without_what_was_sealed() {
     assert_eq!(code, 200, "{answer}");
     // The server names the field by the sealed value: an error of the site, for journal and status.
     let reported = fixture.blocked(&[("a.yaml", &settings), ("b.yaml", &two)]);
-    assert!(reported.contains("conflict with \"kubectl-edit\""), "{reported}");
+    assert!(
+        reported.contains("conflict with \"kubectl-edit\""),
+        "{reported}"
+    );
     assert!(reported.contains("[name=\"[sealed]\"].value"), "{reported}");
     assert!(!reported.contains(SECRET), "{reported}");
 }

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 use outhaul_diff::{Reason, TemplateChange, ValueChange};
 use serde::Serialize;
 
+/// Digits of an id that people read.
+const SHORT_DIGITS: usize = 12;
+
 /// What kind of cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,4 +85,16 @@ pub struct CommitCause {
     /// The lines that it changes for them, with `+` or `-` before each.
     #[serde(skip)]
     pub lines: Vec<String>,
+}
+
+impl CommitCause {
+    /// So much of its id as people read.
+    pub fn short_id(&self) -> &str {
+        self.id.get(..SHORT_DIGITS).unwrap_or(&self.id)
+    }
+
+    /// What the branch is called that takes it back, unless somebody names another.
+    pub fn undo_branch(&self) -> String {
+        format!("undo-{}", self.short_id())
+    }
 }

@@ -10,6 +10,7 @@
 
 mod cause;
 mod change;
+pub mod chosen;
 mod merge;
 mod moved;
 mod rank;

@@ -60,7 +60,7 @@ impl Candidate {
             kind: CauseKind::Commit,
             text: format!(
                 "commit {} of `{}`: {}",
-                commit.id.get(..12).unwrap_or(&commit.id),
+                commit.short_id(),
                 commit.source,
                 commit.subject
             ),

@@ -12,6 +12,7 @@ use outhaul_git::import::Change;
 use outhaul_git::program::{Credential, ProgramError};
 use outhaul_git::source::{self, Cache, GitReference, Opened, SourceError, SourceMap, TreeLimits};
 use outhaul_git::store::{BranchStore, StoreError};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline::{self, Platform};
 use outhaul_load::sides::side;
@@ -120,6 +121,21 @@ pub enum UndoError {
         /// Why.
         source: ProgramError,
     },
+}
+
+impl Classified for UndoError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::BranchExists { .. }
+            | Self::Conflict { .. }
+            | Self::Gone { .. }
+            | Self::NotFiles { .. } => FailureClass::Refused,
+            Self::NoBranch { .. } | Self::Store(StoreError::BadBranch { .. }) => {
+                FailureClass::Usage
+            }
+            Self::Source(_) | Self::Store(_) | Self::Push { .. } => FailureClass::Environment,
+        }
+    }
 }
 
 /// Takes a commit back on a branch of its own.
@@ -281,6 +297,12 @@ pub fn changes(
     ))
 }
 
+/// Whether a commit is of what is promoted: merging its undo alone changes no environment.
+pub fn is_of_base(snapshot: &Snapshot, blamed: &CommitCause) -> bool {
+    let base = &snapshot.base;
+    base.repo == blamed.repo && blamed.names.contains(&base.name)
+}
+
 /// The assignments whose own files an undo changes, as `<cluster type>/<target>`: they travel as the team has them, so that no rendered file
 /// shows it.
 pub fn teams_files(now: &Platform, blamed: &CommitCause, undo: &Undo) -> Vec<String> {
@@ -356,4 +378,59 @@ fn contents(
         (file.path, content)
     });
     Ok(files.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_commits_do_not_allow_is_a_refusal_and_what_may_pass_is_not() {
+        let commit = || "abc".to_owned();
+        let paths = || vec!["`a.yaml`".to_owned()];
+        let branch = || "undo-abc".to_owned();
+        let bad = StoreError::BadBranch { branch: branch() };
+        let unreachable = StoreError::Folder {
+            url: "https://git.factory.example/x".to_owned(),
+            problem: "no space".to_owned(),
+        };
+        for (error, class) in [
+            (
+                UndoError::BranchExists {
+                    repo: commit(),
+                    branch: branch(),
+                },
+                FailureClass::Refused,
+            ),
+            (
+                UndoError::Conflict {
+                    commit: commit(),
+                    paths: paths(),
+                },
+                FailureClass::Refused,
+            ),
+            (
+                UndoError::Gone {
+                    commit: commit(),
+                    branch: branch(),
+                },
+                FailureClass::Refused,
+            ),
+            (
+                UndoError::NotFiles {
+                    commit: commit(),
+                    paths: paths(),
+                },
+                FailureClass::Refused,
+            ),
+            (
+                UndoError::NoBranch { commit: commit() },
+                FailureClass::Usage,
+            ),
+            (UndoError::Store(bad), FailureClass::Usage),
+            (UndoError::Store(unreachable), FailureClass::Environment),
+        ] {
+            assert_eq!(error.class(), class, "{error}");
+        }
+    }
 }

@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use super::failure::{self, Failure};
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json, say};
-use outhaul_blame::undo::{self, Undo, UndoError, UndoRequest};
-use outhaul_blame::{Blame, BlameRequest, CommitCause, text};
+use outhaul_blame::chosen::{self, Offer};
+use outhaul_blame::undo::{self, Undo, UndoRequest};
+use outhaul_blame::{Blame, BlameRequest, text};
 use outhaul_diff::Difference;
-use outhaul_git::store::StoreError;
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::durable;
 use outhaul_kit::failure::Classified as _;
-use outhaul_kit::format_count::format_count;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
 use outhaul_plane::render::RenderCache;
@@ -117,7 +116,7 @@ impl Args {
             .map(|fault| (fault, self.blame(&load, &told, fault, &meter)))
             .collect();
         drop(meter);
-        let undone = match self.undo && complete(&answers).is_ok() {
+        let undone = match self.undo && chosen::complete(&answers).is_ok() {
             true => Some(self.take_back(&load, &told, &answers)),
             false => None,
         };
@@ -129,7 +128,7 @@ impl Args {
             Output::Text => data(text::text(&told, &answers).trim_end()),
         }
         // The answer is there also where nothing can be taken back.
-        complete(&answers)?;
+        chosen::complete(&answers).map_err(|error| Failure::of(&error))?;
         let undone = undone
             .transpose()
             .map_err(|failure| failure.help("nothing was changed"))?;
@@ -172,57 +171,16 @@ impl Args {
         outhaul_blame::blame(&request)
     }
 
-    /// The commit to take back: the one that was named, or the likeliest.
-    fn chosen<'b>(
-        &self,
-        answers: &'b [(&'b SiteFault, Blame)],
-    ) -> Result<(&'b SiteFault, &'b CommitCause), Failure> {
-        let all: Vec<_> = answers
-            .iter()
-            .flat_map(|(fault, blame)| blame.commits().map(move |commit| (*fault, commit)))
-            .collect();
-        if let Some(id) = &self.commit {
-            let id = id.to_lowercase();
-            let mut named = all
-                .iter()
-                .filter(|(_, commit)| id.len() >= 4 && commit.id.starts_with(&id));
-            let one = named.next();
-            return match one {
-                Some(one) if named.all(|(_, other)| other.id == one.1.id) => Ok(*one),
-                _ => Err(Failure::say(
-                    failure::USAGE,
-                    format!("`{id}` is not one of the commits that are listed"),
-                )
-                .help("give at least four digits of the id of one of them; a commit that came with a merge is part of the merge")),
-            };
-        }
-        let likeliest = answers
-            .iter()
-            .find_map(|(fault, blame)| Some((*fault, blame.likeliest()?)));
-        likeliest.ok_or_else(|| {
-            let failure = Failure::say(
-                failure::REFUSED,
-                "no commit is likelier than every other cause, so nothing says which one to take back",
-            );
-            match all.is_empty() {
-                true => failure,
-                false => failure.help("`--commit ID` takes one of those that are listed back"),
-            }
-        })
-    }
-
     fn take_back(
         &self,
         load: &LoadRequest,
         told: &SiteFaults,
         answers: &[(&SiteFault, Blame)],
     ) -> Result<Undone, Failure> {
-        let (fault, commit) = self.chosen(answers)?;
-        let short = commit.id.get(..12).unwrap_or(&commit.id);
-        let branch = self
-            .undo_branch
-            .clone()
-            .unwrap_or_else(|| format!("undo-{short}"));
+        let (fault, commit) =
+            chosen::chosen(answers, self.commit.as_deref()).map_err(|error| Failure::of(&error))?;
+        let branch = self.undo_branch.clone();
+        let branch = branch.unwrap_or_else(|| commit.undo_branch());
         let token =
             forge::token(self.token_file.as_deref()).map_err(|error| Failure::of(&error))?;
         // The folders that the control plane's own URL stands for are found by loading it.
@@ -240,64 +198,28 @@ impl Args {
                 token.as_ref(),
             ),
         };
-        let undo = undo::undo(&request).map_err(|error| {
-            let code = match &error {
-                UndoError::BranchExists { .. }
-                | UndoError::Conflict { .. }
-                | UndoError::NotFiles { .. }
-                | UndoError::Gone { .. } => failure::REFUSED,
-                UndoError::NoBranch { .. } | UndoError::Store(StoreError::BadBranch { .. }) => {
-                    failure::USAGE
-                }
-                _ => failure::ENVIRONMENT,
-            };
-            Failure::new(code, &error)
-        })?;
+        let undo = undo::undo(&request).map_err(|error| Failure::of(&error))?;
         let snapshot = &now.rendering.snapshot;
         let changes = undo::changes(load, self.input.mode(), snapshot, (commit, &undo));
-        let base = &snapshot.base;
         Ok(Undone {
             teams_files: undo::teams_files(&now, commit, &undo),
-            is_base: base.repo == commit.repo && commit.names.contains(&base.name),
+            is_base: undo::is_of_base(snapshot, commit),
             undo,
             changes,
         })
     }
 }
 
-/// Whether all commits could be looked at.
-fn complete(answers: &[(&SiteFault, Blame)]) -> Result<(), Failure> {
-    let incomplete = answers
-        .iter()
-        .filter(|(_, blame)| blame.incomplete.is_some())
-        .count();
-    if incomplete == 0 {
-        return Ok(());
-    }
-    let faults = format_count(incomplete, "fault", "faults");
-    Err(Failure::say(
-        failure::ENVIRONMENT,
-        format!("of {faults} the commits were not all looked at"),
-    )
-    .help("give repositories that have the older commits, with `--control-plane` and `--source`, and run it again"))
-}
-
 fn say_next(answers: &[(&SiteFault, Blame)]) {
-    let likeliest = answers.iter().find_map(|(_, blame)| blame.likeliest());
-    if let Some(commit) = likeliest
-        && let Some(branch) = &commit.branch
-    {
-        let short = commit.id.get(..12).unwrap_or(&commit.id);
-        say(&format!(
-            "next: run it again with `--undo` to write branch `undo-{short}` on top of `{branch}`, which reverts it; existing branches are not moved"
-        ));
-    } else if answers
-        .iter()
-        .any(|(_, blame)| blame.commits().next().is_some())
-    {
-        say(
+    match chosen::offer(answers) {
+        Offer::Likeliest(commit, branch) => say(&format!(
+            "next: run it again with `--undo` to write branch `{}` on top of `{branch}`, which reverts it; existing branches are not moved",
+            commit.undo_branch()
+        )),
+        Offer::OneOfThem => say(
             "next: no commit is likelier than every other cause; `--undo --commit ID` takes one of them back",
-        );
+        ),
+        Offer::Nothing => {}
     }
 }
 

@@ -3,15 +3,15 @@
 //! What comes in: errors of disks, connections and servers. What goes out: one [`TargetError`] that names the target, with the exit
 //! code: 1 refused, 2 a target that cannot be named so, 3 disk or network, 4 a target that gives back other bytes.
 
+use std::io;
 use std::path::PathBuf;
 
 use outhaul_bundle::Digest;
+use outhaul_bundle::read::ReadError;
 use outhaul_http::HttpError;
 use outhaul_kit::durable::FileError;
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_registry::RegistryError;
-
-use crate::publication::PublicationError;
 
 /// Why a target does not have everything.
 #[derive(Debug, thiserror::Error)]
@@ -160,6 +160,80 @@ impl Classified for TargetError {
             Self::Authority(_) => Some("give `--ca` a PEM file with the authority's certificate".to_owned()),
             Self::Usage { help, .. } => Some(help.clone()),
             Self::Registry(error) => error.help(),
+        }
+    }
+}
+
+/// Why something cannot be published at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublicationError {
+    /// A bundle's file is not the bundle that was signed.
+    #[error("`{}` is not the bundle that was signed as {stream}, number {number}", path.display())]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+        /// What is wrong with it.
+        source: ReadError,
+    },
+    /// A bundle's file changed.
+    #[error("`{}` was changed since it was signed; what is published of it stays as it is", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A bundle's file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The fleet's metadata does not lead anywhere.
+    #[error("the fleet's `{file}` cannot be used: {problem}")]
+    Metadata {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The fleet keeps no bundle of what it has signed.
+    #[error(
+        "number {number} of {stream} was signed and the fleet keeps no copy of its bundle, so that its sites would find a number \
+         and no content; nothing was sent"
+    )]
+    NoBundle {
+        /// Environment and cluster type.
+        stream: String,
+        /// Its number.
+        number: u64,
+    },
+}
+
+impl Classified for PublicationError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Bundle { .. } | Self::Changed { .. } | Self::Metadata { .. } => {
+                FailureClass::Trust
+            }
+            Self::Read { .. } => FailureClass::Environment,
+            Self::NoBundle { .. } => FailureClass::Refused,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Self::Read { .. } => None,
+            _ => Some(
+                "make the stream's bundle anew with `outhaul bundle`: where its copy is gone or was changed it takes a \
+                 new number"
+                    .to_owned(),
+            ),
         }
     }
 }

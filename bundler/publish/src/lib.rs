@@ -12,14 +12,16 @@
 
 mod error;
 mod folder;
+mod listed;
 pub mod oci;
 mod publication;
 pub mod s3;
 mod send;
 mod target;
 
-pub use error::TargetError;
+pub use error::{PublicationError, TargetError};
 pub use folder::WebFolder;
-pub use publication::{BundleFile, Object, Publication, PublicationError};
+pub use listed::ReadMetadata;
+pub use publication::{BundleFile, KeptFile, Object, Publication, refuse_lost};
 pub use send::{Options, Sent, publish};
 pub use target::Target;

@@ -14,88 +14,13 @@ use outhaul_bundle::digest::Hasher;
 use outhaul_bundle::index::Content;
 use outhaul_bundle::read::{BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index, Limits};
-use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::media;
-use serde::Deserialize;
 
-/// Where clients look for what leads to everything else.
-pub(crate) const TIMESTAMP: &str = "metadata/timestamp.json";
+use crate::error::PublicationError;
+use crate::listed::{Listed, ReadMetadata, needed};
+
 /// Bytes of a block of the bundle's tar.
 const BLOCK: u64 = 512;
-
-/// Why something cannot be published at all.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PublicationError {
-    /// A bundle's file is not the bundle that was signed.
-    #[error("`{}` is not the bundle that was signed as {stream}, number {number}", path.display())]
-    Bundle {
-        /// The file.
-        path: PathBuf,
-        /// Environment and cluster type.
-        stream: String,
-        /// Its number.
-        number: u64,
-        /// What is wrong with it.
-        source: ReadError,
-    },
-    /// A bundle's file changed.
-    #[error("`{}` was changed since it was signed; what is published of it stays as it is", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A bundle's file cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The fleet's metadata does not lead anywhere.
-    #[error("the fleet's `{file}` cannot be used: {problem}")]
-    Metadata {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The fleet keeps no bundle of what it has signed.
-    #[error(
-        "number {number} of {stream} was signed and the fleet keeps no copy of its bundle, so that its sites would find a number \
-         and no content; nothing was sent"
-    )]
-    NoBundle {
-        /// Environment and cluster type.
-        stream: String,
-        /// Its number.
-        number: u64,
-    },
-}
-
-impl Classified for PublicationError {
-    fn class(&self) -> FailureClass {
-        match self {
-            Self::Bundle { .. } | Self::Changed { .. } | Self::Metadata { .. } => {
-                FailureClass::Trust
-            }
-            Self::Read { .. } => FailureClass::Environment,
-            Self::NoBundle { .. } => FailureClass::Refused,
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            Self::Read { .. } => None,
-            _ => Some(
-                "make the stream's bundle anew with `outhaul bundle`: where its copy is gone or was changed it takes a \
-                 new number"
-                    .to_owned(),
-            ),
-        }
-    }
-}
 
 /// A bundle that the fleet keeps.
 #[derive(Debug, Clone)]
@@ -110,6 +35,34 @@ pub struct BundleFile {
     pub path: PathBuf,
     /// What the fleet has signed of its index.
     pub index: Content,
+}
+
+/// A bundle's file that a fleet keeps, whatever it has signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Environment and cluster type, for messages.
+    pub stream: String,
+    /// The role of its stream.
+    pub role: String,
+    /// Its number.
+    pub number: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl KeptFile {
+    /// What is published of it, where the fleet has signed `last` last of its stream, a number and an index: it, when it is that number.
+    /// Of what was never signed, or under another number, nothing is published.
+    pub fn published(self, last: Option<(u64, Content)>) -> Option<BundleFile> {
+        let (_, index) = last.filter(|(number, _)| *number == self.number)?;
+        Some(BundleFile {
+            stream: self.stream,
+            role: self.role,
+            number: self.number,
+            path: self.path,
+            index,
+        })
+    }
 }
 
 /// One file at a target.
@@ -291,60 +244,17 @@ pub struct Publication {
     pub version: u64,
 }
 
-#[derive(Deserialize)]
-struct Signed {
-    signed: Versions,
-}
-
-#[derive(Deserialize)]
-struct Versions {
-    version: u64,
-    #[serde(default)]
-    meta: std::collections::BTreeMap<String, Pinned>,
-}
-
-#[derive(Deserialize)]
-struct Pinned {
-    version: u64,
-}
-
-fn versions(file: &str, bytes: &[u8]) -> Result<Versions, PublicationError> {
-    let parsed: Result<Signed, _> = serde_json::from_slice(bytes);
-    parsed
-        .map(|found| found.signed)
-        .map_err(|error| PublicationError::Metadata {
-            file: file.to_owned(),
-            problem: error.to_string(),
-        })
-}
-
-/// The version that a `timestamp.json` has; `None` for what is none.
-pub(crate) fn version_of(bytes: &[u8]) -> Option<u64> {
-    versions(TIMESTAMP, bytes).ok().map(|found| found.version)
-}
-
 impl Publication {
     /// Of `bundles`, one a stream, and the published metadata of which `read` gives each file. Every stream that the metadata leads to must be
     /// among `bundles`; `name_of` names the stream of a role.
     ///
     /// # Errors
     /// [`PublicationError`]
-    #[expect(clippy::type_complexity, reason = "used once")]
     pub fn of(
         bundles: &[BundleFile],
-        read: &dyn Fn(&str) -> Result<Option<Vec<u8>>, PublicationError>,
+        read: ReadMetadata<'_>,
         name_of: &dyn Fn(&str) -> String,
     ) -> Result<Self, PublicationError> {
-        let needed = |name: &str| {
-            read(name)?.ok_or_else(|| PublicationError::Metadata {
-                file: name.to_owned(),
-                problem: "it is not there".to_owned(),
-            })
-        };
-        let lacks = |file: &str, problem: &str| PublicationError::Metadata {
-            file: file.to_owned(),
-            problem: problem.to_owned(),
-        };
         let mut metadata = Vec::new();
         for version in 1u64.. {
             let name = format!("{version}.root.json");
@@ -353,24 +263,12 @@ impl Publication {
                 None => break,
             }
         }
-        let timestamp = needed("timestamp.json")?;
-        let found = versions("timestamp.json", &timestamp)?;
-        let snapshot = found.meta.get("snapshot.json");
-        let snapshot = snapshot.ok_or_else(|| lacks("timestamp.json", "it names no snapshot"))?;
-        let name = format!("{}.snapshot.json", snapshot.version);
-        let bytes = needed(&name)?;
-        let listed = versions(&name, &bytes)?;
-        metadata.push((name, bytes));
-        for (role, pinned) in &listed.meta {
-            let name = format!("{}.{role}", pinned.version);
-            metadata.push((name.clone(), needed(&name)?));
-            let role = role.trim_end_matches(".json");
-            let number = pinned.version;
-            let has = |one: &BundleFile| one.role == role && one.number == number;
-            if role != "targets" && !bundles.iter().any(has) {
-                let stream = name_of(role);
-                return Err(PublicationError::NoBundle { stream, number });
-            }
+        let listed = Listed::read(read)?;
+        listed.refuse_lost(&has(bundles), name_of)?;
+        metadata.push(listed.snapshot);
+        for (role, version) in &listed.versions {
+            let name = format!("{version}.{role}.json");
+            metadata.push((name.clone(), needed(read, &name)?));
         }
         let (mut objects, mut indexes, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
         for bundle in bundles {
@@ -380,17 +278,101 @@ impl Publication {
             indexes.push(opened.index);
         }
         objects.append(&mut indexes);
-        let last = ("timestamp.json".to_owned(), timestamp);
+        let last = ("timestamp.json".to_owned(), listed.timestamp);
         let all = metadata.into_iter().chain([last]);
         objects.extend(all.map(|(name, bytes)| Object::small(format!("metadata/{name}"), &bytes)));
         Ok(Self {
             objects,
-            version: found.version,
+            version: listed.version,
         })
     }
 
     /// `timestamp.json`.
     pub(crate) fn timestamp(&self) -> Option<&Object> {
         self.objects.last()
+    }
+}
+
+/// Refuses `bundles` when one of a stream that the published metadata leads to is not among them: its sites would look in vain for what was
+/// signed, and nobody would be told. `read` and `name_of` as for [`Publication::of`], which does the same.
+///
+/// # Errors
+/// [`PublicationError`]
+pub fn refuse_lost(
+    bundles: &[BundleFile],
+    read: ReadMetadata<'_>,
+    name_of: &dyn Fn(&str) -> String,
+) -> Result<(), PublicationError> {
+    Listed::read(read)?.refuse_lost(&has(bundles), name_of)
+}
+
+fn has(bundles: &[BundleFile]) -> impl Fn(&str, u64) -> bool {
+    |role, number| {
+        let mut bundles = bundles.iter();
+        bundles.any(|one| one.role == role && one.number == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outhaul_kit::failure::{Classified as _, FailureClass};
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_signed_last_is_published() {
+        let kept = || KeptFile {
+            stream: "dev/edge".to_owned(),
+            role: "dev-edge".to_owned(),
+            number: 3,
+            path: PathBuf::from("3.outhaul"),
+        };
+        let index = Content {
+            digest: Digest::of(b"index"),
+            size: 5,
+        };
+        let published = |last| kept().published(last).map(|one| (one.number, one.index));
+        assert_eq!(published(Some((3, index))), Some((3, index)));
+        assert_eq!(published(Some((4, index))), None);
+        assert_eq!(published(None), None);
+    }
+
+    #[test]
+    fn a_bundle_that_was_signed_and_is_lost_is_refused() {
+        let files = |name: &str| {
+            let text = match name {
+                "timestamp.json" => {
+                    r#"{"signed": {"version": 9, "meta": {"snapshot.json": {"version": 7}}}}"#
+                }
+                "7.snapshot.json" => {
+                    r#"{"signed": {"version": 7, "meta": {"targets.json": {"version": 1}, "s-1.json": {"version": 3}}}}"#
+                }
+                _ => return Ok(None),
+            };
+            Ok(Some(text.as_bytes().to_vec()))
+        };
+        let bundle = |role: &str, number| BundleFile {
+            stream: "dev/edge".to_owned(),
+            role: role.to_owned(),
+            number,
+            path: PathBuf::from("3.outhaul"),
+            index: Content {
+                digest: Digest::of(b"index"),
+                size: 5,
+            },
+        };
+        let refused =
+            |bundles: &[BundleFile]| refuse_lost(bundles, &files, &|_| "dev/edge".to_owned());
+        assert!(refused(&[bundle("s-1", 3)]).is_ok());
+        for bundles in [vec![], vec![bundle("s-1", 2)], vec![bundle("s-2", 3)]] {
+            let error = refused(&bundles).unwrap_err();
+            assert_eq!(error.class(), FailureClass::Refused, "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("number 3 of dev/edge was signed"),
+                "{error}"
+            );
+        }
     }
 }

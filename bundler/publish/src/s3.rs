@@ -14,7 +14,8 @@ use outhaul_http::{Authority, BaseUrl, Client, ClientSettings, HttpError, Method
 use outhaul_kit::durable::{self, SECRET_MODE};
 
 use crate::error::TargetError;
-use crate::publication::{Object, TIMESTAMP};
+use crate::listed::TIMESTAMP;
+use crate::publication::Object;
 use crate::target::{Target, unchanged};
 
 mod answers;

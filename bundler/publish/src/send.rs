@@ -8,7 +8,8 @@ use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_kit::interrupt;
 
 use crate::error::TargetError;
-use crate::publication::{Object, Publication, TIMESTAMP, version_of};
+use crate::listed::{TIMESTAMP, version_of};
+use crate::publication::{Object, Publication};
 use crate::target::Target;
 
 /// Largest `timestamp.json` in bytes.

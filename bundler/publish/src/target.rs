@@ -5,8 +5,8 @@
 
 use outhaul_bundle::Digest;
 
-use crate::error::TargetError;
-use crate::publication::{Object, PublicationError};
+use crate::error::{PublicationError, TargetError};
+use crate::publication::Object;
 
 /// A place of files with `/` in their names.
 pub trait Target {

@@ -9,8 +9,8 @@ use outhaul_bundle::index::Content;
 use outhaul_kit::format_count::format_count;
 use outhaul_publish::s3::{Credentials, PartSizes, S3, Settings};
 use outhaul_publish::{
-    BundleFile, Options, Publication, PublicationError, Sent, Target, TargetError, WebFolder, oci,
-    publish,
+    BundleFile, KeptFile, Options, Publication, PublicationError, Sent, Target, TargetError,
+    WebFolder, oci, publish,
 };
 use outhaul_registry::ImageReference;
 use outhaul_ship::stream::copies;
@@ -150,8 +150,14 @@ impl OciArgs {
         let client = registries::client_of_user()
             .map_err(|error| Failure::say(failure::ENVIRONMENT, error))?;
         let options = self.common.options();
+        // What a bundle that is made now would change while it is read.
+        let _busy = outhaul_ship::stream::exclusive(&fleet).map_err(|error| Failure::of(&error))?;
+        let bundles = bundles(&fleet)?;
+        let read = |name: &str| metadata(&fleet, name);
+        outhaul_publish::refuse_lost(&bundles, &read, &|role| stream_of(&fleet, role))
+            .map_err(|error| Failure::of(&error))?;
         let mut pushed = Vec::new();
-        for bundle in bundles(&fleet)? {
+        for bundle in bundles {
             let done = oci::push(&client, &repository, &bundle, options);
             let done = done.map_err(|error| Failure::of(&error))?;
             if self.common.output == Output::Text {
@@ -260,20 +266,18 @@ fn bundles(fleet: &Fleet) -> Result<Vec<BundleFile>, Failure> {
     let mut bundles = Vec::new();
     for one in kept.bundles {
         let latest = fleet.latest(one.role()).map_err(fleet_failure)?;
-        let Some(latest) = latest.filter(|latest| latest.number == one.number) else {
-            // Of what was never signed, or not under this number, nothing is published.
-            continue;
-        };
-        bundles.push(BundleFile {
+        let last = latest.map(|latest| {
+            let digest = Digest::from_bytes(latest.index);
+            let size = latest.length;
+            (latest.number, Content { digest, size })
+        });
+        let kept = KeptFile {
             stream: one.stream(),
             role: one.role().to_owned(),
             number: one.number,
             path: one.path().to_owned(),
-            index: Content {
-                digest: Digest::from_bytes(latest.index),
-                size: latest.length,
-            },
-        });
+        };
+        bundles.extend(kept.published(last));
     }
     Ok(bundles)
 }

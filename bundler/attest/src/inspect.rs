@@ -13,8 +13,10 @@ use outhaul_bundle::index::{Blob, Content, Index};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::{Digest, Parity, Volume, digest::DigestError};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_signer::clock::TimePolicy;
 use outhaul_signer::trust::{self, TrustError, TrustedMetadata};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::PROVENANCE;
@@ -82,6 +84,15 @@ pub enum InspectError {
     Trust(#[from] TrustError),
 }
 
+impl Classified for InspectError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Read(read) if read.is_environment() => FailureClass::Environment,
+            Self::Read(_) | Self::Metadata { .. } | Self::Trust(_) => FailureClass::Trust,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -100,6 +111,16 @@ struct Signed {
     expires: String,
     #[serde(default)]
     targets: BTreeMap<String, Target>,
+}
+
+#[derive(Deserialize)]
+struct RootEnvelope {
+    signed: RootKeys,
+}
+
+#[derive(Deserialize)]
+struct RootKeys {
+    keys: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -175,6 +196,25 @@ pub fn inspect(
         metadata,
         trusted,
     })
+}
+
+/// Whether `input` is a bundle, or a part of one, of another fleet: none of the keys in `root`, root metadata, signed anything of it. What
+/// cannot be read is of none.
+pub fn is_of_another_fleet(input: impl Read, root: &[u8], now: Timestamp) -> bool {
+    let found = inspect(input, None, now);
+    found.is_ok_and(|found| is_signed_by_none(&found.metadata, root))
+}
+
+/// Whether `root` is root metadata that has none of the keys that signed `metadata`.
+fn is_signed_by_none(metadata: &[MetadataFile], root: &[u8]) -> bool {
+    let Ok(root) = serde_json::from_slice::<RootEnvelope>(root) else {
+        return false;
+    };
+    let has = |signer: &String| {
+        let mut keys = root.signed.keys.keys();
+        keys.any(|key| key.starts_with(signer.as_str()))
+    };
+    !metadata.iter().flat_map(|file| &file.signed_by).any(has)
 }
 
 /// The index that the metadata of a bundle names; nobody has verified it here.
@@ -299,5 +339,35 @@ impl BlobSink for CheckOnly {
 
     fn begin_patch(&mut self, _: &Blob, _: u64) -> io::Result<Option<Box<dyn Write + '_>>> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_of_another_fleet_when_no_key_of_the_root_signed_any_of_it() {
+        let file = |name: &str, signers: &[&str]| MetadataFile {
+            file: name.to_owned(),
+            version: 1,
+            expires: String::new(),
+            signed_by: signers.iter().map(|&id| id.to_owned()).collect(),
+        };
+        let root = br#"{"signed": {"keys": {"11111111aa": {}, "22222222bb": {}}}}"#;
+        let ours = [
+            file("a", &["99999999"]),
+            file("b", &["88888888", "22222222"]),
+        ];
+        let others = [file("a", &["99999999"])];
+        assert!(!is_signed_by_none(&ours, root));
+        assert!(is_signed_by_none(&others, root));
+        // Whose it is cannot be told by what is no root metadata, nor of what is no bundle.
+        assert!(!is_signed_by_none(&others, b"{}"));
+        assert!(!is_of_another_fleet(
+            &b"no bundle"[..],
+            root,
+            Timestamp::UNIX_EPOCH
+        ));
     }
 }

@@ -16,10 +16,12 @@ use outhaul_signer::fleet::StatementSigner;
 use images::CarriedImage;
 use verified::VerifiedImage;
 
+pub mod contents;
 mod cyclonedx;
 pub mod image;
 pub mod images;
 pub mod inspect;
+pub mod judged;
 pub mod materials;
 pub mod sbom;
 pub mod statement;

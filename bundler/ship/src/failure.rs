@@ -4,7 +4,6 @@
 
 use std::error::Error;
 
-use outhaul_git::source::SourceError;
 use outhaul_git::store::StoreError;
 use outhaul_kit::failure::Classified;
 use outhaul_kit::failure::FailureClass::{self, Environment, Internal, Refused, Usage};
@@ -24,14 +23,6 @@ use crate::folder::OutputError;
 use crate::lock::LockError;
 use crate::stream::copies::CopyError;
 use crate::stream::{ProduceError, ShippedError};
-use outhaul_attest::inspect::InspectError;
-
-fn of_source(source: &SourceError) -> FailureClass {
-    match source.is_input() {
-        true => Usage,
-        false => Environment,
-    }
-}
 
 impl Classified for OutputError {
     fn class(&self) -> FailureClass {
@@ -55,7 +46,7 @@ impl Classified for TargetError {
 impl Classified for PublishError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Source(source) => of_source(source),
+            Self::Source(source) => source.class(),
             Self::Plan(
                 PlanError::Foreign { .. } | PlanError::Removal(_) | PlanError::AllBroken,
             )
@@ -100,7 +91,7 @@ impl<E: Error + Classified + 'static> Classified for ProposeError<E> {
 impl Classified for ProduceError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Collect(CollectError::Source { source, .. }) => of_source(source),
+            Self::Collect(CollectError::Source { source, .. }) => source.class(),
             Self::After { error, .. } => error.class(),
             Self::Collect(CollectError::Gone { .. })
             | Self::Forbidden(_)
@@ -232,10 +223,7 @@ impl Classified for CopyError {
             | Self::NoBase { .. }
             | Self::OtherStream { .. }
             | Self::ManyBases { .. } => Usage,
-            Self::BaseFile { source, .. } => match source.as_ref() {
-                InspectError::Read(read) if read.is_environment() => Environment,
-                _ => FailureClass::Trust,
-            },
+            Self::BaseFile { source, .. } => source.class(),
             Self::Parity {
                 source: ParityError::Coding { .. },
                 ..

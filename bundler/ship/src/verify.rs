@@ -1,191 +1,30 @@
-//! Verify: does a bundle hold what its snapshot gives, and does its fleet say so?
+//! Verify: does a bundle hold what its snapshot gives?
 //!
-//! What comes in: a bundle file, its index (already verified), keys where it is sealed, and what the
-//! same commits render to now. What goes out: the attestations in it, and a list of differences, file
-//! by file; empty means equal. Every blob is opened, decompressed and hashed in bounded memory.
-//! It installs and writes nothing.
+//! What comes in: the index of a bundle that was opened ([`outhaul_attest::contents`]), what its fleet says of it, and what the same
+//! commits render to now. What goes out: a list of differences, file by file, where empty means equal, and what all of it amounts to.
+//! It is pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 
-use outhaul_bundle::decode::{self, DecodeError, InMemory};
-use outhaul_bundle::index::{Assignment, Blob, Content, File};
-use outhaul_bundle::limits::Limits;
+use outhaul_bundle::index::{Assignment, File, Snapshot, Source};
 use outhaul_bundle::name::Name;
-use outhaul_bundle::read::{BlobSink, BundleReader, ReadError};
 use outhaul_bundle::{Digest, Index};
-use outhaul_signer::envelope::Envelope;
-use outhaul_signer::key::PublicKey;
-use serde_json::Value;
 
-use crate::assemble::attest_and_seal::Keys;
-use crate::collect::Payloads;
-use outhaul_attest::images::is_of_image;
-use outhaul_attest::{self as attest, statement};
+use crate::collect::{self, Payloads};
+use outhaul_attest::judged::Statement;
 use outhaul_files::apt;
 use outhaul_plane::render::RenderedAssignment;
 
-/// Largest attestation that is read, in bytes.
-const MAX_ATTESTATION_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Opens every blob of the bundle in `input`; the digests of all contents hold afterwards. Returns the
-/// attestations by file name.
-///
-/// # Errors
-/// [`ContentsError`] for the first blob that is damaged, sealed for others, or not what the index says.
-pub fn contents(
-    input: impl Read,
-    expected: &Content,
-    keys: &Keys,
-) -> Result<BTreeMap<String, Vec<u8>>, ContentsError> {
-    let mut reader = BundleReader::new(input, Limits::default());
-    reader.read_metadata()?;
-    let (index, _) = reader.read_index(expected)?;
-    let wanted = index
-        .attestations
-        .iter()
-        .filter(|file| file.size <= MAX_ATTESTATION_BYTES);
-    let wanted: BTreeMap<Digest, String> = wanted
-        .map(|file| (file.content, file.path.to_string()))
-        .collect();
-    let mut sink = Decoding {
-        keys,
-        wanted: &wanted,
-        blob: None,
-        found: InMemory::default(),
-        wrong: None,
-    };
-    let read = reader.read_blobs(&index, &mut sink);
-    if let Some(error) = sink.wrong {
-        return Err(error.into());
-    }
-    read?;
-    Ok(sink.found.take())
-}
-
-/// Why the contents of a bundle are not what its index says.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ContentsError {
-    /// A blob does not yield what it should, or is sealed for others.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The file is damaged.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-}
-
-impl ContentsError {
-    /// Whether only a key is missing.
-    pub fn is_for_others(&self) -> bool {
-        matches!(self, Self::Decode(error) if error.rule() == "recipient")
-    }
-}
-
-/// Decodes each blob from a temporary file, once its carried bytes are known to be right.
-struct Decoding<'a> {
-    keys: &'a Keys,
-    wanted: &'a BTreeMap<Digest, String>,
-    blob: Option<std::fs::File>,
-    found: InMemory<String>,
-    wrong: Option<DecodeError>,
-}
-
-impl BlobSink for Decoding<'_> {
-    fn begin(&mut self, _: &Blob) -> io::Result<Option<Box<dyn Write + '_>>> {
-        let file = self.blob.insert(tempfile::tempfile()?);
-        Ok(Some(Box::new(file)))
-    }
-
-    fn commit(&mut self, blob: &Blob) -> io::Result<()> {
-        let Some(mut file) = self.blob.take() else {
-            return Ok(());
-        };
-        file.rewind()?;
-        let mut each = |content: &Content| {
-            let name = self.wanted.get(&content.digest).cloned();
-            Ok(name.map(|name| self.found.writer(name)))
-        };
-        decode::decode_sealed(blob, file, &Limits::default(), self.keys, &mut each).map_err(
-            |error| {
-                let reported = io::Error::other(error.to_string());
-                self.wrong = Some(error);
-                reported
-            },
-        )
-    }
-
-    fn discard(&mut self, _: &Blob) {
-        self.blob = None;
-    }
-}
-
-/// What the fleet's own statement in the bundle is worth.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Statement {
-    /// The bundle has none.
-    Absent,
-    /// It is there and nothing was given to check its signature with.
-    Unchecked,
-    /// Signed by the fleet, about exactly these contents.
-    Holds,
-    /// It is not what it should be: how.
-    Wrong(String),
-}
-
-/// Judges the statement among `attestations`. `keys`: the fleet's, `None` when they are not known.
-pub fn statement(
-    index: &Index,
-    attestations: &BTreeMap<String, Vec<u8>>,
-    keys: Option<&[PublicKey]>,
-) -> Statement {
-    let Some(bytes) = attestations.get(attest::PROVENANCE) else {
-        return Statement::Absent;
-    };
-    let Some(keys) = keys else {
-        return Statement::Unchecked;
-    };
-    let judged = Envelope::from_json(bytes.trim_ascii_end()).and_then(|envelope| {
-        let payload = envelope.verify(statement::PAYLOAD_TYPE, keys)?;
-        Ok(payload.to_vec())
-    });
-    let payload = match judged {
-        Ok(payload) => payload,
-        Err(error) => return Statement::Wrong(error.to_string()),
-    };
-    let said: Value = serde_json::from_slice(&payload).unwrap_or_default();
-    let digest = |at: usize| {
-        said["subject"][at]["digest"]["sha256"]
-            .as_str()
-            .unwrap_or_default()
-    };
-    if digest(0) != Digest::of(statement::contents_list(index).as_bytes()).hex() {
-        return Statement::Wrong("it is about other contents".to_owned());
-    }
-    let sbom = attestations
-        .get(attest::SBOM)
-        .map(|bytes| Digest::of(bytes).hex());
-    match sbom {
-        Some(sbom) if sbom == digest(1) => {}
-        Some(_) => return Statement::Wrong("it is about another bill of materials".to_owned()),
-        None => {
-            let why = "the bill of materials that it names is not there";
-            return Statement::Wrong(why.to_owned());
-        }
-    }
-    let named = |file: &str, bytes: &[u8]| {
-        let subjects = said["subject"].as_array().into_iter().flatten();
-        let mut subjects = subjects.filter(|subject| subject["name"] == file);
-        subjects.any(|subject| subject["digest"]["sha256"] == Digest::of(bytes).hex())
-    };
-    let is_named = |file: &str| is_of_image(file) || file.ends_with(outhaul_vex::ENDING);
-    let mut others = attestations.iter().filter(|(file, _)| is_named(file));
-    match others.find(|(file, bytes)| !named(file, bytes)) {
-        Some((file, _)) => Statement::Wrong(format!("it does not name `{file}` as it is here")),
-        None => Statement::Holds,
-    }
+/// Whether all that was asked about a bundle is as it should be. Without `differences` its commits were not rendered again; where its
+/// attestations are wanted, the fleet must have signed for them.
+pub fn is_sound(
+    statement: &Statement,
+    differences: Option<&[ContentDifference]>,
+    wants_attestations: bool,
+) -> bool {
+    let is_equal = differences.is_none_or(<[_]>::is_empty);
+    is_equal && (statement.holds() || !(statement.is_wrong() || wants_attestations))
 }
 
 /// One way in which a bundle is not what its commits give.
@@ -196,6 +35,21 @@ pub struct ContentDifference {
     pub path: String,
     /// `changed`, `only in the bundle`, `only rendered`, `kept, but it is sound`.
     pub what: &'static str,
+}
+
+/// Which commits the bundle's snapshot `then` names that were not read `now`; those of what was kept are of another snapshot.
+pub fn unread_sources(then: &Snapshot, now: &Snapshot) -> Vec<ContentDifference> {
+    fn sources(snapshot: &Snapshot) -> impl Iterator<Item = &Source> {
+        let both = [&snapshot.environment, &snapshot.base].into_iter();
+        both.chain(&snapshot.workloads)
+    }
+    let then = sources(then).filter(|source| !source.name.starts_with(collect::KEPT));
+    let unread = then.filter(|source| !sources(now).any(|other| other == *source));
+    let difference = |source: &Source| ContentDifference {
+        path: format!("commit {} of {}", source.commit, source.name),
+        what: "only in the bundle",
+    };
+    unread.map(difference).collect()
 }
 
 /// Compares the bundle's assignments with what was rendered. Sorted; empty means equal. What the index

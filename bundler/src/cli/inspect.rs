@@ -14,13 +14,14 @@ use outhaul_signer::trust::TrustedMetadata;
 use outhaul_signer::trust::walk::MAX_ROOT_BYTES;
 use serde_json::json;
 
-use super::failure::{self, Failure};
+use super::failure::Failure;
 use super::foreign;
 use super::key::fleet_failure;
 use super::{Exit, Output, data, print_json};
 use outhaul_attest::inspect::{self, Inspection};
 use outhaul_attest::verified::VerifiedImage;
 use outhaul_control::overriding::Override;
+use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::format_count;
 use outhaul_promote::overrides;
 
@@ -73,14 +74,8 @@ impl Args {
         )]
         let found =
             inspect::inspect(input, root.as_deref(), Timestamp::now()).map_err(|error| {
-                let code = match &error {
-                    inspect::InspectError::Read(read) if read.is_environment() => {
-                        failure::ENVIRONMENT
-                    }
-                    _ => failure::TRUST,
-                };
                 let cause = Failure::new(
-                    code,
+                    error.class().code(),
                     &Named {
                         file: self.file.display().to_string(),
                         error,

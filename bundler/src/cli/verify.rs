@@ -20,14 +20,15 @@ use super::key::fleet_failure;
 use super::render::InputArgs;
 use super::{Exit, Output, data, print_json};
 use crate::registries::Registries;
+use outhaul_attest::contents::{self, Keys};
 use outhaul_attest::inspect::{self, InspectError};
+use outhaul_attest::judged::{self, Statement};
 use outhaul_kit::durable;
 use outhaul_kit::format_count::format_count;
 use outhaul_plane::delivery;
 use outhaul_ship::assemble::Spool;
-use outhaul_ship::assemble::attest_and_seal::Keys;
-use outhaul_ship::collect::{self, Collector};
-use outhaul_ship::verify::{self, ContentDifference, Statement};
+use outhaul_ship::collect::Collector;
+use outhaul_ship::verify::{self, ContentDifference};
 
 /// Check that a bundle is whole and trusted, and with `--snapshot` that its commits render to it
 #[derive(Debug, clap::Args)]
@@ -117,7 +118,7 @@ impl Args {
             digest: Digest::of(&bytes),
             size: bytes.len() as u64,
         };
-        let attestations = verify::contents(self.open()?, &expected, &keys).map_err(|error| {
+        let attestations = contents::contents(self.open()?, &expected, &keys).map_err(|error| {
             if error.is_for_others() {
                 return Failure::new(failure::USAGE, &error).help(
                     "its signatures hold; to look inside give the secret half of one of its keys: \
@@ -126,9 +127,9 @@ impl Args {
             }
             untrusted(&error)
         })?;
-        let statement = verify::statement(&index, &attestations, Some(&statement_keys(&trusted)));
-        let written = match (&self.attestations, &statement) {
-            (Some(folder), Statement::Holds) => Some(write_all(folder, &attestations)?),
+        let statement = judged::judged(&index, &attestations, Some(&statement_keys(&trusted)));
+        let written = match &self.attestations {
+            Some(folder) if statement.holds() => Some(write_all(folder, &attestations)?),
             _ => None,
         };
         let differences = self
@@ -168,22 +169,10 @@ impl Args {
         foreign::not_a_root(&self.root_name(), bytes, error)
     }
 
-    /// Whether none of the keys of `root` signed anything of the bundle.
+    /// Whether it is a bundle that none of the keys of `root` signed.
     fn is_of_another_fleet(&self, root: &[u8], now: jiff::Timestamp) -> bool {
-        let Ok(file) = self.open() else {
-            return false;
-        };
-        let Ok(found) = inspect::inspect(file, None, now) else {
-            return false;
-        };
-        let Ok(root) = serde_json::from_slice::<serde_json::Value>(root) else {
-            return false;
-        };
-        let Some(keys) = root["signed"]["keys"].as_object() else {
-            return false;
-        };
-        let mut signers = found.metadata.iter().flat_map(|file| &file.signed_by);
-        !signers.any(|signer| keys.keys().any(|key| key.starts_with(signer.as_str())))
+        let file = self.open();
+        file.is_ok_and(|file| inspect::is_of_another_fleet(file, root, now))
     }
 
     fn other_fleet(&self) -> Failure {
@@ -272,12 +261,9 @@ impl Args {
         (written, differences): (Option<usize>, Option<&[ContentDifference]>),
     ) -> Result<Exit, Failure> {
         let equal = differences.map(<[_]>::is_empty);
-        let is_written = written.is_some() || self.attestations.is_none();
-        let good = is_written && equal != Some(false) && !matches!(statement, Statement::Wrong(_));
-        let code = if good {
-            Exit::SUCCESS
-        } else {
-            Exit::from(failure::REFUSED)
+        let code = match verify::is_sound(statement, differences, self.attestations.is_some()) {
+            true => Exit::SUCCESS,
+            false => Exit::from(failure::REFUSED),
         };
         if self.output == Output::Json {
             print_json(&json!({
@@ -422,20 +408,6 @@ fn again(input: &InputArgs, index: &Index) -> Result<Vec<ContentDifference>, Fai
         .map_err(|error| Failure::new(failure::ENVIRONMENT, &error))?;
     let mut found = verify::differences(index, &group.assignments, &payloads);
     let now = outhaul_ship::stream::with_payloads(&rendered.rendering.snapshot, payloads.sources);
-    let then = [&index.snapshot.environment, &index.snapshot.base]
-        .into_iter()
-        .chain(&index.snapshot.workloads);
-    let now: Vec<_> = [&now.environment, &now.base]
-        .into_iter()
-        .chain(&now.workloads)
-        .collect();
-    let then = then.filter(|source| !source.name.starts_with(collect::KEPT));
-    for source in then.filter(|source| !now.contains(source)) {
-        let path = format!("commit {} of {}", source.commit, source.name);
-        found.push(ContentDifference {
-            path,
-            what: "only in the bundle",
-        });
-    }
+    found.extend(verify::unread_sources(&index.snapshot, &now));
     Ok(found)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::GitReference;
 use crate::address::AddressError;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::suggest::{did_you_mean, nearest};
 
 /// Why a source cannot be read.
@@ -130,8 +131,21 @@ pub enum SourceError {
     },
 }
 
+impl Classified for SourceError {
+    fn class(&self) -> FailureClass {
+        match self.is_input() {
+            true => FailureClass::Usage,
+            false => FailureClass::Environment,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        Some(self.help())
+    }
+}
+
 impl SourceError {
-    /// Whether a change of the input helps (exit code 2), rather than of disk or network (3).
+    /// Whether a change of the input helps, rather than of disk or network.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Read};
+use std::io::{BufWriter, Read as _};
 
 use outhaul_bundle::Index;
 use outhaul_bundle::digest::HashingWriter;
@@ -15,10 +15,10 @@ use outhaul_bundle::encode::ContentToEncode;
 use outhaul_bundle::index::{Blob, File as IndexFile, IndexError};
 use outhaul_bundle::limits::Limits;
 use outhaul_bundle::name::{Name, NameError};
-use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed, Unseal, UnsealError};
+use outhaul_bundle::seal::{MAX_RECIPIENTS, Sealed};
 use outhaul_kit::console::progress::{Meter, Unit};
 use outhaul_signer::fleet::StatementSigner;
-use outhaul_signer::seal::{self, Identities, Recipient, SealError};
+use outhaul_signer::seal::{self, Recipient, SealError};
 use outhaul_sites::readers::Reader;
 
 use super::spool::CountedContents;
@@ -174,24 +174,6 @@ impl UnsignedBundle {
         self.index_bytes = self.index.to_bytes();
         Index::from_bytes(&self.index_bytes, &Limits::default())?;
         Ok(self)
-    }
-}
-
-/// Keys that open sealed blobs, at the centre: for inspecting and verifying.
-#[derive(Debug, Default)]
-pub struct Keys(pub Identities);
-
-impl Unseal for Keys {
-    fn unseal<'a>(
-        &self,
-        _: &Blob,
-        sealed: &Sealed,
-        carried: Box<dyn Read + 'a>,
-    ) -> Result<Box<dyn Read + 'a>, UnsealError> {
-        match seal::reader(carried, &self.0) {
-            Ok(opened) => Ok(Box::new(opened)),
-            Err(error) => Err(UnsealError::new(sealed, error.keys_tried(), &error)),
-        }
     }
 }
 

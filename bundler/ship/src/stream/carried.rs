@@ -23,9 +23,9 @@ use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
 
 use super::shelf::{self, Signed};
-use crate::assemble::attest_and_seal::Keys;
 use crate::assemble::{Spool, SpoolError};
 use crate::collect::{KEPT, Payloads};
+use outhaul_attest::contents::Keys;
 use outhaul_record::record::ShippedAssignment;
 
 /// The payloads of the bundle that a stream shipped last.

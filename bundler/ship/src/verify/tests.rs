@@ -1,6 +1,5 @@
 //! Verifying a bundle against its commits.
 use outhaul_bundle::fake::FakeBundle;
-use outhaul_signer::key::SigningKey;
 
 use super::*;
 
@@ -123,58 +122,51 @@ fn what_was_kept_is_not_compared_and_must_be_broken_now() {
 }
 
 #[test]
-fn contents_that_are_not_what_the_index_says_are_found_behind_right_carried_bytes() {
-    let mut bundle = fake();
-    let bytes = bundle.to_bytes().unwrap();
-    let keys = Keys::default();
-    assert!(
-        contents(&*bytes, &bundle.expected_index(), &keys)
-            .unwrap()
-            .is_empty()
-    );
-    // Both sizes are 1: the two contents of the pack change places.
-    bundle.index.blobs[0].contents.swap(0, 1);
-    let bytes = bundle.to_bytes().unwrap();
-    assert!(contents(&*bytes, &bundle.expected_index(), &keys).is_err());
+fn what_is_wrong_or_differs_is_not_sound_and_what_was_not_asked_for_does_not_count() {
+    let wrong = Statement::Wrong("it is about other contents".to_owned());
+    let difference = [ContentDifference {
+        path: "a".to_owned(),
+        what: "changed",
+    }];
+    for (statement, sound, sound_where_attested) in [
+        (Statement::Absent, true, false),
+        (Statement::Unchecked, true, false),
+        (Statement::Holds, true, true),
+        (wrong, false, false),
+    ] {
+        for differences in [None, Some(&[][..])] {
+            assert_eq!(
+                is_sound(&statement, differences, false),
+                sound,
+                "{statement:?}"
+            );
+            assert_eq!(
+                is_sound(&statement, differences, true),
+                sound_where_attested,
+                "{statement:?}"
+            );
+        }
+        assert!(
+            !is_sound(&statement, Some(&difference), false),
+            "{statement:?}"
+        );
+    }
 }
 
 #[test]
-fn a_statement_counts_when_the_fleet_signed_it_about_this_bundle() {
-    let key = SigningKey::generate().unwrap();
-    let index = fake().index;
-    let sign = |index: &Index| {
-        let payload =
-            statement::statement(index, &[(attest::SBOM.to_owned(), b"sbom".to_vec())], &[]);
-        Envelope::sign(statement::PAYLOAD_TYPE, payload, &key).to_json()
+fn a_commit_that_is_not_read_any_more_is_a_difference_but_not_that_of_what_was_kept() {
+    let source = |name: &str, commit: &str| Source {
+        name: name.to_owned(),
+        repo: "https://git.factory.example/x".to_owned(),
+        commit: commit.to_owned(),
     };
-    let with = |provenance: Vec<u8>, sbom: &[u8]| {
-        BTreeMap::from([
-            (attest::PROVENANCE.to_owned(), provenance),
-            (attest::SBOM.to_owned(), sbom.to_vec()),
-        ])
-    };
-    let keys = [key.public()];
-    let verdict = |files: &BTreeMap<_, _>, keys| statement(&index, files, keys);
-    let good = with(sign(&index), b"sbom");
-    assert_eq!(verdict(&good, Some(&keys[..])), Statement::Holds);
-    assert_eq!(verdict(&good, None), Statement::Unchecked);
-    assert_eq!(
-        verdict(&BTreeMap::new(), Some(&keys[..])),
-        Statement::Absent
-    );
-    let other = [SigningKey::generate().unwrap().public()];
-    assert!(matches!(
-        verdict(&good, Some(&other[..])),
-        Statement::Wrong(_)
-    ));
-    let about_another = FakeBundle::new(1, &[("a.yaml", b"x")]).unwrap().index;
-    for bad in [
-        with(sign(&about_another), b"sbom"),
-        with(sign(&index), b"other"),
-    ] {
-        assert!(matches!(
-            verdict(&bad, Some(&keys[..])),
-            Statement::Wrong(_)
-        ));
-    }
+    let then = &fake().index.snapshot;
+    assert_eq!(unread_sources(then, then), []);
+    let mut with = then.clone();
+    with.workloads.push(source("hello", "abc"));
+    with.workloads
+        .push(source(&format!("{}hello", collect::KEPT), "def"));
+    let found = unread_sources(&with, then);
+    let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, ["commit abc of hello"]);
 }

@@ -12,12 +12,13 @@ use outhaul_bundle::index::{Content, Encoding};
 use outhaul_bundle::write::BlobSource;
 use outhaul_signer::envelope::Envelope;
 use outhaul_signer::fleet::statement_keys;
-use outhaul_signer::seal::Identity;
+use outhaul_signer::seal::{Identities, Identity};
 use outhaul_signer::trust::TrustedMetadata;
 use outhaul_test_kit::{Centre, secret};
 
 use super::*;
 use crate::assemble::{BundleSources, Spool, assemble};
+use outhaul_attest::contents::Keys;
 use outhaul_plane::render::RenderedAssignment;
 
 fn signer(centre: &Centre) -> StatementSigner {

@@ -18,5 +18,6 @@ mod failure;
 pub mod folder;
 mod lock;
 pub mod manifests;
+pub mod outcome;
 pub mod stream;
 pub mod verify;

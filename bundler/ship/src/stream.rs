@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use outhaul_bundle::index::{DriftPolicy, ReconcilerSettings, Stream};
 use outhaul_bundle::name::Name;
 use outhaul_kit::interrupt;
@@ -26,7 +26,7 @@ use crate::destination::{self, Committed, Destination as _};
 use crate::lock::Lock;
 use outhaul_attest as attest;
 use outhaul_control::Diagnostics;
-use outhaul_control::model::{Drift, EXPIRES_DAYS_DEFAULT};
+use outhaul_control::model::Drift;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
 use outhaul_plane::delivery::statements;
@@ -60,6 +60,7 @@ mod shelf;
 mod shipped;
 mod signing;
 pub mod since;
+pub mod validity;
 pub mod volumes;
 mod vouched;
 
@@ -100,7 +101,7 @@ pub struct BundleRequest<'a> {
     /// The time of issue that is signed.
     pub issued: Timestamp,
     /// Days until the bundle may no longer be installed, within `EXPIRES_DAYS`; without it what the delivery
-    /// policies say, or else [`EXPIRES_DAYS_DEFAULT`].
+    /// policies say, or else 180 ([`validity`]).
     pub expires_days: Option<u32>,
     /// Who brings images, where a delivery policy says that they travel.
     pub images: Option<&'a dyn ImageSource>,
@@ -381,7 +382,8 @@ fn stream(
         // Last: no two seals are alike, and nobody compares this one.
         built.bundle = built.bundle.seal(readers)?;
     }
-    let expires = expiry(request, plan)?;
+    let policies = plan.delivery.expires_days.as_ref().map(|days| days.value);
+    let expires = validity::of_bundle(request.issued, request.expires_days, policies)?;
     let index_bytes = built.bundle.index_bytes.clone();
     let sign = SignRequest {
         role,
@@ -456,20 +458,4 @@ fn ship_or_ask(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Until when the bundle may be installed: as it was asked for, or as the delivery policies say.
-fn expiry(
-    request: &BundleRequest<'_>,
-    plan: &StreamContents<'_>,
-) -> Result<Timestamp, ProduceError> {
-    let said = plan.delivery.expires_days.as_ref().map(|days| days.value);
-    let days = request
-        .expires_days
-        .or(said)
-        .unwrap_or(EXPIRES_DAYS_DEFAULT);
-    let issued = request.issued;
-    issued
-        .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
-        .map_err(|_| ProduceError::Expiry { issued, days })
 }

@@ -120,7 +120,7 @@ impl Args {
         let mut done = Vec::new();
         let _parts = interrupt::parts();
         for (bundle, bases) in bundles.into_iter().zip(bases) {
-            if is_newest(&bundle, bases.as_deref()) {
+            if since::is_newest(&bundle, bases.as_deref()) {
                 say(&format!(
                     "{}: number {} is the newest: a site that has it needs no copy; without `--since` it is copied whole",
                     bundle.stream(),
@@ -240,19 +240,16 @@ impl Args {
         if !self.sites.is_empty() {
             let root = fleet.root_bytes().map_err(fleet_failure)?;
             let of = |bundle: &KeptBundle| {
-                let known = standings.get(bundle.role())?.bases.as_ref()?;
-                let earlier: Vec<_> = known.iter().copied().map(Earlier::Digest).collect();
-                match since::bases(fleet, bundle, &earlier, (root.as_slice(), now)) {
-                    Ok(bases) => Some(bases),
-                    // A whole bundle always works.
-                    Err(error) => {
-                        say(&format!(
-                            "{}: {error}: the whole bundle is brought",
-                            bundle.stream()
-                        ));
-                        None
-                    }
+                let standing = standings.get(bundle.role());
+                let known = standing.and_then(|standing| standing.bases.as_deref());
+                let found = since::reported(fleet, bundle, known, (root.as_slice(), now));
+                if let Some(error) = found.unknown {
+                    say(&format!(
+                        "{}: {error}: the whole bundle is brought",
+                        bundle.stream()
+                    ));
                 }
+                found.bases
             };
             return Ok(bundles.iter().map(of).collect());
         }
@@ -317,11 +314,6 @@ fn not_copied(lost: &[CopyError], files: usize) -> Result<Exit, Failure> {
             "the files that are named above were copied and read back; only these streams were not",
         ),
     })
-}
-
-/// Whether what is to be left out is the bundle itself, and nothing but that.
-fn is_newest(bundle: &KeptBundle, bases: Option<&[Has]>) -> bool {
-    bases.is_some_and(|bases| !bases.is_empty() && bases.iter().all(|base| base.is_of(bundle)))
 }
 
 /// An earlier bundle: a number, or a digest as `outhaul inspect` prints it.

@@ -1,11 +1,10 @@
 //! `outhaul slip`: a freshness slip for the sites of one stream, as a file, a picture, or text.
 
-use outhaul_control::model::EXPIRES_DAYS_DEFAULT;
 use outhaul_kit::text::json_path;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::durable;
 use outhaul_signer::fleet::Fleet;
@@ -16,6 +15,7 @@ use super::failure::{self, Failure};
 use super::key::{FleetArgs, fleet_failure};
 use super::{Exit, Output, data, print_json, say};
 use outhaul_qr::{Code, QrError};
+use outhaul_ship::stream::validity;
 
 /// Pixels to a module of the picture: a code of 120 modules is 8 cm wide at 300 dots per inch.
 const SCALE: usize = 8;
@@ -56,7 +56,8 @@ pub struct Args {
     /// The time of issue that is signed, such as 2026-11-21T12:00:00Z; without it now
     #[arg(long, value_name = "TIME")]
     issued: Option<Timestamp>,
-    /// Until when the bundle that it names may be installed; without it 180 days after it is issued
+    /// Until when the bundle that it names may be installed, which is never later than that bundle's own date; without it as long
+    /// after it is issued as that bundle was given
     #[arg(long, value_name = "TIME")]
     expires: Option<Timestamp>,
     /// How data is printed
@@ -78,9 +79,9 @@ impl Args {
         let fleet = Fleet::open(&self.fleet.fleet).map_err(fleet_failure)?;
         let (environment, cluster_type) = (self.environment.as_str(), self.cluster_type.as_str());
         let role = fleet.role(environment, cluster_type);
-        if fleet.latest(&role).map_err(fleet_failure)?.is_none() {
+        let Some(latest) = fleet.latest(&role).map_err(fleet_failure)? else {
             return Err(unknown_stream(&fleet, environment, cluster_type));
-        }
+        };
         #[expect(
             clippy::disallowed_methods,
             reason = "the edge of the program: all below is given the time"
@@ -91,12 +92,8 @@ impl Args {
                 .refuse_implausible_clock(issued)
                 .map_err(fleet_failure)?;
         }
-        let hours = 24 * i64::from(EXPIRES_DAYS_DEFAULT);
-        let default = || issued.checked_add(SignedDuration::from_hours(hours));
-        let expires = match self.expires {
-            Some(expires) => expires,
-            None => default().map_err(|error| Failure::new(failure::USAGE, &error))?,
-        };
+        let expires = validity::of_slip(issued, self.expires, &latest)
+            .map_err(|error| Failure::of(&error))?;
         let made = fleet
             .slip(&role, self.since_root, issued, expires, &secret)
             .map_err(fleet_failure)?;

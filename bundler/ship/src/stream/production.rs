@@ -38,9 +38,11 @@ pub struct Production {
 }
 
 impl Production {
-    /// Whether everything was shipped that is meant to be: no stream waits for a signature, no site gets nothing.
+    /// Whether everything was shipped that is meant to be, and nothing that is doubtful is an error: no stream waits for a signature, no
+    /// site gets nothing. A script must see that it is not so.
     pub fn is_complete(&self) -> bool {
-        self.orphans.is_empty() && self.streams.iter().all(|one| one.waiting.is_none())
+        let is_shipped = self.streams.iter().all(|one| one.waiting.is_none());
+        is_shipped && self.orphans.is_empty() && !self.uncertain.has_errors()
     }
 }
 

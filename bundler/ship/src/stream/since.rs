@@ -51,12 +51,22 @@ pub struct Has {
     file: Option<PathBuf>,
 }
 
-impl Has {
-    /// Whether it is this very bundle.
-    pub fn is_of(&self, bundle: &KeptBundle) -> bool {
-        self.base.number == bundle.number
-    }
+/// What the sites of a bundle have by their reports.
+#[derive(Debug)]
+pub struct Reported {
+    /// What may be left out; `None` for the whole bundle.
+    pub bases: Option<Vec<Has>>,
+    /// Why it is the whole bundle, where the reports name an earlier one.
+    pub unknown: Option<CopyError>,
+}
 
+/// Whether what is to be left out is `bundle` itself, and nothing but that: there is nothing to copy then.
+pub fn is_newest(bundle: &KeptBundle, bases: Option<&[Has]>) -> bool {
+    let is_it = |base: &Has| base.base.number == bundle.number;
+    bases.is_some_and(|bases| !bases.is_empty() && bases.iter().all(is_it))
+}
+
+impl Has {
     /// Opens its file, when that is here and has all of its blobs.
     fn open(&self) -> Option<Opened> {
         let opened = Opened::open(self.file.as_ref()?).ok()?;
@@ -205,6 +215,30 @@ pub fn bases(
         Ok(found.has(Some(file)))
     });
     found.collect()
+}
+
+/// As [`bases`], where reports of sites name the earlier bundles, by their digests. A whole bundle always works: it is what is copied where
+/// nothing is reported, and where it is not known what a reported one has.
+pub fn reported(
+    fleet: &Fleet,
+    bundle: &KeptBundle,
+    reported: Option<&[Digest]>,
+    trust: (&[u8], Timestamp),
+) -> Reported {
+    let found = reported.map(|known| {
+        let earlier: Vec<_> = known.iter().copied().map(Earlier::Digest).collect();
+        bases(fleet, bundle, &earlier, trust)
+    });
+    match found.transpose() {
+        Ok(bases) => Reported {
+            bases,
+            unknown: None,
+        },
+        Err(error) => Reported {
+            bases: None,
+            unknown: Some(error),
+        },
+    }
 }
 
 /// For whom `bundle` is sealed: names by the ids of their keys; `None` when it is open.

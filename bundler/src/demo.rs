@@ -9,6 +9,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::failure::{Classified, FailureClass};
+
 pub mod example;
 mod folders;
 mod programs;
@@ -73,6 +75,16 @@ pub enum DemoError {
         /// What is missing, and what to do.
         problem: String,
     },
+}
+
+impl Classified for DemoError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::InUse { .. } => FailureClass::Usage,
+            Self::Io { .. } | Self::Programs { .. } => FailureClass::Environment,
+            _ => FailureClass::Internal,
+        }
+    }
 }
 
 /// Runs the demo.

@@ -12,7 +12,6 @@
 //! rules, [`serve`] does all of it again and again, and `outhaul-scaffold` and [`demo`] are for
 //! those who begin, as is `outhaul-import`. `outhaul-promote` moves a commit to the next environment, `outhaul-blame` names the one that broke a site, `outhaul-remote` asks hubs and forges.
 
-mod checked;
 pub mod cli;
 mod demo;
 mod helm;

@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use outhaul_kit::failure::FailureClass;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::heartbeat::Heartbeat;
 use outhaul_signer::durable::FileError;
 use outhaul_signer::key::KeyError;
@@ -111,13 +111,23 @@ pub enum ServeError {
     },
 }
 
-impl ServeError {
-    /// Whether the disk or the network is the cause, and not what people wrote.
-    pub fn is_environment(&self) -> bool {
-        matches!(
-            self,
-            Self::File(_) | Self::System { .. } | Self::Locked { .. }
-        )
+impl Classified for ServeError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::File(_) | Self::System { .. } | Self::Locked { .. } => FailureClass::Environment,
+            _ => FailureClass::Usage,
+        }
+    }
+}
+
+/// What one round amounts to: nothing where nothing is wrong; what may pass where only disks, networks or servers failed; else a
+/// refusal.
+pub fn round_class(wrong: &BTreeMap<String, RoundProblem>) -> Option<FailureClass> {
+    let mut problems = wrong.values();
+    match wrong.is_empty() {
+        true => None,
+        false if problems.all(|problem| problem.unreachable) => Some(FailureClass::Environment),
+        false => Some(FailureClass::Refused),
     }
 }
 
@@ -361,5 +371,26 @@ impl Service {
         let any = events.iter().any(moved);
         self.events = events;
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_refused_unless_all_that_is_wrong_may_pass() {
+        let problem = |unreachable| RoundProblem {
+            text: String::new(),
+            unreachable,
+        };
+        let class = |problems: &[bool]| {
+            let problems = problems.iter().enumerate();
+            let wrong = problems.map(|(at, unreachable)| (at.to_string(), problem(*unreachable)));
+            round_class(&wrong.collect())
+        };
+        assert_eq!(class(&[]), None);
+        assert_eq!(class(&[true, true]), Some(FailureClass::Environment));
+        assert_eq!(class(&[true, false]), Some(FailureClass::Refused));
     }
 }

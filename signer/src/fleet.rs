@@ -208,6 +208,13 @@ impl Fleet {
         &self.settings.streams
     }
 
+    /// The roles of the streams of `environment`, of streams that were signed at least once.
+    pub fn roles_of<'f>(&'f self, environment: &'f str) -> impl Iterator<Item = &'f str> {
+        let streams = self.settings.streams.iter();
+        let ours = streams.filter(move |(_, names)| names.environment == environment);
+        ours.map(|(role, _)| role.as_str())
+    }
+
     /// The first root metadata: what the fleet's id is the digest of.
     ///
     /// # Errors

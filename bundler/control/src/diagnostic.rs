@@ -1,13 +1,14 @@
 //! What is wrong with a control plane, where exactly, and the way out of it.
 //!
 //! What comes in: findings from every stage, each with a place in a file. What goes out: all of them
-//! at once, printed with the line and a caret, or as JSON, and the exit code that they amount to.
+//! at once, printed with the line and a caret, or as JSON, and the kind of failure that they amount to.
 //! A finding never carries a path that the person did not give, nor a secret that stands in its line, and printing one never fails.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use outhaul_kit::failure::FailureClass;
 use outhaul_kit::secrets;
 use serde::Serialize;
 
@@ -103,13 +104,13 @@ pub enum Severity {
     Error,
 }
 
-/// Whose business an error is: it decides the exit code.
+/// Whose business an error is: it decides the kind of the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// What somebody wrote: exit code 2.
+    /// What somebody wrote.
     Input,
-    /// Disk, network, a missing program: exit code 3.
+    /// Disk, network, a missing program.
     Environment,
 }
 
@@ -313,14 +314,39 @@ impl Diagnostics {
         self.0.dedup();
     }
 
-    /// 0 without errors, else 3 when disk, network or a program failed, else 2.
-    pub fn exit_code(&self) -> u8 {
-        let errors = || self.0.iter().filter(|d| d.severity == Severity::Error);
-        match errors().map(|d| d.cause).max() {
-            None => 0,
-            Some(Cause::Input) => 2,
-            Some(Cause::Environment) => 3,
+    /// What they amount to for whoever cannot go on because of them: nothing without errors; what may pass where disk, network or a
+    /// program failed, whatever else is wrong; else a mistake in what somebody wrote.
+    pub fn class(&self) -> Option<FailureClass> {
+        match self.errors().map(|error| error.cause).max()? {
+            Cause::Input => Some(FailureClass::Usage),
+            Cause::Environment => Some(FailureClass::Environment),
         }
+    }
+
+    /// What they amount to for whoever asked what is wrong: nothing without errors and, where that is `strict`, without warnings; what
+    /// may pass where disk, network or a program failed; else a finding, which is an answer and no mistake of usage.
+    pub fn verdict(&self, strict: bool) -> Option<FailureClass> {
+        match self.class() {
+            Some(FailureClass::Environment) => Some(FailureClass::Environment),
+            Some(_) => Some(FailureClass::Refused),
+            None if strict && self.count(Severity::Warning) > 0 => Some(FailureClass::Refused),
+            None => None,
+        }
+    }
+
+    /// What they amount to where all of it was refused because of single assignments: others of the same control plane may be
+    /// sound, so that it is a refusal and no mistake of usage; but not where disk, network or a program alone failed.
+    pub fn refusal(&self) -> FailureClass {
+        let is_environment = |error: &Diagnostic| error.cause == Cause::Environment;
+        match !self.is_empty() && self.errors().all(is_environment) {
+            true => FailureClass::Environment,
+            false => FailureClass::Refused,
+        }
+    }
+
+    fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
+        self.0.iter().filter(is_error)
     }
 
     /// All of them as text, each with its line and a caret, and a last line that counts them.

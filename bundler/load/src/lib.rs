@@ -23,6 +23,7 @@ use crate::scheduler::Schedulers;
 mod declared;
 mod loader;
 mod output;
+mod payloads;
 pub mod pipeline;
 pub mod program;
 pub mod scheduler;
@@ -34,6 +35,7 @@ pub use declared::declared;
 pub use output::{
     NoParent, NoPlace, OwnInput, refuse_no_parent, refuse_no_place, refuse_own_input,
 };
+pub use payloads::{PayloadSource, payload_sources};
 pub use unread::uncommitted;
 
 /// Names of pins without a URL: where environments are listed, and what is promoted.

@@ -19,6 +19,7 @@ use outhaul_control::model::Environment;
 use outhaul_git::source::git::{self, Repository};
 use outhaul_git::source::{self, GitReference, SourceError, TreeLimits};
 use outhaul_git::source::{Cache, SourceMap};
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_plane::compose::Mode;
 
 /// What to compare.
@@ -140,6 +141,19 @@ pub enum DiffError {
     /// At least one side cannot be loaded.
     #[error("the control plane cannot be loaded")]
     Findings(Vec<Broken>),
+}
+
+impl Classified for DiffError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Source { source, .. } => source.class(),
+            Self::Findings(sides) => {
+                let classes = sides.iter().filter_map(|side| side.findings.class());
+                classes.max().unwrap_or(FailureClass::Usage)
+            }
+            _ => FailureClass::Usage,
+        }
+    }
 }
 
 /// A side that cannot be loaded.

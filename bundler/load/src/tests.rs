@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use outhaul_git::source::{self, TreeLimits};
+use outhaul_kit::failure::FailureClass;
 
 use super::*;
 
@@ -111,7 +112,7 @@ fn findings_of_all_sources_are_reported_at_once() {
     for code in ["yaml-syntax", "duplicate-name", "unknown-kind"] {
         assert!(codes.contains(&code), "{findings}");
     }
-    assert_eq!(findings.exit_code(), 2);
+    assert_eq!(findings.class(), Some(FailureClass::Usage));
 }
 
 #[test]
@@ -317,7 +318,11 @@ fn a_repository_that_cannot_be_reached_is_the_environments_fault() {
     let (plane, snapshot) = load(&request).unwrap();
     assert!(plane.targets.is_empty() && snapshot.workloads.is_empty());
     let findings = &plane.lost["app"].findings;
-    assert_eq!(findings.exit_code(), 3, "{findings}");
+    assert_eq!(
+        findings.class(),
+        Some(FailureClass::Environment),
+        "{findings}"
+    );
     let finding = findings.iter().next().unwrap();
     assert!(
         finding

@@ -253,10 +253,9 @@ impl Classified for PromoteError {
                 source: BranchError::Moved { .. },
                 ..
             } => FailureClass::Refused,
-            Self::Candidate { findings, .. } => match findings.exit_code() {
-                3 => FailureClass::Environment,
-                _ => FailureClass::Refused,
-            },
+            Self::Candidate { findings, .. } => {
+                findings.verdict(false).unwrap_or(FailureClass::Refused)
+            }
             _ => FailureClass::Usage,
         }
     }

@@ -5,7 +5,7 @@
 //! snapshot it is from, or that it is left out, and why. What is sound ships as it is. Nothing here
 //! reads or writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outhaul_bundle::Digest;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,19 @@ pub struct Isolation<T> {
     pub left_out: BTreeMap<AssignmentId, String>,
     /// What is wrong with them that rendering did not find.
     pub findings: Diagnostics,
+}
+
+/// How much was written of what was to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// All of it: nothing is broken.
+    Everything,
+    /// All but what is broken, and the streams that wait for something.
+    Rest,
+    /// Nothing, because streams wait for something and no other has anything sound.
+    NoStream,
+    /// Nothing: all of it is broken, and there is no last good output.
+    Nothing,
 }
 
 impl<T> Default for Isolation<T> {
@@ -141,6 +154,30 @@ impl<T> Isolation<T> {
         self.kept.is_empty() && self.left_out.is_empty()
     }
 
+    /// How much is written of an environment beside them: of what was `rendered`, each `<cluster type>/<target>`, and of the `reused`
+    /// assignments that were as good as before. Without `is_whole` a policy could not be followed or a workload not be read. With
+    /// `is_stalled` streams wait for something.
+    pub fn written(
+        &self,
+        rendered: impl IntoIterator<Item = String>,
+        reused: usize,
+        (is_whole, is_stalled): (bool, bool),
+    ) -> Written {
+        if self.is_empty() && is_whole {
+            return Written::Everything;
+        }
+        let left_out: BTreeSet<String> = self.left_out.keys().map(ToString::to_string).collect();
+        let mut rendered = rendered.into_iter();
+        let is_sound =
+            reused > 0 || self.is_empty() || rendered.any(|name| !left_out.contains(&name));
+        match (is_sound, is_stalled) {
+            (true, _) => Written::Rest,
+            (false, true) => Written::NoStream,
+            (false, false) if self.kept.is_empty() => Written::Nothing,
+            (false, false) => Written::Rest,
+        }
+    }
+
     /// All of them.
     pub fn ids(&self) -> impl Iterator<Item = &AssignmentId> {
         self.kept.keys().chain(self.left_out.keys())
@@ -159,5 +196,65 @@ impl<T> Isolation<T> {
         let mut lines: Vec<_> = kept.chain(left_out).collect();
         lines.sort();
         lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(target: &str) -> AssignmentId {
+        AssignmentId {
+            cluster_type: "press".to_owned(),
+            target: target.to_owned(),
+        }
+    }
+
+    #[test]
+    fn how_much_is_written_follows_from_what_is_sound_and_what_stays() {
+        let rendered = |names: &[&str]| -> Vec<String> {
+            let names = names.iter();
+            names.map(|name| id(name).to_string()).collect()
+        };
+        let mut none = Isolation::<()>::default();
+        let whole = (true, false);
+        assert_eq!(none.written(rendered(&[]), 0, whole), Written::Everything);
+        // A policy could not be followed: what there is was written.
+        assert_eq!(
+            none.written(rendered(&[]), 0, (false, false)),
+            Written::Rest
+        );
+        none.left_out.insert(id("a"), "it is broken".to_owned());
+        let left_out = none;
+        assert_eq!(
+            left_out.written(rendered(&["a"]), 0, whole),
+            Written::Nothing
+        );
+        assert_eq!(
+            left_out.written(rendered(&["a", "b"]), 0, whole),
+            Written::Rest
+        );
+        // What is as before counts, although it was not rendered again.
+        assert_eq!(left_out.written(rendered(&["a"]), 1, whole), Written::Rest);
+        let stalled = (true, true);
+        assert_eq!(
+            left_out.written(rendered(&[]), 0, stalled),
+            Written::NoStream
+        );
+        assert_eq!(
+            left_out.written(rendered(&["b"]), 0, stalled),
+            Written::Rest
+        );
+        let mut kept = left_out;
+        let stays = Kept {
+            from: Digest::of(b"a"),
+            error: String::new(),
+        };
+        kept.kept.insert(id("c"), (stays, ()));
+        assert_eq!(kept.written(rendered(&["a"]), 0, whole), Written::Rest);
+        assert_eq!(
+            kept.written(rendered(&["a"]), 0, stalled),
+            Written::NoStream
+        );
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::program::ProgramError;
 use outhaul_git::source::SourceError;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::suggest::did_you_mean;
 use outhaul_plane::builtin;
 
@@ -130,13 +131,12 @@ fn article(word: &str) -> &'static str {
     }
 }
 
-impl ScaffoldError {
-    /// Whether disk or git failed, rather than what was asked for.
-    pub fn is_environment(&self) -> bool {
+impl Classified for ScaffoldError {
+    fn class(&self) -> FailureClass {
         match self {
-            Self::Io { .. } | Self::Git(_) => true,
-            Self::Source(error) => !error.is_input(),
-            _ => false,
+            Self::Io { .. } | Self::Git(_) => FailureClass::Environment,
+            Self::Source(error) => error.class(),
+            _ => FailureClass::Usage,
         }
     }
 }

@@ -425,6 +425,24 @@ impl<'a> Sites<'a> {
         Ok(orders)
     }
 
+    /// The orders that the next bundles of the streams `roles` have for their sites, by role; a stream without any is not among them.
+    ///
+    /// # Errors
+    /// [`SiteError`] for a record that cannot be read.
+    pub fn orders_of<'r>(
+        &self,
+        roles: impl IntoIterator<Item = &'r str>,
+    ) -> Result<Vec<(&'r str, Vec<Order>)>, SiteError> {
+        let mut all = Vec::new();
+        for role in roles {
+            let orders = self.orders_for(role)?;
+            if !orders.is_empty() {
+                all.push((role, orders));
+            }
+        }
+        Ok(all)
+    }
+
     fn path(&self, site: &Name) -> PathBuf {
         self.folder.join(format!("{site}.json"))
     }

@@ -128,13 +128,15 @@ fn revoked(site: &str, order: u64) -> String {
 }
 
 /// What may be a mistake in `readers`: names that are of no site, and sites of `streams` that could not open their bundle. Each stream comes
-/// with its role, its name for people, and whether a site is one that its bundle is for. Of a revoked site it is meant so.
+/// with its role and its name for people. Its bundle is for the `recipients` alone, for every site where none is named. Of a revoked site
+/// it is meant so.
 pub fn doubtful(
     readers: &[Reader],
     sites: &[SiteRecord],
     streams: &[(Name, String)],
-    is_meant: &dyn Fn(&SiteRecord) -> bool,
+    recipients: &[Name],
 ) -> Vec<Doubt> {
+    let is_meant = |site: &SiteRecord| recipients.is_empty() || recipients.contains(&site.site);
     let mut doubts = Vec::new();
     let known: Vec<&str> = sites.iter().map(|site| site.site.as_str()).collect();
     let strangers = readers
@@ -295,7 +297,7 @@ mod tests {
         );
         // That it cannot open what is made now is no mistake.
         let streams = [("dev-press".parse().unwrap(), "dev/press".to_owned())];
-        let doubts = doubtful(&[reader("press-1", &one)], &sites[..2], &streams, &|_| true);
+        let doubts = doubtful(&[reader("press-1", &one)], &sites[..2], &streams, &[]);
         assert_eq!(doubts, []);
     }
 
@@ -314,8 +316,8 @@ mod tests {
                 .iter()
                 .map(|(name, key)| reader(name, key))
                 .collect();
-            let is_meant = |site: &SiteRecord| meant.contains(&site.site.as_str());
-            let doubts = doubtful(&readers, &sites, &streams, &is_meant);
+            let meant: Vec<Name> = meant.iter().map(|name| name.parse().unwrap()).collect();
+            let doubts = doubtful(&readers, &sites, &streams, &meant);
             let texts = doubts
                 .into_iter()
                 .map(|doubt| format!("{}\n{}\n", doubt.message, doubt.help));

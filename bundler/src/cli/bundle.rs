@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
+use outhaul_sites::Sites;
 use outhaul_sites::readers::{Reader, doubtful};
-use outhaul_sites::{SiteRecord, Sites};
 use serde_json::json;
 
 use super::failure::{self, Failure};
@@ -16,7 +16,6 @@ use super::key::{FleetArgs, fleet_failure};
 use super::promote::OverrideArgs;
 use super::render::{InputArgs, isolation_failure, isolation_json};
 use super::{Exit, Output, print_json, say};
-use crate::checked::offline;
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::Diagnostic;
@@ -26,13 +25,10 @@ use outhaul_kit::failure::Classified as _;
 use outhaul_kit::format_count::assignments;
 use outhaul_load::pipeline::Platform;
 use outhaul_load::program::Programs;
-use outhaul_plane::check::reaching_nothing;
-use outhaul_plane::delivery;
 use outhaul_promote::PromoteError;
 use outhaul_promote::record::Passage;
 use outhaul_promote::required::{self, ShipRefusal};
 use outhaul_record::guard::Removal;
-use outhaul_ship::manifests::Manifests;
 use outhaul_ship::stream::agent::AgentPrograms;
 use outhaul_ship::stream::{self, BundleRequest, PolicyViolation, ProduceError, Production};
 
@@ -183,10 +179,7 @@ impl Args {
                 return Err(produce_failure(error));
             }
         };
-        let mut noted = offline::unreachable(&platform, Some(&self.cluster_type));
-        noted.append(delivery::without_effect(&platform.control_plane));
-        noted.append(reaching_nothing(&platform.control_plane));
-        noted.append(Manifests::new(&platform).noted(&self.cluster_type));
+        let noted = outhaul_check::beside_bundles(&platform, &self.cluster_type);
         if !noted.is_empty() {
             super::say_findings(&noted);
         }
@@ -198,12 +191,9 @@ impl Args {
             say(&super::copy::removable(out));
         }
         let done = isolation_failure(&platform, &production.isolation, 0, &production.stalled)?;
-        // What waits for somebody is not shipped, and a site that gets nothing is not served: a script must see that.
-        let is_sound = !production.uncertain.has_errors();
-        Ok(if production.is_complete() && is_sound {
-            done
-        } else {
-            Exit::from(failure::REFUSED)
+        Ok(match production.is_complete() {
+            true => done,
+            false => Exit::from(failure::REFUSED),
         })
     }
 
@@ -219,10 +209,8 @@ impl Args {
         };
         let sites = Sites::of(fleet).all()?;
         let streams = stream::bundled(platform, fleet, &self.cluster_type);
-        let is_meant =
-            |site: &SiteRecord| self.recipients.is_empty() || self.recipients.contains(&site.site);
         let mut findings = Diagnostics::new();
-        for doubt in doubtful(readers, &sites, &streams, &is_meant) {
+        for doubt in doubtful(readers, &sites, &streams, &self.recipients) {
             findings.push(Diagnostic::warning(doubt.code, doubt.message).help(doubt.help));
         }
         Ok(findings)

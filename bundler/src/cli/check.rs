@@ -1,7 +1,5 @@
 //! `outhaul check`: everything that is wrong or suspicious in a control plane, at once.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 use outhaul_kit::console::options::is_coloured_out;
 use outhaul_kit::console::{self, paint};
@@ -12,13 +10,12 @@ use super::explain::could_be_set_in;
 use super::failure::Failure;
 use super::render::InputArgs;
 use super::{Exit, data, in_envelope, print_json, say};
-use crate::checked::{self, CheckedEnvironment};
+use outhaul_check::{CheckedEnvironment, CheckedPlane};
 use outhaul_control::Diagnostics;
 use outhaul_control::diagnostic::{Diagnostic, Severity};
-use outhaul_git::source::git::{Repository, is_repository};
 use outhaul_git::terminal;
 use outhaul_kit::format_count::{assignments, format_count};
-use outhaul_load::{LoadRequest, Origin, pipeline};
+use outhaul_load::{LoadRequest, pipeline};
 use outhaul_plane::check::report;
 use outhaul_plane::explain::requested::{self, Requested};
 
@@ -77,8 +74,7 @@ impl Args {
         if self.requested {
             return self.list_requested();
         }
-        let (environments, mut all) = self.environments()?;
-        let unlisted: Vec<_> = all.iter().map(place).collect();
+        let (environments, unlisted) = self.environments()?;
         let mut checked = Vec::new();
         #[expect(
             clippy::disallowed_methods,
@@ -87,19 +83,18 @@ impl Args {
         let now = jiff::Timestamp::now();
         for environment in environments {
             let request = self.request(&environment)?;
-            let mut one = checked::environment(&request, self.input.mode(), self.network, now);
-            // What is wrong with another environment's file is printed once, as the error that it is.
-            let own = one
-                .findings
-                .into_iter()
-                .filter(|finding| !unlisted.contains(&place(finding)));
-            one.findings = own.collect();
-            all.append(one.findings.clone());
-            checked.push(one);
+            let mode = self.input.mode();
+            checked.push(outhaul_check::environment(
+                &request,
+                mode,
+                self.network,
+                now,
+            ));
         }
-        all.append(of_no_environment(&checked));
-        // What environments share is printed once.
-        all.sort();
+        let CheckedPlane {
+            environments: checked,
+            findings: all,
+        } = CheckedPlane::of(checked, unlisted);
         in_envelope(&all);
         match self.output {
             CheckFormat::Json => {
@@ -122,15 +117,8 @@ impl Args {
         if matches!(self.output, CheckFormat::Lines | CheckFormat::Text) {
             checked.iter().for_each(summary);
         }
-        let code = all.exit_code();
-        Ok(
-            match (code, self.strict && all.count(Severity::Warning) > 0) {
-                // What somebody wrote is a finding; a network that fails is not.
-                (3, _) => Exit::from(super::failure::ENVIRONMENT),
-                (0, false) => Exit::SUCCESS,
-                _ => Exit::from(super::failure::REFUSED),
-            },
-        )
+        let verdict = all.verdict(self.strict);
+        Ok(verdict.map_or(Exit::SUCCESS, |class| Exit::from(class.code())))
     }
 
     fn list_requested(&self) -> Result<Exit, Failure> {
@@ -160,7 +148,7 @@ impl Args {
         let mut request = self.input.request_for(environment)?;
         if self.working_copy {
             request.sources.read_working_copies();
-            promoted_as_it_is(&mut request);
+            outhaul_check::promoted_as_it_is(&mut request);
         }
         Ok(request)
     }
@@ -184,39 +172,6 @@ impl Args {
         }
         let names = listed.into_iter().map(|environment| environment.name);
         Ok((names.collect(), findings))
-    }
-}
-
-/// The local copies that no environment uses; nothing where one of them is not known.
-fn of_no_environment(checked: &[CheckedEnvironment]) -> Diagnostics {
-    let each: Option<Vec<_>> = checked.iter().map(|one| one.unused.as_ref()).collect();
-    let Some((first, others)) = each.as_deref().and_then(<[_]>::split_first) else {
-        return Diagnostics::new();
-    };
-    let everywhere = first.iter().filter(|finding| {
-        let is_it = |other: &Diagnostic| other.message == finding.message;
-        others.iter().all(|other| other.iter().any(is_it))
-    });
-    everywhere.cloned().collect()
-}
-
-/// Where a finding is, and what it is.
-fn place(finding: &Diagnostic) -> (Option<String>, String) {
-    let at = finding.location.as_ref().map(ToString::to_string);
-    (at, finding.message.clone())
-}
-
-/// Where the working copy holds what is promoted, each environment is checked as if it had been.
-fn promoted_as_it_is(request: &mut LoadRequest) {
-    let Origin::Repository { url, .. } = &request.from else {
-        return;
-    };
-    let folder = Path::new(url.strip_prefix("file://").unwrap_or(url));
-    if !is_repository(folder) || !folder.join(outhaul_load::ENVIRONMENTS).is_dir() {
-        return;
-    }
-    if let Ok(commit) = Repository::at(folder).revision(url, "HEAD") {
-        request.sources.pin(outhaul_load::PROMOTED, "", &commit);
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use outhaul_kit::console;
 
-use super::failure::{self, Failure};
+use super::failure::Failure;
 use super::{Exit, Output};
-use crate::demo::{self, DemoError, DemoOptions};
+use crate::demo::{self, DemoOptions};
 
 /// Show the whole loop on an example: control plane, bundle, gap, site, report, gate
 ///
@@ -36,13 +36,6 @@ impl Args {
         };
         demo::run(&options)
             .map(|()| Exit::SUCCESS)
-            .map_err(|error| {
-                let code = match &error {
-                    DemoError::InUse { .. } => failure::USAGE,
-                    DemoError::Io { .. } | DemoError::Programs { .. } => failure::ENVIRONMENT,
-                    _ => failure::INTERNAL,
-                };
-                Failure::new(code, &error)
-            })
+            .map_err(|error| Failure::of(&error))
     }
 }

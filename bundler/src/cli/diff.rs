@@ -12,6 +12,7 @@ use super::sources::SourceArgs;
 use super::{Exit, data, print_json, say};
 use outhaul_diff::Difference;
 use outhaul_git::terminal;
+use outhaul_kit::failure::Classified as _;
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::sides::{self, DiffError, DiffRequest, side};
 use outhaul_plane::compose::Mode;
@@ -154,14 +155,10 @@ impl Args {
 
 /// Findings are reported side by side, each under the words that it is about.
 fn failed(error: DiffError) -> Failure {
+    let code = error.class().code();
     let DiffError::Findings(sides) = &error else {
-        let code = match &error {
-            DiffError::Source { source, .. } if !source.is_input() => failure::ENVIRONMENT,
-            _ => failure::USAGE,
-        };
         return Failure::new(code, &error);
     };
-    let mut code = failure::USAGE;
     let mut names = Vec::new();
     for side in sides {
         let of = match side.environment.as_str() {
@@ -174,7 +171,6 @@ fn failed(error: DiffError) -> Failure {
             side.findings.render(false).trim_end()
         ));
         super::in_envelope(&side.findings);
-        code = code.max(side.findings.exit_code());
         names.push(format!("`{}`", side.word));
     }
     names.dedup();

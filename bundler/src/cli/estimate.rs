@@ -4,17 +4,17 @@
 //! repositories with their bytes, and how much of it is new; and what a site could not reach. No layer of an image
 //! is fetched, no key is used, and nothing of the fleet is written.
 
+use outhaul_check::beside_estimates;
 use outhaul_kit::format_count::{assignments, format_count};
 use outhaul_load::pipeline::Platform;
-use outhaul_plane::check::reaching_nothing;
-use outhaul_ship::manifests::Manifests;
+use outhaul_record::isolation::Written;
+use outhaul_ship::outcome;
 use outhaul_ship::stream::estimate::{Estimate, Estimates, Share};
 use serde_json::json;
 
 use super::failure::Failure;
 use super::render::isolation_json;
 use super::{Exit, Output, data, print_json, say};
-use crate::checked::offline;
 
 /// Prints what was estimated.
 pub(super) fn print(
@@ -24,11 +24,7 @@ pub(super) fn print(
     output: Output,
 ) -> Result<Exit, Failure> {
     let environment = &platform.rendering.environment;
-    let mut unreachable = offline::unreachable(platform, Some(cluster_types));
-    unreachable.append(estimates.uncertain.clone());
-    unreachable.append(reaching_nothing(&platform.control_plane));
-    unreachable.append(Manifests::new(platform).noted(cluster_types));
-    unreachable.sort();
+    let unreachable = beside_estimates(platform, cluster_types, &estimates.uncertain);
     if output == Output::Json {
         let (kept, left_out) = isolation_json(&estimates.isolation);
         let findings = unreachable.iter().map(outhaul_control::Diagnostic::to_json);
@@ -58,13 +54,10 @@ pub(super) fn print(
         super::say_findings(&unreachable);
     }
     let isolation = &estimates.isolation;
-    if isolation.is_empty() && platform.is_whole() {
+    if outcome::written(platform, isolation, 0, false) == Written::Everything {
         return Ok(Exit::SUCCESS);
     }
-    let mut findings = platform.broken_of(isolation.ids());
-    findings.append(isolation.findings.clone());
-    findings.sort();
-    let failure = Failure::broken(&findings);
+    let failure = Failure::broken(&outcome::findings(platform, isolation));
     let lines = isolation.lines();
     let failure = lines
         .iter()

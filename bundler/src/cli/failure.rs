@@ -12,9 +12,9 @@ use outhaul_signer::durable::FileError;
 
 use super::in_envelope;
 use outhaul_control::Diagnostics;
-use outhaul_control::diagnostic::{Cause, Severity};
+use outhaul_control::diagnostic::Severity;
 use outhaul_git::terminal;
-use outhaul_kit::failure::Classified;
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::format_count::format_count;
 
 /// A findings or refusal: exit code 1.
@@ -120,7 +120,7 @@ impl Failure {
     pub fn findings(findings: &Diagnostics) -> Self {
         let text = findings.render(false);
         Self {
-            code: findings.exit_code().max(REFUSED),
+            code: findings.class().map_or(REFUSED, FailureClass::code),
             lines: vec![text.trim_end().to_owned()],
             findings: Some(findings.clone()),
         }
@@ -138,12 +138,7 @@ impl Failure {
     /// The same, when nothing was written: disk or network alone are not a refusal then.
     #[must_use]
     pub fn nothing_written(mut self, findings: &Diagnostics) -> Self {
-        let mut errors = findings
-            .iter()
-            .filter(|one| one.severity == Severity::Error);
-        if !findings.is_empty() && errors.all(|one| one.cause == Cause::Environment) {
-            self.code = ENVIRONMENT;
-        }
+        self.code = findings.refusal().code();
         self
     }
 

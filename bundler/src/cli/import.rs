@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use super::failure::{self, Failure};
 use super::sources::SourceArgs;
 use super::{Exit, Output, data, print_json, say};
-use outhaul_git::source::{self, SourceError};
-use outhaul_git::source::{Cache, SourceMap};
+use outhaul_git::source::{self, Cache, SourceMap};
 use outhaul_import::{
     self as import, ImportReport, Views, classify, history, platform_repository, report,
 };
@@ -108,7 +107,7 @@ impl Kalypso {
             return Ok(self.environment.iter().cloned().collect());
         };
         let declared = platform_repository::environments(url, branch, sources, cache)
-            .map_err(|error| source_failure(&error))?;
+            .map_err(|error| Failure::of(&error))?;
         sources.insert_given(url);
         for (_, repo) in &declared {
             if let Some(folder) = source::local_folder(url) {
@@ -166,7 +165,7 @@ impl Kalypso {
         let branch = platform_repository::branch(plane, &self.gitops);
         let (place, there) =
             platform_repository::read(&self.gitops, branch.as_deref(), sources, cache)
-                .map_err(|error| source_failure(&error))?;
+                .map_err(|error| Failure::of(&error))?;
         let mut report = ImportReport {
             environment: plane.environment.clone(),
             platform: place,
@@ -182,13 +181,4 @@ impl Kalypso {
         }
         Ok(report)
     }
-}
-
-fn source_failure(error: &SourceError) -> Failure {
-    let code = if error.is_input() {
-        failure::USAGE
-    } else {
-        failure::ENVIRONMENT
-    };
-    Failure::new(code, error).help(error.help())
 }

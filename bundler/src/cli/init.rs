@@ -170,7 +170,6 @@ pub(super) fn scaffold_failure(error: ScaffoldError) -> Failure {
         ScaffoldError::Findings(findings) if !findings.is_empty() => {
             Failure::findings(findings).help("nothing was written")
         }
-        error if error.is_environment() => Failure::new(failure::ENVIRONMENT, error),
-        error => Failure::new(failure::USAGE, error),
+        error => Failure::of(error),
     }
 }

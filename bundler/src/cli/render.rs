@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -15,10 +14,10 @@ use outhaul_load::pipeline::{self, Loaded, Platform};
 use outhaul_load::scheduler::Schedulers;
 use outhaul_load::{LoadRequest, Origin};
 use outhaul_plane::compose::Mode;
-use outhaul_plane::render::{RenderCache, RenderedClusterType};
-use outhaul_plane::schedule::AssignmentId;
-use outhaul_record::isolation::Isolation;
+use outhaul_plane::render::RenderCache;
+use outhaul_record::isolation::{Isolation, Written};
 use outhaul_ship::folder::{self, OutputError, WrittenRendering};
+use outhaul_ship::outcome;
 
 /// Render an environment into a folder
 #[derive(Debug, clap::Args)]
@@ -218,13 +217,8 @@ pub(super) fn whole_or_refused(
     strict: bool,
     also: Option<&str>,
 ) -> Result<(), Failure> {
-    let unused = crate::checked::unused::sources(platform, also);
-    if strict {
-        let refused = platform.whole_or_refused(&unused);
-        refused.map_err(|findings| {
-            Failure::broken(&findings).help("`--strict`: nothing was written")
-        })?;
-    }
+    let unused = outhaul_check::said_or_refused(platform, also, strict)
+        .map_err(|findings| Failure::broken(&findings).help("`--strict`: nothing was written"))?;
     if !unused.is_empty() {
         super::say_findings(&unused);
     }
@@ -247,46 +241,33 @@ pub(super) fn isolation_failure(
     taken: usize,
     stalled: &BTreeSet<String>,
 ) -> Result<Exit, Failure> {
-    if isolation.is_empty() && platform.is_whole() {
+    let written = outcome::written(platform, isolation, taken, !stalled.is_empty());
+    if written == Written::Everything {
         return Ok(Exit::SUCCESS);
     }
-    let mut findings = platform.broken_of(isolation.ids());
-    findings.append(isolation.findings.clone());
-    findings.sort();
+    let findings = outcome::findings(platform, isolation);
     let mut failure = Failure::broken(&findings);
     for line in isolation.lines() {
         failure = failure.because(&line);
     }
-    let left_out = |cluster_type: &str, target: &str| {
-        let is = |id: &AssignmentId| id.cluster_type == cluster_type && id.target == target;
-        isolation.left_out.keys().any(is)
-    };
-    let sound = |(name, group): (&String, &Arc<RenderedClusterType>)| {
-        group
-            .assignments
-            .keys()
-            .any(|target| !left_out(name, target))
-    };
-    let sound =
-        taken > 0 || isolation.is_empty() || platform.rendering.cluster_types.iter().any(sound);
     if !stalled.is_empty() {
         let streams: Vec<String> = stalled.iter().map(|name| format!("`{name}`")).collect();
         failure = failure.because(&format!(
             "nothing was written for {}: its sites keep what they have until what is missing is available",
             streams.join(", ")
         ));
-        if !sound {
-            return Err(failure
-                .nothing_written(&findings)
-                .help("no other stream was written"));
+    }
+    Err(match written {
+        Written::Everything | Written::Rest => {
+            failure.help("everything else was written; `--strict` writes nothing then")
         }
-    }
-    if sound || !isolation.kept.is_empty() {
-        return Err(failure.help("everything else was written; `--strict` writes nothing then"));
-    }
-    let failure = failure.nothing_written(&findings);
-    Err(failure
-        .help("nothing was written: every assignment is broken, and there is no last good output"))
+        Written::NoStream => failure
+            .nothing_written(&findings)
+            .help("no other stream was written"),
+        Written::Nothing => failure.nothing_written(&findings).help(
+            "nothing was written: every assignment is broken, and there is no last good output",
+        ),
+    })
 }
 
 /// What was kept and what was left out, for programs.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::failure::{self, Failure};
 use super::{Exit, Output, print_json, say};
-use crate::serve::{RoundContext, ServeConfig, ServeError, Service, daemon};
+use crate::serve::{self, RoundContext, ServeConfig, Service, daemon};
 
 /// Do it all on a schedule and on a webhook: fetch, render what changed, bundle, publish, promote
 #[derive(Debug, clap::Args)]
@@ -46,25 +46,19 @@ impl Args {
         let config = ServeConfig::read(&self.config).map_err(|error| {
             Failure::new(failure::USAGE, &error).help("`outhaul serve --help` shows an example")
         })?;
-        let mut service = Service::open(config).map_err(|error| serve_failure(&error))?;
+        let mut service = Service::open(config).map_err(|error| Failure::of(&error))?;
         if self.once {
             let around = RoundContext {
                 clock: now,
                 tell: &say,
                 heartbeat: &Heartbeat::default(),
             };
-            let wrong = service
-                .round(around)
-                .map_err(|error| serve_failure(&error))?;
-            let refused = wrong.values().any(|problem| !problem.unreachable);
+            let wrong = service.round(around).map_err(|error| Failure::of(&error))?;
             if self.output == Output::Json {
                 print_json(&json!({ "problems": wrong }))?;
             }
-            return Ok(Exit::from(match (wrong.is_empty(), refused) {
-                (true, _) => 0,
-                (false, true) => failure::REFUSED,
-                (false, false) => failure::ENVIRONMENT,
-            }));
+            let class = serve::round_class(&wrong);
+            return Ok(class.map_or(Exit::SUCCESS, |class| Exit::from(class.code())));
         }
         let output = self.output;
         daemon::run(service, now, say, |address| {
@@ -76,7 +70,7 @@ impl Args {
                 console::ready(json!({ "listening": address }));
             }
         })
-        .map_err(|error| serve_failure(&error))?;
+        .map_err(|error| Failure::of(&error))?;
         Ok(Exit::SUCCESS)
     }
 }
@@ -87,13 +81,4 @@ impl Args {
 )]
 fn now() -> Timestamp {
     Timestamp::now()
-}
-
-fn serve_failure(error: &ServeError) -> Failure {
-    let code = if error.is_environment() {
-        failure::ENVIRONMENT
-    } else {
-        failure::USAGE
-    };
-    Failure::new(code, error)
 }

@@ -20,6 +20,7 @@ use crate::project::trust::Records;
 use crate::project::{FILE, Project, Setting};
 use outhaul_control::diagnostic::Diagnostics;
 use outhaul_git::source::normal_url;
+use outhaul_kit::failure::{Classified as _, FailureClass};
 
 /// The variable that names a project file, or `none`.
 pub(super) const VARIABLE: &str = "OUTHAUL_PROJECT";
@@ -125,14 +126,9 @@ fn wrong(findings: Diagnostics) -> Failure {
 }
 
 fn find_failure(error: FindError) -> Failure {
-    let code = match &error {
-        error if error.is_trust() => failure::TRUST,
-        FindError::NotText { .. } => failure::USAGE,
-        _ => failure::ENVIRONMENT,
-    };
-    let failure = Failure::new(code, &error);
-    match code {
-        failure::TRUST => failure,
+    let failure = Failure::of(&error);
+    match error.class() {
+        FailureClass::Trust => failure,
         _ => failure.help(format!(
             "nothing was done; `{VARIABLE}=none` leaves the project file out"
         )),

@@ -10,6 +10,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::media;
 
 use super::{FILE, MAX_BYTES};
@@ -65,10 +66,13 @@ pub enum FindError {
     },
 }
 
-impl FindError {
-    /// Whether it is a matter of trust.
-    pub fn is_trust(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Writable { .. })
+impl Classified for FindError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Foreign { .. } | Self::Writable { .. } => FailureClass::Trust,
+            Self::NotText { .. } => FailureClass::Usage,
+            _ => FailureClass::Environment,
+        }
     }
 }
 

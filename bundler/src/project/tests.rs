@@ -4,6 +4,8 @@
 //! problem with its place.
 use std::path::{Path, PathBuf};
 
+use outhaul_kit::failure::{Classified as _, FailureClass};
+
 use super::find::{FindError, find, read};
 use super::trust::Records;
 use super::*;
@@ -135,7 +137,7 @@ fn a_file_that_others_decide_about_is_refused() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     let writable = read(user()).unwrap_err();
     assert!(matches!(writable, FindError::Writable { .. }), "{writable}");
-    assert!(writable.is_trust());
+    assert_eq!(writable.class(), FailureClass::Trust);
     std::fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,

@@ -19,7 +19,6 @@ use super::state::{Known, LastRun};
 use crate::publication::{self, Publication, PublicationError, PullRequestOptions};
 use crate::registries::Registries;
 use outhaul_control::Diagnostics;
-use outhaul_git::source::{self, GitReference};
 use outhaul_kit::failure::{Classified, FailureClass};
 use outhaul_kit::format_count::assignments;
 use outhaul_load::LoadRequest;
@@ -35,6 +34,7 @@ use outhaul_remote::forge;
 use outhaul_ship::branch::plan::PlanError;
 use outhaul_ship::branch::proposal::{ProposalAction as Proposed, ProposeError};
 use outhaul_ship::branch::{PublishError, TargetChoice};
+use outhaul_ship::outcome;
 use outhaul_ship::stream::{self, BundleRequest, ProduceError, Production};
 use outhaul_sites::Sites;
 
@@ -51,7 +51,7 @@ impl RoundProblem {
     fn findings(findings: &Diagnostics) -> Self {
         Self {
             text: findings.render(false).trim_end().to_owned(),
-            unreachable: findings.exit_code() == 3,
+            unreachable: findings.class() == Some(FailureClass::Environment),
         }
     }
 
@@ -163,64 +163,23 @@ fn gate(
 
 /// A digest of everything that the environment depends on.
 fn key(one: &EnvironmentConfig, loaded: &Loaded) -> Digest {
-    let (plane, snapshot) = (&loaded.control_plane, loaded.snapshot.digest);
+    let snapshot = loaded.snapshot.digest;
     let mut text = format!("{snapshot}\n{one:?}\n{}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "{:?}", loaded.answers);
     if let Some(bundle) = &one.bundle {
+        // A record that cannot be read is reported when it is used.
+        let fleet = Fleet::open(&bundle.fleet).ok();
         // Orders for sites leave with the next bundle, and a revocation should not wait for a change.
-        let _ = writeln!(text, "{}", orders(bundle, &one.name));
+        let orders = fleet.as_ref().map(|fleet| {
+            let roles = fleet.roles_of(&one.name);
+            Sites::of(fleet).orders_of(roles)
+        });
+        let _ = writeln!(text, "{orders:?}");
         // An answer to a request for a signature ships what waits for it.
-        let _ = writeln!(text, "{}", answers(bundle));
-        // Payloads travel in bundles, and are not part of the snapshot before they are collected.
-        let mut asked = BTreeSet::new();
-        let all = plane.targets.values();
-        for manifests in all.filter_map(|target| target.manifests.as_ref()) {
-            let value = |name| {
-                manifests
-                    .get(name)
-                    .filter(|text: &&String| !text.is_empty())
-            };
-            if let Some(repo) = value("repo") {
-                asked.insert((repo, value("branch")));
-            }
-        }
-        let request = &loaded.request;
-        for (repo, branch) in asked {
-            let reference = branch
-                .cloned()
-                .map_or(GitReference::Head, GitReference::Branch);
-            let opened = source::open(repo, &reference, &request.sources, &request.cache);
-            // What cannot be read is reported by the step that needs it.
-            let commit = opened.map_or_else(|error| error.to_string(), |found| found.commit);
-            let _ = writeln!(text, "{repo} {reference:?} {commit}");
-        }
+        let _ = writeln!(text, "{:?}", fleet.as_ref().map(Fleet::answers));
+        let _ = writeln!(text, "{:?}", outhaul_load::payload_sources(loaded));
     }
     Digest::of(text.as_bytes())
-}
-
-/// The orders that the environment's bundles carry; a record that cannot be read is reported when it is used.
-fn orders(config: &BundleConfig, environment: &str) -> String {
-    let Ok(fleet) = Fleet::open(&config.fleet) else {
-        return String::new();
-    };
-    let streams = fleet.streams().iter();
-    let ours = streams.filter(|(_, names)| names.environment == environment);
-    let orders = ours.map(|(role, _)| Sites::of(&fleet).orders_for(role));
-    // A stream without orders says nothing: the fleet learns of it only with its first bundle.
-    let some = orders.filter(|found| !matches!(found, Ok(orders) if orders.is_empty()));
-    some.fold(String::new(), |text, found| format!("{text}{found:?}"))
-}
-
-/// Names of the answers to requests for signatures; those to what was shipped are gone.
-fn answers(config: &BundleConfig) -> String {
-    let folder = Fleet::open(&config.fleet).map(|fleet| fleet.request_folder());
-    let entries = folder
-        .ok()
-        .and_then(|folder| std::fs::read_dir(folder).ok());
-    let names = entries.into_iter().flatten().flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let answers: BTreeSet<_> = names.filter(|name| name.ends_with(".answer")).collect();
-    answers.into_iter().collect::<Vec<_>>().join(" ")
 }
 
 fn bundle(
@@ -318,7 +277,9 @@ fn said_of(
     }
     // What nobody reads a terminal for: with each new bundle, as long as it is so.
     if made.streams.iter().any(|one| one.changed) {
-        let findings = isolation::one_line_each(&made.uncertain);
+        let mut noted = made.uncertain.clone();
+        noted.append(outhaul_check::beside_bundles(platform, &[]));
+        let findings = isolation::one_line_each(&noted);
         lines.extend(findings.lines().map(str::to_owned));
     }
     kept(platform, &made.isolation, broken);
@@ -334,9 +295,7 @@ pub(super) fn secret(config: &BundleConfig) -> Result<Secret, outhaul_signer::ke
 fn kept(platform: &Platform, isolation: &Isolation<()>, broken: &mut BTreeSet<String>) {
     broken.extend(isolation.lines());
     if !isolation.is_empty() {
-        let mut findings = platform.broken_of(isolation.ids());
-        findings.append(isolation.findings.clone());
-        let findings = isolation::one_line_each(&findings);
+        let findings = isolation::one_line_each(&outcome::findings(platform, isolation));
         broken.extend(findings.lines().map(str::to_owned));
     }
 }

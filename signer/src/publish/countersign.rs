@@ -61,6 +61,17 @@ impl Fleet {
         self.folder.join("requests")
     }
 
+    /// Names of the answers to requests for signatures, sorted: with a new one a bundle that waits may be shipped. Those to what was shipped
+    /// are gone. None where the folder cannot be read, which whoever needs an answer reports.
+    pub fn answers(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.request_folder());
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut answers: Vec<String> = names.filter(|name| name.ends_with(".answer")).collect();
+        answers.sort();
+        answers
+    }
+
     /// The bundle of the stream `role` that waits for signatures, if one does.
     ///
     /// # Errors

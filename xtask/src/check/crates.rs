@@ -12,7 +12,7 @@ use rules::{OUTSIDE_THE_CENTRE, RULES};
 
 /// What renders, parses or fetches a control plane: for the centre only. The one YAML reader beside them,
 /// `saphyr-parser`, also reads manifests for the Kubernetes API: see [`MANIFESTS`].
-const CENTRE: [&str; 24] = [
+const CENTRE: [&str; 25] = [
     "git2",
     "gix",
     "gtmpl",
@@ -21,6 +21,7 @@ const CENTRE: [&str; 24] = [
     "minijinja",
     "outhaul-attest",
     "outhaul-blame",
+    "outhaul-check",
     "outhaul-control",
     "outhaul-cosign",
     "outhaul-diff",

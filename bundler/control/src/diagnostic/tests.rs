@@ -45,15 +45,30 @@ fn a_finding_shows_its_line_its_caret_and_the_way_out() {
 }
 
 #[test]
-fn the_exit_code_distinguishes_bad_input_from_a_bad_environment() {
-    let mut diagnostics = Diagnostics::new();
-    assert_eq!(diagnostics.exit_code(), 0);
-    diagnostics.push(Diagnostic::warning("w", "w"));
-    assert_eq!(diagnostics.exit_code(), 0);
-    diagnostics.push(Diagnostic::error("e", "e"));
-    assert_eq!(diagnostics.exit_code(), 2);
-    diagnostics.push(Diagnostic::environment("n", "n"));
-    assert_eq!(diagnostics.exit_code(), 3);
+fn what_findings_amount_to_distinguishes_bad_input_from_a_bad_environment() {
+    use outhaul_kit::failure::FailureClass::{Environment, Refused, Usage};
+    let mut findings = Diagnostics::new();
+    let of = |findings: &Diagnostics| {
+        let verdicts = [false, true].map(|strict| findings.verdict(strict));
+        (findings.class(), verdicts, findings.refusal())
+    };
+    assert_eq!(of(&findings), (None, [None, None], Refused));
+    findings.push(Diagnostic::note("n", "n"));
+    assert_eq!(of(&findings).1, [None, None]);
+    let mut unreached = findings.clone();
+    findings.push(Diagnostic::warning("w", "w"));
+    assert_eq!(of(&findings).0, None);
+    assert_eq!(of(&findings).1, [None, Some(Refused)], "strict");
+    findings.push(Diagnostic::error("e", "e"));
+    let refused = [Some(Refused), Some(Refused)];
+    assert_eq!(of(&findings), (Some(Usage), refused, Refused));
+    let unreachable = Diagnostic::environment("n", "n");
+    findings.push(unreachable.clone());
+    let environment = [Some(Environment), Some(Environment)];
+    assert_eq!(of(&findings), (Some(Environment), environment, Refused));
+    unreached.push(unreachable);
+    let expected = (Some(Environment), environment, Environment);
+    assert_eq!(of(&unreached), expected);
 }
 
 #[test]

@@ -243,6 +243,11 @@ pub(super) const RULES: &[Rule] = &[
         why: "who looks for a cause reads reports and commits: it asks no hub and ships nothing",
     },
     Rule {
+        member: "outhaul-check",
+        never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
+        why: "who checks an environment serves nothing and keeps no database",
+    },
+    Rule {
         member: "outhaul-promote",
         never: &[&["axum", "postgres", "rusqlite", "tokio"], PROGRAMS],
         why: "a promotion is one commit: it serves nothing and keeps no database",

@@ -12,7 +12,7 @@ const MAIN: &str = "main";
 const SHORT: usize = 12;
 
 /// What is to be said of `platform`. A server is asked with `network` alone.
-pub(super) fn of(platform: &Platform, network: bool) -> Option<String> {
+pub(crate) fn of(platform: &Platform, network: bool) -> Option<String> {
     let plane = &platform.control_plane;
     let base = plane.base_repos.get(MAIN)?;
     base.commit.as_ref()?;

@@ -1,11 +1,10 @@
-//! Checked: an environment, read and checked together with what it leads to.
+//! One environment, read and checked together with what it leads to.
 //!
 //! What comes in: a [`LoadRequest`]. What goes out: every finding of `outhaul_plane::check`, of the
 //! repositories that payloads lie in, and of the promotion chain. It reads and changes nothing.
 
 use jiff::Timestamp;
 use outhaul_bundle::index::Snapshot;
-
 use outhaul_control::Diagnostics;
 use outhaul_load::LoadRequest;
 use outhaul_load::pipeline;
@@ -14,11 +13,7 @@ use outhaul_plane::compose::Mode;
 use outhaul_plane::delivery::statements;
 use outhaul_ship::collect::signers;
 
-pub mod offline;
-mod payloads;
-mod unpromoted;
-mod unread;
-pub mod unused;
+use crate::{offline, payloads, unpromoted, unused};
 
 /// What was found in one environment.
 #[derive(Debug)]

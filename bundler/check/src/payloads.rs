@@ -16,7 +16,7 @@ use outhaul_ship::manifests::Manifests;
 
 /// What `outhaul bundle` would leave out, and why. Returns what was not looked at. With `network` a server
 /// that does not answer is a finding.
-pub(super) fn uncollected(
+pub(crate) fn uncollected(
     platform: &Platform,
     network: bool,
     findings: &mut Diagnostics,

@@ -22,30 +22,29 @@ use outhaul_registry::ImageReference;
 use outhaul_ship::collect::{ChartAsked, unnamed};
 use outhaul_ship::manifests;
 
-use super::unread::NotRead;
+use crate::unread::NotRead;
 
 /// A need, where it is written, and the cluster types whose sites have it.
 type Needs = BTreeMap<(Need, String), (Option<Location>, BTreeSet<String>, bool)>;
 
-/// What the sites of `platform` cannot reach without a network. When bundles are being made, `bundled`
-/// names their cluster types; none for all.
-pub fn unreachable(platform: &Platform, bundled: Option<&[String]>) -> Diagnostics {
-    looked_at(platform, bundled).findings
+/// What the sites of `platform` cannot reach without a network when bundles of `cluster_types` are made; none for all.
+pub fn unreachable(platform: &Platform, cluster_types: &[String]) -> Diagnostics {
+    looked_at(platform, Some(cluster_types)).findings
 }
 
 /// What was found, and what nothing here can ask.
 #[derive(Debug, Default)]
-pub(super) struct LookedAt {
-    pub(super) findings: Diagnostics,
+pub(crate) struct LookedAt {
+    pub(crate) findings: Diagnostics,
     /// Images that the sites' own registries must have.
-    pub(super) trusted: BTreeSet<String>,
+    pub(crate) trusted: BTreeSet<String>,
     /// Images that would travel: whether they can be had was not asked.
-    pub(super) carried: BTreeSet<String>,
+    pub(crate) carried: BTreeSet<String>,
 }
 
-/// The same, with the images that were not asked for. When bundles are being made, images that would travel
-/// were verified already.
-pub(super) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
+/// The same, with the images that were not asked for. When bundles are being made, `bundled` names their cluster types, none for all, and
+/// images that would travel were verified already.
+pub(crate) fn looked_at(platform: &Platform, bundled: Option<&[String]>) -> LookedAt {
     let mut trusted = BTreeSet::new();
     let mut travelling: BTreeMap<(String, Option<Asked>), Option<Location>> = BTreeMap::new();
     let plane = &platform.control_plane;

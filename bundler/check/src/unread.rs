@@ -7,11 +7,11 @@ use outhaul_control::diagnostic::Diagnostic;
 use outhaul_needs::Unread;
 
 #[derive(Debug, Default)]
-pub(super) struct NotRead(Vec<(Unread, bool)>);
+pub(crate) struct NotRead(Vec<(Unread, bool)>);
 
 impl NotRead {
     /// Notes `found`; `fails` where images travel.
-    pub(super) fn note(&mut self, found: impl Iterator<Item = Unread>, fails: bool) {
+    pub(crate) fn note(&mut self, found: impl Iterator<Item = Unread>, fails: bool) {
         for unread in found {
             match self.0.iter_mut().find(|(one, _)| *one == unread) {
                 Some((_, known)) => *known |= fails,
@@ -21,7 +21,7 @@ impl NotRead {
     }
 
     /// The findings; while bundles are being made, what fails was said before.
-    pub(super) fn findings(&self, bundling: bool) -> impl Iterator<Item = Diagnostic> {
+    pub(crate) fn findings(&self, bundling: bool) -> impl Iterator<Item = Diagnostic> {
         let left = self
             .0
             .iter()

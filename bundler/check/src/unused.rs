@@ -13,7 +13,7 @@ use outhaul_load::pipeline::Platform;
 use outhaul_ship::manifests::Manifests;
 
 /// The code of the finding.
-pub const CODE: &str = "source-without-effect";
+const CODE: &str = "source-without-effect";
 
 /// What of the mappings of `platform` has no effect; nothing where a workload's repository could not be read, which may name more, or a URL
 /// is refused, which the mapping may be right for.
@@ -55,6 +55,35 @@ pub fn sources(platform: &Platform, also: Option<&str>) -> Diagnostics {
     findings
 }
 
+/// What is to be said of local copies that have no effect. In a `strict` run they stop everything, as one broken assignment does.
+///
+/// # Errors
+/// What is wrong, in a strict run.
+pub fn said_or_refused(
+    platform: &Platform,
+    also: Option<&str>,
+    strict: bool,
+) -> Result<Diagnostics, Diagnostics> {
+    let unused = sources(platform, also);
+    if strict {
+        platform.whole_or_refused(&unused)?;
+    }
+    Ok(unused)
+}
+
+/// Of the `unused` local copies of each environment, those that none of them uses; nothing where that is not known of one of them.
+pub fn everywhere(unused: &[Option<&Diagnostics>]) -> Diagnostics {
+    let each: Option<Vec<&Diagnostics>> = unused.iter().copied().collect();
+    let Some((first, others)) = each.as_deref().and_then(<[_]>::split_first) else {
+        return Diagnostics::new();
+    };
+    let in_all = first.iter().filter(|finding| {
+        let is_it = |other: &Diagnostic| other.message == finding.message;
+        others.iter().all(|other| other.iter().any(is_it))
+    });
+    in_all.cloned().collect()
+}
+
 /// The repositories that a control plane names, with their branches where one is named.
 fn named(plane: &ControlPlane) -> Vec<(String, Option<String>)> {
     let registrations = plane.registrations.values().map(|one| &one.workload);
@@ -73,4 +102,28 @@ fn named(plane: &ControlPlane) -> Vec<(String, Option<String>)> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_copy_is_unused_when_no_environment_uses_it() {
+        let unused = |urls: &[&str]| -> Diagnostics {
+            let findings = urls.iter().map(|url| Diagnostic::warning(CODE, *url));
+            findings.collect()
+        };
+        let (one, both, none) = (unused(&["a"]), unused(&["b", "a"]), unused(&[]));
+        let messages = |each: &[Option<&Diagnostics>]| -> Vec<String> {
+            let findings = everywhere(each);
+            findings.iter().map(|one| one.message.clone()).collect()
+        };
+        assert_eq!(messages(&[Some(&one), Some(&both)]), ["a"]);
+        assert_eq!(messages(&[Some(&both)]), ["b", "a"]);
+        assert!(messages(&[Some(&one), Some(&none)]).is_empty());
+        // One that cannot be loaded may name it.
+        assert!(messages(&[Some(&one), None]).is_empty());
+        assert!(messages(&[]).is_empty());
+    }
 }

@@ -213,10 +213,17 @@ fn a_stream_that_needs_two_signatures_is_countersigned_elsewhere() {
         sign(&fleet, "dev", 2),
         Err(FleetError::CountersignatureNeeded { .. })
     ));
+    // What the service looks at to see that it may be shipped now.
+    assert!(fleet.answers().is_empty());
     answer(&request, &second);
+    assert_eq!(fleet.answers().len(), 1);
     assert!(fleet.pending(&site.role).unwrap().unwrap().is_complete());
     let signed = sign(&fleet, "dev", 2).unwrap();
     fleet.commit(&signed).unwrap();
+    assert!(fleet.answers().is_empty());
+    let roles: Vec<&str> = fleet.roles_of("dev").collect();
+    assert_eq!(roles, [site.role.as_str()]);
+    assert_eq!(fleet.roles_of("prod").count(), 0);
     assert!(fleet.status().unwrap().waiting.is_empty());
     assert_eq!(site.import(&files(&signed)).unwrap().number, 2);
 }

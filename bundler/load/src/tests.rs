@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use outhaul_git::source::{self, TreeLimits};
+use outhaul_git::source::{self, GitReference, TreeLimits};
 use outhaul_kit::failure::FailureClass;
 
 use super::*;
@@ -403,5 +403,52 @@ fn without_sites_the_schedule_and_the_snapshot_are_the_same() {
     assert_eq!(
         load(&request).unwrap_err(),
         load_to_schedule(&request).unwrap_err()
+    );
+}
+
+#[test]
+fn the_repositories_of_manifests_are_named_once_with_their_commits_or_why_there_is_none() {
+    let root = tempfile::tempdir().unwrap();
+    folders(root.path());
+    let target = |name: &str, manifests: &str| {
+        format!("  - {{name: {name}, environment: dev, manifests: {{{manifests}}}}}\n")
+    };
+    let here = "repo: 'https://example.org/app'";
+    let targets = [
+        target("a", here),
+        target("b", here),
+        target("c", "repo: 'https://example.org/gone', branch: stable"),
+        target("d", ""),
+    ];
+    write(
+        &root.path().join("app/workload/w.yaml"),
+        &format!(
+            "{GROUP}kind: Workload\nmetadata: {{name: hello}}\nspec:\n  deploymentTargets:\n{}",
+            targets.concat()
+        ),
+    );
+    let mut request = request(root.path());
+    let gone = root.path().join("gone");
+    fs::create_dir_all(&gone).unwrap();
+    let map = |url: &str, folder: &Path| format!("{url}={}", folder.display());
+    request.sources = SourceMap::parse(&[
+        map("https://example.org/app.git", &root.path().join("app")),
+        map("https://example.org/gone", &gone),
+    ])
+    .unwrap();
+    let loaded = pipeline::load(&request, None).unwrap();
+    fs::remove_dir(&gone).unwrap();
+    let found = payload_sources(&loaded);
+    let told: Vec<_> = found
+        .iter()
+        .map(|one| (one.repo.as_str(), &one.reference, one.commit.is_ok()))
+        .collect();
+    let stable = GitReference::Branch("stable".to_owned());
+    assert_eq!(
+        told,
+        [
+            ("https://example.org/app", &GitReference::Head, true),
+            ("https://example.org/gone", &stable, false),
+        ]
     );
 }

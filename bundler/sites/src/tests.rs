@@ -97,6 +97,14 @@ fn an_approved_key_travels_with_the_stream_until_the_site_says_so() {
     );
     assert_eq!(fixture.kinds("drone"), [(1, "approve")]);
     assert!(fixture.kinds("tractor").is_empty());
+    // A stream without orders is not among them: a fleet learns of its streams only with their first bundles.
+    let roles = ["drone", "tractor"].map(|name| fixture.stream(name).role);
+    let orders = fixture
+        .sites()
+        .orders_of(roles.iter().map(Name::as_str))
+        .unwrap();
+    let with_orders: Vec<&str> = orders.iter().map(|(role, _)| *role).collect();
+    assert_eq!(with_orders, [roles[0].as_str()]);
     let stranger = SigningKey::generate().unwrap();
     let settle = |key: &SigningKey| fixture.sites().settle(&fixture.done(1, key)).unwrap();
     assert!(matches!(settle(&stranger), SettleLine::UnknownKey(_)));

@@ -167,6 +167,26 @@ fn what_a_policy_forbids_is_refused_at_its_line_and_nothing_is_written() {
 }
 
 #[test]
+fn a_slip_without_a_date_is_good_for_as_long_as_the_policy_gave_the_bundle() {
+    let centre = Centre::new();
+    let made = centre.bundle("  expiresDays: 3650\n");
+    assert!(made.status.success(), "{}", message(&made));
+    let slip = |more: &str| {
+        let made = centre.outhaul(&format!(
+            "slip --fleet fleet --passphrase-file passphrase --environment dev --cluster-type bench --out bench.slip \
+             --issued 2026-12-01T12:00:00Z {more}"
+        ));
+        assert!(made.status.success(), "{}", message(&made));
+        let timestamp = fs::read(centre.folder.path().join("fleet/metadata/timestamp.json"));
+        let timestamp: serde_json::Value = serde_json::from_slice(&timestamp.unwrap()).unwrap();
+        timestamp["signed"]["expires"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(slip(""), "2036-11-28T12:00:00Z");
+    let asked = "2037-01-01T00:00:00Z";
+    assert_eq!(slip(&format!("--expires {asked}")), asked);
+}
+
+#[test]
 fn a_bundle_over_its_budget_lists_its_largest_contents_and_uses_no_number() {
     let centre = Centre::new();
     let message = centre.refused("  sizeBudget: 20 kB\n", 1);

@@ -203,6 +203,22 @@ fn a_round_does_what_changed_and_a_restart_does_nothing_twice() {
 }
 
 #[test]
+fn an_image_that_no_bundle_brings_is_named_with_each_new_bundle() {
+    let centre = Centre::new();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: \
+               registry.example.org/a:1\n";
+    centre.fixture.write("manifests/deployment.yaml", pod);
+    let named = "no bundle brings the image `registry.example.org/a:1` to the sites of `drone`";
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains(named), "{said}");
+    // Nothing is made, and nothing is said again.
+    let (code, said) = centre.once();
+    assert_eq!(code, 0, "{said}");
+    assert!(!said.contains(named), "{said}");
+}
+
+#[test]
 fn what_is_broken_keeps_its_last_good_state_and_the_others_go_on() {
     let centre = Centre::new();
     assert_eq!(centre.once().0, 0);

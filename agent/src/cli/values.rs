@@ -2,7 +2,7 @@
 //!
 //! What comes in: a key and a value that a person typed. What goes out: what was decided of it, or what may be set here, and to what.
 
-use outhaul_kit::text::{one_full_line, one_line};
+use outhaul_kit::text::one_full_line;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -61,8 +61,8 @@ struct Decision {
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]
-    why: String,
+    #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
+    why: Option<String>,
 }
 
 /// Shows which values belong to this site: what each is now, who set it, and what it may be.
@@ -99,7 +99,7 @@ fn decide(
         value,
         workload: decision.workload.as_deref(),
         who: &who,
-        why: &decision.why,
+        why: decision.why.as_deref().unwrap_or_default(),
     };
     let outcome = values::decide(&mut agent, decided)?;
     let name = &outcome.assignment;

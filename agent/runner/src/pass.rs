@@ -17,6 +17,7 @@ use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
+use crate::former_targets;
 use crate::generation;
 use crate::reconcilers::BundleReconcilers;
 use crate::state::{self, generations, inventory, key};
@@ -28,6 +29,7 @@ pub(super) fn pass(
     pass: &str,
     index: &Index,
 ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
+    former_targets::look(agent)?;
     let reconcilers = agent.reconcilers(index)?;
     let done = generations::results(agent.store.read(), pass)?;
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();

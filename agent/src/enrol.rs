@@ -154,6 +154,7 @@ pub fn enrol(
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
         Ok::<_, StateError>((adopted, lost))
     })?;
+    holds::beside::keep(state_folder, store.read())?;
     Ok(Enrolled {
         site,
         request,

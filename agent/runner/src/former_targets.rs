@@ -131,7 +131,7 @@ fn found(agent: &Agent, now: &Path) -> Result<(Vec<FormerTarget>, bool), StateEr
 ///
 /// # Errors
 /// [`AgentError`] of the store.
-pub(crate) fn look(agent: &mut Agent) -> Result<(), AgentError> {
+pub fn look(agent: &mut Agent) -> Result<(), AgentError> {
     let Some(now) = target(agent) else {
         return Ok(());
     };

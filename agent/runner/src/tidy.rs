@@ -12,7 +12,6 @@ use crate::agent::Agent;
 use crate::blobs::Blobs;
 use crate::error::AgentError;
 use crate::former_keys;
-use crate::former_targets;
 use crate::generation;
 use crate::kept;
 use crate::machine::{Event, Work};
@@ -31,8 +30,6 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
     if floors::floors(agent.store.read(), &agent.state_folder.floors()).is_err() {
         return Ok(());
     }
-    keep_holds(agent);
-    former_targets::look(agent)?;
     let mut site = crate::site_now(agent.store.read())?;
     let earlier = agent.config.keep_generations.saturating_sub(1);
     if site.work == Work::Idle && site.earlier.len() > earlier {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use outhaul_bundle::Index;
+use outhaul_kit::console;
 use outhaul_reconcilers::Desired;
 use outhaul_values::{GivenValues, check_values};
 use serde::Serialize;
@@ -123,9 +124,21 @@ fn decide(
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     let code = context.print_answer(&answer);
     if code != 0 {
-        super::say(&format!(
-            "help: the value stays set; `outhaul-agent unset {key} --workload {name}` takes it back"
-        ));
+        // What keeps the work from its end may keep the database from opening, too.
+        let unfinished = Agent::open(&context.state)
+            .and_then(|agent| Ok(runner::site_now(agent.store.read())?.worked_on()))
+            .map_or(true, |number| number.is_some());
+        let decided = value.map_or("taken back", |_| "set");
+        console::always(&match (unfinished, value) {
+            (true, _) => format!(
+                "help: the value is {decided} already, and what runs does not have it yet: when that is fixed, `outhaul-agent apply` goes on with it, \
+                 or the service where it runs; until then the same command is refused, and so are `set` and `unset` of other values"
+            ),
+            (false, Some(_)) => format!(
+                "help: the value stays set; `outhaul-agent unset {key} --workload {name}` takes it back"
+            ),
+            (false, None) => "help: the value stays the centre's".to_owned(),
+        });
     }
     Ok(code)
 }

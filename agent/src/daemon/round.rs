@@ -23,8 +23,8 @@ use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::report;
-use crate::runner::tidy;
 use crate::runner::{self, observe};
+use crate::runner::{former_targets, tidy};
 use crate::state::generations;
 use crate::status::page;
 use crate::update;
@@ -122,6 +122,8 @@ impl Round {
         update::report(agent)?;
         tidy::tidy_up(agent)?;
         tidy::restore_floors(agent)?;
+        tidy::keep_holds(agent);
+        former_targets::look(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;

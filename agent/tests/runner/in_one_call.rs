@@ -2,14 +2,17 @@
 //!
 //! What must come out: the exit code of what was brought, no "nothing was changed" beside what changed, and with `--quiet` each warning.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use outhaul_test_kit::{Centre, Draft};
+use outhaul_bundle::index::site_values::{Allowed, Form, Rule, SiteValues};
+use outhaul_test_kit::{Centre, Draft, Load};
 use outhaul_tests::{Checked as _, skipped};
 
+use crate::media::Stick;
 use crate::site::{Site, assert_reports, stderr, stdout};
 
 fn running() -> (Centre, Site) {
@@ -102,7 +105,7 @@ fn a_refused_bundle_beside_one_that_was_taken_says_nothing_of_that_one() {
     );
     says_of_all(&printed, false);
     assert_eq!(site.active(), Some(2));
-    let media = site.status()["media"][0]["text"].to_string();
+    let media = site.status()["media"].as_array().unwrap().last().unwrap()["text"].to_string();
     assert!(
         media.contains("bundle 2") && !media.contains("nothing was changed"),
         "{media}"
@@ -256,4 +259,43 @@ fn a_reason_or_a_name_that_is_empty_is_refused() {
         );
         assert!(site.status()["hold"].is_null(), "{command:?}");
     }
+}
+
+#[test]
+fn a_value_that_a_full_disk_keeps_from_being_used_is_said_to_be_set_and_how_it_goes_on() {
+    let Some(disk) = Stick::new("1m").filter(Stick::is_mounted) else {
+        return skipped("only root can mount a small file system");
+    };
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let target = disk.path().join("target");
+    site.configure(&format!("[folder]\ntarget = {target:?}\n"));
+    let allowed = Allowed::Text {
+        max_length: 200,
+        pattern: None,
+    };
+    let about = String::new();
+    let open = SiteValues {
+        form: Form::Env,
+        keys: BTreeMap::from([("TITLE".to_owned(), Rule { about, allowed })]),
+    };
+    let load = Load::new("printer").file("greeting", "one");
+    let draft = Draft::new([load.open(open, &[("TITLE", "press")])]);
+    site.take(&centre.publish(&draft));
+    let fill = disk.path().join("photos");
+    // Filled to the last byte, whatever does not fit any more.
+    let _ = fs::write(&fill, vec![1; 2 << 20]);
+    let set = site.run(&["--quiet", "set", "TITLE=the old press"]);
+    let words = [
+        "space",
+        "the value is set already",
+        "`outhaul-agent apply` goes on with it",
+    ];
+    assert_reports(&set, 3, &words);
+    assert!(!stderr(&set).contains("takes it back"), "{}", stderr(&set));
+    assert_reports(&site.run(&["set", "TITLE=other"]), 1, &["unfinished"]);
+    fs::remove_file(&fill).unwrap();
+    site.ok(&["apply"]);
+    let file = fs::read_to_string(target.join("printer/site-values.env")).unwrap();
+    assert_eq!(file, "TITLE=\"the old press\"\n");
 }

@@ -12,17 +12,14 @@ pub(super) fn stream(site: &SiteIdentity) -> String {
     format!("{}-{}-", site.stream.environment, site.stream.cluster_type)
 }
 
-/// The higher, the earlier: a slip may take keys away, then comes the stream's newest bundle; the others are looked at if there is room.
+/// The higher, the earlier: the stream's newest bundle first; slips and others, which may have any name, if there is room.
 pub(super) fn rank(name: &OsStr, stream: &str) -> u64 {
     // FAT makes capitals of names.
     let name = name.to_string_lossy().to_ascii_lowercase();
-    if name.ends_with(".slip") {
-        return u64::MAX;
-    }
     let rest = name.strip_prefix(&stream.to_ascii_lowercase());
     let digits = rest.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
     let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
-    number.map_or(0, |number| number.saturating_add(1).min(u64::MAX - 1))
+    number.map_or(0, |number| number.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -30,11 +27,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_then_the_newest_of_the_stream_then_the_rest() {
+    fn the_newest_of_the_stream_come_before_the_rest() {
         let ranked = |name: &str| rank(OsStr::new(name), "dev-edge-");
         let names = [
             "any.slip",
-            "dev-edge-99999999999999999999.outhaul.slip",
+            "dev-edge-99999999999999999999.outhaul",
             "dev-edge-12.part1of4.outhaul",
             "DEV-EDGE-7.OUTHAUL",
             "dev-edge-0.outhaul",
@@ -43,6 +40,6 @@ mod tests {
             "copy of dev-edge-9.outhaul",
         ];
         let ranks = names.map(ranked);
-        assert_eq!(ranks, [u64::MAX, u64::MAX, 13, 8, 1, 0, 0, 0]);
+        assert_eq!(ranks, [0, 0, 13, 8, 1, 0, 0, 0]);
     }
 }

@@ -21,7 +21,7 @@ use crate::host::Host;
 use crate::request::{Asking, write_request};
 use crate::secrets::Secrets;
 use crate::state::outbox::{self, Author};
-use crate::state::{self, SiteIdentity, StateError, Store, clock, key};
+use crate::state::{self, SiteIdentity, StateError, Store, clock, holds, key};
 use crate::state_folder::{Lock, StateFolder};
 
 mod adopt;
@@ -134,9 +134,14 @@ pub fn enrol(
         let shown = kept_floors::store(state_folder, (&trusted, &site.stream), now, lost, db)?;
         state::set_meta(db, key::SITE, Some(&site))?;
         let adopted = adopt::adopt(state_folder, &config, &site.name, adopt_changed, db)?;
+        let held = match lost {
+            true => holds::beside::give_back(state_folder, db)?,
+            false => None,
+        };
         let lost = lost.then(|| Lost {
             values: adopted.values.clone(),
             floors: shown,
+            holds: held.map(|held| held.count()),
         });
         state::set_meta(db, key::LOST, lost.as_ref())?;
         let author = Author {
@@ -149,6 +154,7 @@ pub fn enrol(
         outbox::queue(db, &author, ReportEvent::Started { agent_version })?;
         Ok::<_, StateError>((adopted, lost))
     })?;
+    holds::beside::keep(state_folder, store.read())?;
     Ok(Enrolled {
         site,
         request,

@@ -342,6 +342,8 @@ impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         progress::pause();
         let text = String::from_utf8_lossy(bytes);
+        // Who reads the log follows its advice, too.
+        let text = place::named(&text);
         let clean = crate::text::printable_lines(&text);
         let _ = io::stderr().lock().write_all(clean.as_bytes());
         Ok(bytes.len())

@@ -147,7 +147,7 @@ impl FileError {
             return "remove or rename that entry, or use another stick; nothing outside was touched".into();
         }
         if reading::is_exposed(&self.source) {
-            let path = text::path(&self.path);
+            let path = text::quoted(&self.path);
             return format!(
                 "run `chmod 600 {path}`; if others use this machine, replace the secret"
             );

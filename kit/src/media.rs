@@ -21,11 +21,13 @@ use rustix::io::Errno;
 use crate::durable::{self, FileError, at, read_bounded};
 
 mod names;
+mod ranked;
 mod room;
 mod write;
 
 pub use crate::durable::Unexpected;
 pub use names::is_named;
+use ranked::Ranked;
 pub use room::Room;
 use write::sync_folder;
 
@@ -47,7 +49,7 @@ pub struct Bounds {
     pub depth: usize,
     /// Entries looked at, of any kind.
     pub entries: usize,
-    /// Entries kept: files found, and folders still to be looked at.
+    /// Entries kept of each kind: files found, files that cannot be used, and folders still to be looked at.
     pub kept: usize,
 }
 
@@ -60,7 +62,7 @@ pub struct Listing {
     pub unusable: Vec<FileError>,
     /// How many regular files have another name.
     pub ignored: usize,
-    /// Whether a bound ended the search before everything was looked at.
+    /// Whether a bound left something out: entries not looked at, or files not kept.
     pub incomplete: bool,
 }
 
@@ -257,12 +259,26 @@ impl Media {
         bounds: Bounds,
         wanted: impl Fn(&OsStr) -> bool,
     ) -> Result<Listing, FileError> {
+        self.files_by_rank(bounds, wanted, |_| 0)
+    }
+
+    /// The same; of more files than are kept, those whose name has the highest rank, and of one rank those found first.
+    ///
+    /// # Errors
+    /// As [`Media::files`].
+    pub fn files_by_rank(
+        &self,
+        bounds: Bounds,
+        wanted: impl Fn(&OsStr) -> bool,
+        rank: impl Fn(&OsStr) -> u64,
+    ) -> Result<Listing, FileError> {
         let mut found = Listing::default();
+        let mut files = Ranked::new(bounds.kept);
         let mut entries = bounds.entries;
         let mut waiting = VecDeque::from([(PathBuf::new(), 0)]);
         while let Some((folder, depth)) = waiting.pop_front() {
             let listed = self.entries(&folder, |name, kind| {
-                if entries == 0 || found.files.len() + found.unusable.len() >= bounds.kept {
+                if entries == 0 {
                     found.incomplete = true;
                     return false;
                 }
@@ -273,8 +289,11 @@ impl Media {
                     FileType::Directory if depth == bounds.depth => {}
                     FileType::Directory if waiting.len() >= bounds.kept => found.incomplete = true,
                     FileType::Directory => waiting.push_back((path, depth + 1)),
-                    FileType::RegularFile if wanted(name) => found.files.push(path),
+                    FileType::RegularFile if wanted(name) => files.add(rank(name), path),
                     FileType::RegularFile => found.ignored += 1,
+                    _ if wanted(name) && found.unusable.len() >= bounds.kept => {
+                        found.incomplete = true;
+                    }
                     other if wanted(name) => {
                         let path = self.path.join(path);
                         found
@@ -287,11 +306,13 @@ impl Media {
             });
             match listed {
                 Err(error) if folder.as_os_str().is_empty() => return Err(error),
+                Err(_) if found.unusable.len() >= bounds.kept => found.incomplete = true,
                 Err(error) => found.unusable.push(error),
                 Ok(()) => {}
             }
         }
-        found.files.sort();
+        found.incomplete |= files.dropped();
+        found.files = files.sorted();
         found.unusable.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// The text with everything in it that a terminal or log would follow instead of show, escaped.
@@ -48,14 +49,35 @@ pub fn path(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
 }
 
-/// A path or value as it is typed in a command line.
+/// A path or value as one word of a POSIX shell. What a terminal would act on, and bytes that are no text, are written as `printf`
+/// makes them again: the command is copied as it is shown.
 pub fn quoted(what: impl AsRef<OsStr>) -> String {
-    let text = what.as_ref().display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    match text.chars().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+    let bytes = what.as_ref().as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@%:,".contains(byte);
+    match str::from_utf8(bytes) {
+        Ok(text) if !text.is_empty() && bytes.iter().all(is_plain) => text.to_owned(),
+        Ok(text) if !text.chars().any(is_hidden) => format!("'{}'", text.replace('\'', "'\\''")),
+        _ => of_printf(bytes),
     }
+}
+
+fn of_printf(bytes: &[u8]) -> String {
+    let mut format = String::new();
+    for byte in bytes {
+        match byte {
+            b'%' => format.push_str("%%"),
+            b' ' | b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b':' | b',' => {
+                format.push(char::from(*byte));
+            }
+            byte if byte.is_ascii_alphanumeric() => format.push(char::from(*byte)),
+            byte => format.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    // A shell drops line ends at the end of what a command prints: behind a slash it is still the same folder.
+    if bytes.ends_with(b"\n") {
+        format.push('/');
+    }
+    format!("\"$(printf '{format}')\"")
 }
 
 /// The last part of a path for a message.
@@ -84,7 +106,7 @@ const MAX_LINE: usize = 500;
 ///
 /// # Errors
 /// The sentence for who gave it.
-pub fn one_line(text: &str) -> Result<String, String> {
+fn one_line(text: &str) -> Result<String, String> {
     match text.chars().find(|letter| is_hidden(*letter)) {
         None if text.chars().count() > MAX_LINE => Err(format!(
             "it is longer than {MAX_LINE} characters; give a shorter text"
@@ -149,14 +171,28 @@ mod tests {
 
     #[test]
     fn what_is_typed_in_a_command_is_one_word_of_a_shell() {
-        for text in ["/media/stick", "/media/my stick", "a'b;$(c)`d` \"e\" \\"] {
-            let typed = format!("printf %s {}", quoted(Path::new(text)));
+        let texts: [&[u8]; 9] = [
+            b"/media/stick",
+            b"/media/my stick",
+            b"a'b;$(c)`d` \"e\" \\",
+            b"",
+            b"50%:a,b",
+            b"/media/a\nrm -rf b",
+            b"-\x1b[2J\x07%s\\n'\"`$(x)\t0123",
+            "/media/\u{202e}txt Übung".as_bytes(),
+            b"/media/\xff\xfe",
+        ];
+        for text in texts {
+            let word = quoted(OsStr::from_bytes(text));
+            assert!(!word.chars().any(is_hidden), "{word}");
+            let typed = format!("printf %s {word}");
             let said = std::process::Command::new("sh")
                 .args(["-c", &typed])
                 .output();
-            assert_eq!(said.unwrap().stdout, text.as_bytes());
+            assert_eq!(said.unwrap().stdout, text, "{word}");
         }
         assert_eq!(quoted("/media/stick"), "/media/stick");
+        assert_eq!(quoted("/media/a\n"), r#""$(printf '/media/a\012/')""#);
     }
 
     #[test]

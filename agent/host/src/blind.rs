@@ -3,8 +3,12 @@
 //! What comes in: the state folder and the error. What goes out: what can still be read there, from the
 //! database if it opens and from the disk if not. It repairs nothing and changes nothing.
 
+use std::collections::BTreeMap;
+
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_kit::durable;
+use outhaul_site::request;
+use outhaul_site::state::holds::AssignmentHold;
 use outhaul_site::state::{self, Hold, SiteIdentity, StateError, Store, holds, key};
 use outhaul_site::state_folder::{LockError, StateFolder};
 use serde::Serialize;
@@ -18,6 +22,9 @@ pub struct Blind {
     pub site: Option<String>,
     /// The fleet, likewise.
     pub fleet: Option<String>,
+    /// Whether the database says so.
+    #[serde(skip)]
+    is_read: bool,
     /// The number that runs, if the database can be read.
     pub active: Option<u64>,
     /// What was last found of each assignment, likewise.
@@ -64,14 +71,23 @@ impl Blind {
         };
         let db = store.as_ref().map(Store::read);
         let site: Option<SiteIdentity> = db.and_then(|db| state::site(db).ok());
+        let is_read = site.is_some();
+        let name = site.map(|site| (site.fleet, site.name)).or_else(|| {
+            let request = request::written(state_folder)?;
+            Some((request.fleet, request.site))
+        });
         Some(Self {
-            fleet: site.as_ref().map(|site| site.fleet.to_string()),
-            site: site.map(|site| site.name.to_string()),
+            fleet: name.as_ref().map(|(fleet, _)| fleet.to_string()),
+            site: name.map(|(_, site)| site.to_string()),
+            is_read,
             active: db.and_then(|db| state::meta(db, key::ACTIVE).ok().flatten()),
             assignments: db
                 .and_then(|db| state::meta(db, key::RESULTS).ok().flatten())
                 .unwrap_or_default(),
-            held: store.as_ref().and_then(held),
+            held: store.as_ref().and_then(held).or_else(|| {
+                let kept = holds::beside::read(state_folder)?;
+                Some(in_words(kept.site.is_some(), kept.assignments))
+            }),
             on_disk,
             trouble: error.to_string(),
             help: error.help(),
@@ -86,7 +102,7 @@ impl Blind {
         }
         lines.push(match self.active {
             Some(number) => format!("active: bundle {number}"),
-            None if self.site.is_some() => "active: nothing yet".to_owned(),
+            None if self.is_read => "active: nothing yet".to_owned(),
             None => "active: cannot be read; what runs on this host goes on".to_owned(),
         });
         for assignment in &self.assignments {
@@ -114,13 +130,18 @@ impl Blind {
 fn held(store: &Store) -> Option<Vec<String>> {
     let db = store.read();
     let site = state::meta::<Hold>(db, key::HOLD).ok()?;
-    let assignments = holds::of_assignments(db).ok()?.into_iter();
-    let assignments = assignments.map(|(name, hold)| match hold.generation {
-        Some(number) => format!("`{name}` at bundle {number}"),
-        None => format!("`{name}`"),
-    });
-    let site = site.map(|_| "the site".to_owned());
-    Some(site.into_iter().chain(assignments).collect())
+    Some(in_words(site.is_some(), holds::of_assignments(db).ok()?))
+}
+
+fn in_words(site: bool, assignments: BTreeMap<String, AssignmentHold>) -> Vec<String> {
+    let assignments = assignments
+        .into_iter()
+        .map(|(name, hold)| match hold.generation {
+            Some(number) => format!("`{name}` at bundle {number}"),
+            None => format!("`{name}`"),
+        });
+    let site = site.then(|| "the site".to_owned());
+    site.into_iter().chain(assignments).collect()
 }
 
 /// How an assignment stood.

@@ -17,6 +17,7 @@ use outhaul_settings::config::ConfigError;
 use outhaul_site::state::StateError;
 use outhaul_site::state_folder::LockError;
 
+mod beside;
 mod ways;
 
 use ways::{is_denied, removable_help, rights_help};
@@ -307,20 +308,6 @@ impl AgentError {
         std::iter::once(format!("error: {self}"))
             .chain(help)
             .collect()
-    }
-
-    /// The same, where other files of the medium were taken.
-    pub fn lines_beside_others(&self) -> Vec<String> {
-        match self {
-            Self::Refused {
-                source_name,
-                message,
-                ..
-            } => vec![format!(
-                "error: `{source_name}` is refused and nothing of it is kept: {message}"
-            )],
-            other => other.lines(),
-        }
     }
 
     /// Whether this host, not a bundle, keeps work from going on.

@@ -29,6 +29,7 @@ pub mod approval;
 pub mod decisions;
 pub mod delays;
 mod former_keys;
+pub mod former_targets;
 pub mod held;
 pub mod intact;
 mod kept;
@@ -170,6 +171,9 @@ pub fn transition_with(
     })?;
     if let Some(instant) = instant(&before, &after) {
         cut::here(instant);
+    }
+    if transition.decision.is_some() || before.hold != after.hold {
+        tidy::keep_holds(agent);
     }
     if agent.rehearsal.is_none() {
         serving::publish(&agent.state_folder, &after)?;

@@ -12,11 +12,12 @@ use outhaul_bundle::index::DriftPolicy;
 use outhaul_bundle::report::{AssignmentResult, ComplianceStatus};
 use outhaul_reconcilers::{Desired, Item, Reconciler, outcome};
 
-use super::{held, index_of};
+use super::{held, index_of, tidy};
 use crate::agent::Agent;
 use crate::apply;
 use crate::cut;
 use crate::error::AgentError;
+use crate::former_targets;
 use crate::generation;
 use crate::reconcilers::BundleReconcilers;
 use crate::state::{self, generations, inventory, key};
@@ -28,6 +29,8 @@ pub(super) fn pass(
     pass: &str,
     index: &Index,
 ) -> Result<(Vec<AssignmentResult>, String), AgentError> {
+    former_targets::look(agent)?;
+    tidy::keep_holds(agent);
     let reconcilers = agent.reconcilers(index)?;
     let done = generations::results(agent.store.read(), pass)?;
     let done: BTreeMap<_, _> = done.into_iter().map(|r| (r.name.clone(), r)).collect();

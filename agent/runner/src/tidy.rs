@@ -15,7 +15,7 @@ use crate::former_keys;
 use crate::generation;
 use crate::kept;
 use crate::machine::{Event, Work};
-use crate::state::{floors, generations};
+use crate::state::{floors, generations, holds};
 use crate::state_folder::StateFolder;
 
 /// Removes what the site does not keep, when there is something, and what a cut-off copy unpacked.
@@ -53,6 +53,19 @@ pub fn tidy_up(agent: &mut Agent) -> Result<(), AgentError> {
         tracing::warn!("keys that were replaced are kept: {error}");
     }
     Ok(())
+}
+
+/// Writes the copy of what people hold beside the database. The database has it already: what keeps the copy from being written, such as a
+/// full disk, is no reason to fail, and it is written at the next start.
+pub fn keep_holds(agent: &Agent) {
+    if agent.rehearsal.is_some() {
+        return;
+    }
+    if let Err(error) = holds::beside::keep(&agent.state_folder, agent.store.read()) {
+        tracing::warn!(
+            "the copy of the holds beside the database (`holds.json`) is not up to date, and is written at the next start: {error}"
+        );
+    }
 }
 
 /// Writes the floors beside the database anew, where they are missing or damaged, and says so.

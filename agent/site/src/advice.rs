@@ -83,7 +83,7 @@ fn wait_for(holder: &Holder) -> String {
         Holder::Process(id) => format!("a command is at work on this site (process {id})"),
         Holder::Unknown(lock) => format!(
             "a command is at work on this site (`fuser -v {}` names its process)",
-            lock.display()
+            outhaul_kit::text::quoted(lock)
         ),
     };
     format!("{who}: wait until it has ended; `outhaul-agent status` shows then what came of it")

@@ -41,6 +41,8 @@ pub enum What {
     SealKey,
     /// Files of an earlier memory were changed by hand.
     ChangedFiles,
+    /// Files are in a folder that is the target no more.
+    FormerTarget,
     /// What was lost with an earlier database, and a person may know.
     LostDatabase,
     /// Something of a bundle that does not run is on this host.

@@ -125,6 +125,10 @@ pub mod key {
     pub const MEDIA: &str = "media";
     /// [`inventory::Item`]s of an earlier memory whose files somebody changed: whose they are, a person says.
     pub const DISPUTED: &str = "disputed";
+    /// The folder that the folder reconciler wrote to, as `agent.toml` named it then.
+    pub const TARGET: &str = "target";
+    /// `FormerTarget`s of the runner: where it wrote before.
+    pub const FORMER_TARGETS: &str = "former-targets";
     /// [`super::delays::Delays`]: what asks for a bundle that waits to be applied later.
     pub const DELAYS: &str = "delays";
     /// `GivenValues` of the crate `values`: what a person on site set for keys that the centre opens.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outhaul_kit::lock;
+use outhaul_kit::{lock, text};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -143,6 +143,11 @@ impl StateFolder {
         copied
             .inspect(|copied| copied.store(true, Ordering::Relaxed))
             .is_some()
+    }
+
+    /// The copy of what people hold, beside the database.
+    pub fn holds(&self) -> PathBuf {
+        self.root.join("holds.json")
     }
 
     /// The site's own key.
@@ -316,10 +321,10 @@ impl fmt::Display for Holder {
         match self {
             Self::Process(id) => write!(f, "another outhaul-agent (process {id})"),
             Self::Unknown(path) => {
-                let path = path.display();
+                let (path, typed) = (text::path(path), text::quoted(path));
                 write!(
                     f,
-                    "somebody else, who holds the lock `{path}` (`fuser -v {path}` names the process),"
+                    "somebody else, who holds the lock `{path}` (`fuser -v {typed}` names the process),"
                 )
             }
         }
@@ -330,7 +335,10 @@ impl fmt::Display for Holder {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
-    #[error("{holder} works on the state folder `{}`; nothing was changed", state.display())]
+    #[error(
+        "{holder} works on the state folder `{}`; nothing was changed",
+        text::path(state)
+    )]
     Busy {
         /// The folder.
         state: PathBuf,

@@ -3,13 +3,10 @@
 //! What comes in: an agent with the lock, and what to import. What goes out: an [`CommandResult`], also when the
 //! import was refused or failed. It decides nothing: the intake does, and this says what came of it.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
-use outhaul_kit::durable::FileError;
 use outhaul_kit::failure::Classified as _;
-use outhaul_kit::media::Media;
-use outhaul_kit::text::json_path;
+use outhaul_kit::text::{self, json_path};
 
 use super::CommandResult;
 use crate::acks::{Acknowledged, Renumbered};
@@ -25,13 +22,14 @@ use crate::machine::State;
 const WENT_ON: &str =
     "active: its import, which was interrupted, went on; nothing else was applied";
 
-/// Imports a slip's text.
-pub fn slip(agent: &mut Agent, text: &str) -> CommandResult {
+/// Imports a slip's text, after what this command went on with.
+pub fn slip(agent: &mut Agent, text: &str, went_on: Option<(u64, State)>) -> CommandResult {
     let mut answer = CommandResult::default();
     match slip::import_text(agent, text) {
         Ok(effect) => slips(&[effect], &mut answer),
-        Err(error) => answer.fail(&error),
+        Err(error) => fail(&mut answer, &error, went_on.is_some()),
     }
+    note_went_on(&mut answer, went_on);
     answer
 }
 
@@ -45,13 +43,33 @@ pub fn path(agent: &mut Agent, path: &Path, went_on: Option<(u64, State)>) -> Co
         (read, _) => read,
     };
     match read {
-        Ok(findings) => {
-            found(path, findings, number, &mut answer);
-            not_all_readable(path, &mut answer);
+        Ok(mut findings) => {
+            let failed = std::mem::take(&mut findings.failed);
+            found(path, findings, &failed, number, &mut answer);
+            not_all_readable(&failed, &mut answer);
         }
-        Err(error) => answer.fail(&error.while_reading(path)),
+        Err(error) => fail(&mut answer, &error.while_reading(path), went_on.is_some()),
     }
+    note_went_on(&mut answer, went_on);
     answer
+}
+
+/// An error of a command that perhaps did something else as well.
+fn fail(answer: &mut CommandResult, error: &AgentError, beside_others: bool) {
+    answer.messages.extend(match beside_others {
+        true => error.lines_beside_others(),
+        false => error.lines(),
+    });
+    if answer.exit == 0 {
+        answer.exit = error.class().code();
+    }
+}
+
+/// What this command went on with before it read anything, for scripts: it is neither what was brought nor what was refused.
+fn note_went_on(answer: &mut CommandResult, went_on: Option<(u64, State)>) {
+    if let Some((number, state)) = went_on {
+        answer.value["went_on"] = serde_json::json!({ "number": number, "state": state.as_str() });
+    }
 }
 
 /// What was read, where the refusal of a bundle that failed just now is what became of that bundle.
@@ -104,7 +122,7 @@ fn would(path: &Path, mut findings: Findings, agent: &mut Agent, answer: &mut Co
     let slips: Vec<String> = findings.slips.iter().map(SlipEffect::plan).collect();
     let plan = agent.rehearsal.take().and_then(|rehearsal| rehearsal.plan);
     let Some(outcome) = findings.outcome.take() else {
-        nothing(path, &findings, answer);
+        nothing(path, &findings, &findings.failed, false, answer);
         answer.text = slips.join("\n");
         return;
     };
@@ -185,7 +203,14 @@ fn why_skipped(findings: &Findings, answer: &mut CommandResult) -> String {
     all.join("; ")
 }
 
-fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut CommandResult) {
+fn found(
+    path: &Path,
+    mut findings: Findings,
+    failed: &[AgentError],
+    went_on: Option<u64>,
+    answer: &mut CommandResult,
+) {
+    let beside_others = went_on.is_some() || findings.changed_something();
     said_of_others(&findings, answer);
     answer.messages.extend(findings.acknowledgements());
     answer.messages.extend(findings.moved.take());
@@ -197,13 +222,11 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
     }
     let taken = findings.taken.take().as_deref().map(json_path);
     let Some(outcome) = findings.outcome.take() else {
-        return nothing(path, &findings, answer);
+        return nothing(path, &findings, failed, beside_others, answer);
     };
     let slips = findings.slips.iter();
     answer.messages.extend(slips.map(SlipEffect::sentence));
-    let is_partly_taken =
-        !rebuilt.is_empty() || matches!(outcome, ImportOutcome::Incomplete { .. });
-    let lines = match is_partly_taken {
+    let lines = match beside_others {
         true => AgentError::lines_beside_others,
         false => AgentError::lines,
     };
@@ -301,12 +324,18 @@ fn slip_json(effect: &SlipEffect) -> serde_json::Value {
 }
 
 /// No bundle was taken: the refusals are the answer, or what slips brought, or there was nothing.
-fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
+fn nothing(
+    path: &Path,
+    findings: &Findings,
+    failed: &[AgentError],
+    beside_others: bool,
+    answer: &mut CommandResult,
+) {
     if !findings.slips.is_empty() {
         slips(&findings.slips, answer);
     }
     for refused in &findings.refused {
-        answer.fail(refused);
+        fail(answer, refused, beside_others);
     }
     // A stick that only brought acknowledgements did its work, whatever else lies on it.
     let acknowledged = findings.acknowledged.as_ref();
@@ -323,10 +352,10 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
     if !findings.refused.is_empty() || !findings.slips.is_empty() {
         return;
     }
-    if let Some(denied) = denied(path) {
-        return answer.fail(&AgentError::NotReadable(denied));
+    if let Some(unread) = failed.iter().find(|error| is_unread(error)) {
+        return fail(answer, unread, beside_others);
     }
-    let place = path.display();
+    let (place, typed) = (text::path(path), text::quoted(path));
     let (message, help) = match (findings.skipped.is_empty(), findings.others) {
         (false, _) => (
             format!("no bundle for this site in `{place}`: {}", why_skipped(findings, answer)),
@@ -336,7 +365,7 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
         (true, 0) => (
             format!("`{place}` is empty, as far as it was looked at: three folders deep"),
             format!(
-                "see that the right stick is plugged in and mounted there (`findmnt {place}`), and that the bundle \
+                "see that the right stick is plugged in and mounted there (`findmnt {typed}`), and that the bundle \
                  was written to it"
             ),
         ),
@@ -354,23 +383,25 @@ fn nothing(path: &Path, findings: &Findings, answer: &mut CommandResult) {
 }
 
 /// Whoever waits for the newest bundle of a stick does not know that it came, where one beside could not be looked at.
-fn not_all_readable(path: &Path, answer: &mut CommandResult) {
-    let Some(denied) = denied(path).filter(|_| answer.exit == 0) else {
+fn not_all_readable(failed: &[AgentError], answer: &mut CommandResult) {
+    let mut unread = failed.iter().filter(|error| is_unread(error));
+    let Some(first) = unread.next().filter(|_| answer.exit == 0) else {
         return;
     };
     answer.exit = 1;
-    let mut lines = AgentError::NotReadable(denied).lines_beside_others();
-    answer.messages.append(&mut lines);
+    answer.messages.extend(first.lines_beside_others());
+    let more = unread.count();
+    if more > 0 {
+        answer.messages.push(format!(
+            "warning: {more} more could not be looked at, which are listed above unless `--quiet` was given"
+        ));
+    }
 }
 
-/// The first bundle below `path` that this user may not read.
-fn denied(path: &Path) -> Option<FileError> {
-    let medium = Media::open(path).ok()?;
-    let listed = media::bundles(&medium).ok()?;
-    let closed = listed
-        .files
-        .iter()
-        .filter_map(|file| medium.open_file(file).err());
-    let mut all = listed.unusable.into_iter().chain(closed);
-    all.find(|error| error.source.kind() == ErrorKind::PermissionDenied)
+/// Whether nobody knows what it is that could not be looked at.
+fn is_unread(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::NotReadable(_) | AgentError::File(_) | AgentError::Unreadable { .. }
+    )
 }

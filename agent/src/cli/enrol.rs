@@ -122,6 +122,12 @@ fn say_lost(enrolled: &Enrolled) {
     if let Some(floors) = lost.floors.as_ref().and_then(KeptFloors::sentence) {
         super::say(&floors);
     }
+    if let Some(holds) = lost.holds.filter(|holds| *holds > 0) {
+        super::say(&format!(
+            "what was held on this site is held again, by `holds.json` ({holds} {}; `outhaul-agent status` shows who holds what)",
+            if holds == 1 { "hold" } else { "holds" }
+        ));
+    }
     for one in lost.attention() {
         super::say(&format!("warning: {}; {}", one.message, one.help));
     }

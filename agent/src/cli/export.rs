@@ -40,6 +40,7 @@ fn refuse_without_stick(folder: &Path) -> Result<(), AgentError> {
     if !lacks_stick(&whole, &String::from_utf8_lossy(&mounts)) {
         return Ok(());
     }
+    let typed = outhaul_kit::text::quoted(folder);
     let folder = outhaul_kit::text::path(folder);
     Err(AgentError::Usage {
         message: format!(
@@ -47,7 +48,7 @@ fn refuse_without_stick(folder: &Path) -> Result<(), AgentError> {
              wait"
         ),
         help: format!(
-            "plug the stick in, mount it (`findmnt {folder}` then shows it) and repeat the command; or name a folder \
+            "plug the stick in, mount it (`findmnt {typed}` then shows it) and repeat the command; or name a folder \
              elsewhere, and carry what is in it"
         ),
     })

@@ -10,7 +10,7 @@ use crate::runner::{self, decisions, held};
 use crate::state::delays;
 use crate::state::holds::Deadline;
 use crate::state::{self, Hold, key};
-use outhaul_kit::text::{one_full_line, one_line};
+use outhaul_kit::text::one_full_line;
 
 /// What is remembered where nobody gave a reason.
 const NO_REASON: &str = "no reason given";
@@ -24,7 +24,7 @@ const NO_REASON: &str = "no reason given";
 )]
 pub struct Args {
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_line)]
+    #[arg(long, visible_alias = "reason", default_value = NO_REASON, value_parser = one_full_line)]
     why: String,
     /// Until when: an instant such as 2026-11-23T06:00:00+01:00, or how long from now, such as 90m, 8h or 2d. What
     /// happens then says `at_deadline` in agent.toml.

@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             }
             tidy::tidy_up(&mut agent)?;
             match &call {
-                Call::Slip(text) => calls::import::slip(&mut agent, text),
+                Call::Slip(text) => calls::import::slip(&mut agent, text, went_on),
                 _ => {
                     let path = args.path.as_deref().unwrap_or(Path::new(""));
                     calls::import::path(&mut agent, path, went_on)

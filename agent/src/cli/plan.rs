@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::calls;
 use crate::error::AgentError;
 use crate::machine::Event;
-use crate::runner;
+use crate::runner::{self, former_targets};
 
 /// Verifies what `import` would take and says what it would do, orders included. Changes nothing.
 #[derive(Debug, clap::Args)]
@@ -39,5 +39,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         (Some(path), _) => calls::import::plan(&mut agent, path),
         (None, text) => calls::import::plan_text(&mut agent, text.as_deref().unwrap_or_default()),
     });
+    for left in former_targets::attention(&agent)? {
+        super::say(&format!("warning: {}; {}", left.message, left.help));
+    }
     Ok(context.print_answer(&answer))
 }

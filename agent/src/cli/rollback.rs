@@ -8,7 +8,7 @@ use crate::error::AgentError;
 use crate::intake::plan;
 use crate::runner::decisions::assignments::{self, Decided};
 use crate::runner::{self, Rollback, decisions};
-use outhaul_kit::text::{one_full_line, one_line};
+use outhaul_kit::text::one_full_line;
 
 /// Goes back to the previous bundle. It stays there until a newer bundle comes; one that
 /// waits already then needs an approval.
@@ -30,8 +30,8 @@ pub struct Args {
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]
-    why: String,
+    #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
+    why: Option<String>,
     /// Goes back to this bundle; `status` lists those that are kept (`keep_generations` in agent.toml).
     #[arg(long, value_name = "NUMBER")]
     to: Option<u64>,
@@ -47,9 +47,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
         super::say(&format!("warning: {line}"));
     }
     let who = args.who.clone().unwrap_or_else(super::who);
+    let why = args.why.as_deref().unwrap_or_default();
     let before = runner::site_now(agent.store.read())?;
     let ordered = match &args.assignment {
-        None => match decisions::order_rollback(&mut agent, args.to, &who, &args.why)? {
+        None => match decisions::order_rollback(&mut agent, args.to, &who, why)? {
             decisions::Ordered::Back(rollback) => Ordered::Rollback(rollback),
             decisions::Ordered::GivenUp(number) => Ordered::GiveUp { number },
         },
@@ -57,7 +58,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, AgentError> {
             let decided = Decided {
                 name,
                 who: &who,
-                why: &args.why,
+                why,
             };
             let (to, number) = assignments::roll_back(&mut agent, decided, args.to)?;
             super::say(&format!(

@@ -2,11 +2,12 @@
 //!
 //! What comes in: a key and a value that a person typed. What goes out: what was decided of it, or what may be set here, and to what.
 
-use outhaul_kit::text::{one_full_line, one_line};
+use outhaul_kit::text::one_full_line;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use outhaul_bundle::Index;
+use outhaul_kit::console;
 use outhaul_reconcilers::Desired;
 use outhaul_values::{GivenValues, check_values};
 use serde::Serialize;
@@ -61,8 +62,8 @@ struct Decision {
     #[arg(long, visible_alias = "as", value_parser = one_full_line)]
     who: Option<String>,
     /// Why, for whoever comes next.
-    #[arg(long, visible_alias = "reason", default_value = "", value_parser = one_line)]
-    why: String,
+    #[arg(long, visible_alias = "reason", value_parser = one_full_line)]
+    why: Option<String>,
 }
 
 /// Shows which values belong to this site: what each is now, who set it, and what it may be.
@@ -99,7 +100,7 @@ fn decide(
         value,
         workload: decision.workload.as_deref(),
         who: &who,
-        why: &decision.why,
+        why: decision.why.as_deref().unwrap_or_default(),
     };
     let outcome = values::decide(&mut agent, decided)?;
     let name = &outcome.assignment;
@@ -123,9 +124,21 @@ fn decide(
     let answer = people::outcome(&context.state, (!busy).then_some(agent), ordered)?;
     let code = context.print_answer(&answer);
     if code != 0 {
-        super::say(&format!(
-            "help: the value stays set; `outhaul-agent unset {key} --workload {name}` takes it back"
-        ));
+        // What keeps the work from its end may keep the database from opening, too.
+        let unfinished = Agent::open(&context.state)
+            .and_then(|agent| Ok(runner::site_now(agent.store.read())?.worked_on()))
+            .map_or(true, |number| number.is_some());
+        let decided = value.map_or("taken back", |_| "set");
+        console::always(&match (unfinished, value) {
+            (true, _) => format!(
+                "help: the value is {decided} already, and what runs does not have it yet: when that is fixed, `outhaul-agent apply` goes on with it, \
+                 or the service where it runs; until then the same command is refused, and so are `set` and `unset` of other values"
+            ),
+            (false, Some(_)) => format!(
+                "help: the value stays set; `outhaul-agent unset {key} --workload {name}` takes it back"
+            ),
+            (false, None) => "help: the value stays the centre's".to_owned(),
+        });
     }
     Ok(code)
 }

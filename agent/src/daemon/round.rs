@@ -23,8 +23,8 @@ use crate::intake::pull::BundleRepository;
 use crate::intake::visit;
 use crate::intake::{self, ImportOutcome};
 use crate::report;
-use crate::runner::tidy;
 use crate::runner::{self, observe};
+use crate::runner::{former_targets, tidy};
 use crate::state::generations;
 use crate::status::page;
 use crate::update;
@@ -122,6 +122,8 @@ impl Round {
         update::report(agent)?;
         tidy::tidy_up(agent)?;
         tidy::restore_floors(agent)?;
+        tidy::keep_holds(agent);
+        former_targets::look(agent)?;
         calls::drop_all(&mut agent.store)?;
         let now = Instant::now();
         let config = &agent.config;
@@ -169,10 +171,7 @@ impl Round {
             }
             self.unfinished = problem;
         }
-        for place in self
-            .watch
-            .changed(&agent.config.watch, agent.site.name.as_str())
-        {
+        for place in self.watch.changed(&agent.config.watch, &agent.site) {
             let visited = self.exports.visit(agent, &place, Instant::now());
             // What came of it is in the log already.
             if let Err(error @ (AgentError::State(_) | AgentError::Stopped)) = visited {
@@ -209,7 +208,7 @@ impl Round {
             tracing::info!("a command asks the service: {}", call.sentence());
             let answer = match &call {
                 Call::Import(path) => calls::import::path(agent, path, None),
-                Call::Slip(text) => calls::import::slip(agent, text),
+                Call::Slip(text) => calls::import::slip(agent, text, None),
                 Call::Ordered(ordered) => calls::people::carry_out(agent, ordered),
                 Call::Round => self.answered(agent)?,
             };
@@ -279,10 +278,7 @@ impl Round {
         // What cannot go on keeps no newer bundle away.
         keep(decisions(agent), &mut first)?;
         let before = generations::active(agent.store.read())?;
-        for place in self
-            .watch
-            .changed(&agent.config.watch, agent.site.name.as_str())
-        {
+        for place in self.watch.changed(&agent.config.watch, &agent.site) {
             keep(
                 self.exports.visit(agent, &place, Instant::now()),
                 &mut first,

@@ -12,6 +12,7 @@ use outhaul_kit::media::{self as kit_media, FileOrFolder, Marks};
 
 use crate::durable::{self, FileError};
 use crate::intake::media;
+use crate::state::SiteIdentity;
 
 /// What lay in a place: the marks of each file that could matter.
 type Print = Vec<(PathBuf, Marks)>;
@@ -25,8 +26,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Places that changed since the last call; of acknowledgements, those for `site` count.
-    pub fn changed(&mut self, folders: &[PathBuf], site: &str) -> Vec<PathBuf> {
+    /// Places that changed since the last call; of acknowledgements, those for this site count.
+    pub fn changed(&mut self, folders: &[PathBuf], site: &SiteIdentity) -> Vec<PathBuf> {
         let mounts: BTreeSet<PathBuf> = mounts_below(folders).into_iter().collect();
         let mut places: BTreeSet<PathBuf> = folders.iter().cloned().collect();
         places.extend(mounts.iter().cloned());
@@ -70,7 +71,7 @@ impl Watch {
     }
 }
 
-fn print(place: &Path, site: &str) -> Result<Print, FileError> {
+fn print(place: &Path, site: &SiteIdentity) -> Result<Print, FileError> {
     let media = match FileOrFolder::open(place)? {
         FileOrFolder::Folder(media) => media,
         FileOrFolder::File(file) => {
@@ -78,8 +79,8 @@ fn print(place: &Path, site: &str) -> Result<Print, FileError> {
             return Ok(vec![(place.to_owned(), marks)]);
         }
     };
-    let found = media::bundles(&media)?;
-    let acks = media::acks_of(site);
+    let found = media::bundles(&media, site)?;
+    let acks = media::acks_of(site.name.as_str());
     let files = found.files.into_iter().chain([acks]);
     let mut print: Print = files
         .filter_map(|file| media.marks(&file).map(|marks| (file, marks)))
@@ -96,20 +97,28 @@ mod tests {
 
     use super::*;
 
+    fn site() -> SiteIdentity {
+        serde_json::from_value(serde_json::json!({
+            "fleet": "acme", "name": "drone-7", "epoch": "e1", "hub_url": "", "hub_key": "",
+            "stream": { "role": "s-1", "environment": "dev", "cluster_type": "drone" },
+        }))
+        .unwrap()
+    }
+
     #[test]
     fn a_place_is_new_once_and_again_when_a_file_changes() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_path_buf()];
         let mut watch = Watch::default();
         assert!(
-            watch.changed(&folders, "drone-7").is_empty(),
+            watch.changed(&folders, &site()).is_empty(),
             "an empty folder brings nothing"
         );
         durable::write(&folder.path().join("a.outhaul"), b"1", 0o600).unwrap();
-        assert_eq!(watch.changed(&folders, "drone-7"), folders);
-        assert!(watch.changed(&folders, "drone-7").is_empty());
+        assert_eq!(watch.changed(&folders, &site()), folders);
+        assert!(watch.changed(&folders, &site()).is_empty());
         durable::write(&folder.path().join("a.outhaul"), b"12", 0o600).unwrap();
-        assert_eq!(watch.changed(&folders, "drone-7"), folders);
+        assert_eq!(watch.changed(&folders, &site()), folders);
     }
 
     #[test]
@@ -120,14 +129,14 @@ mod tests {
         for _ in 0..2 {
             assert!(
                 watch
-                    .changed(std::slice::from_ref(&gone), "drone-7")
+                    .changed(std::slice::from_ref(&gone), &site())
                     .is_empty()
             );
             let said: Vec<_> = watch.troubled.keys().collect();
             assert_eq!(said, [&gone]);
         }
         std::fs::create_dir(&gone).unwrap();
-        watch.changed(std::slice::from_ref(&gone), "drone-7");
+        watch.changed(std::slice::from_ref(&gone), &site());
         assert!(watch.troubled.is_empty());
     }
 
@@ -147,13 +156,13 @@ mod tests {
             (meta.ctime(), meta.ctime_nsec())
         };
         written_at(b"one");
-        assert_eq!(watch.changed(&folders, "drone-7"), folders);
+        assert_eq!(watch.changed(&folders, &site()), folders);
         let before = changed();
         // The kernel's clock for files has steps of some milliseconds.
         while changed() == before {
             written_at(b"two");
         }
-        assert_eq!(watch.changed(&folders, "drone-7"), folders);
-        assert!(watch.changed(&folders, "drone-7").is_empty());
+        assert_eq!(watch.changed(&folders, &site()), folders);
+        assert!(watch.changed(&folders, &site()).is_empty());
     }
 }

@@ -11,13 +11,16 @@ use super::{KeptFloors, ValueBefore};
 use crate::attention::{Attention, What};
 use crate::state::{self, Hold, StateError, holds, key};
 
-/// What could not be known again; that holds and approvals are lost goes without saying.
+/// What could not be known again; that approvals are lost goes without saying.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Lost {
     /// Values that were once set here.
     pub values: Vec<ValueBefore>,
     /// Which older bundles are refused, where the floors were lost, too.
     pub floors: Option<KeptFloors>,
+    /// How many holds were given back; absent where nothing shows what was held.
+    #[serde(default)]
+    pub holds: Option<usize>,
 }
 
 impl Lost {
@@ -25,7 +28,8 @@ impl Lost {
     pub fn attention(&self) -> Vec<Attention> {
         let floors = self.floors.iter().filter_map(KeptFloors::warning);
         let values = self.values.iter().filter(|one| !one.set).map(once_set);
-        let all = values.chain(floors).chain([lost_holds()]);
+        let holds = self.holds.is_none().then(lost_holds);
+        let all = values.chain(floors).chain(holds);
         all.map(|(message, help)| Attention::of_site(What::LostDatabase, message, help))
             .collect()
     }
@@ -42,7 +46,7 @@ pub fn present(db: &Connection) -> Result<Vec<Attention>, StateError> {
     let held =
         state::meta::<Hold>(db, key::HOLD)?.is_some() || !holds::of_assignments(db)?.is_empty();
     let mut found = lost.attention();
-    if held {
+    if held && lost.holds.is_none() {
         found.pop();
     }
     Ok(found)
@@ -69,7 +73,9 @@ fn once_set(one: &ValueBefore) -> (String, String) {
 
 fn lost_holds() -> (String, String) {
     (
-        "holds of this site or of single assignments, and approvals, were in the database that is lost".to_owned(),
+        "holds of this site or of single assignments, and approvals, were in the database that is lost, and no readable `holds.json` shows \
+         what was held: it is unknown"
+            .to_owned(),
         "where something was held, give `outhaul-agent hold` before the next bundle is imported".to_owned(),
     )
 }

@@ -5,6 +5,7 @@
 //! for this site; of many bundles the newest acceptable one, after what the slips bring. Nothing is
 //! written to the medium, no link on it is followed, and only regular files are opened.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +27,11 @@ use crate::state::SiteIdentity;
 
 mod acknowledgements;
 mod rebuilding;
+mod skipped;
+mod wanted;
 
 pub use acknowledgements::{acks_of, take_acks};
+use skipped::{not_opened, pass_over, unusable};
 
 /// What is looked at of a medium.
 const BOUNDS: Bounds = Bounds {
@@ -66,12 +70,14 @@ pub struct Findings {
     pub others: usize,
 }
 
-/// Bundles and freshness slips on a medium.
+/// Bundles and freshness slips on a medium; of more than are looked at, those first whose names are those of this stream.
 ///
 /// # Errors
 /// [`FileError`] for a medium that cannot be listed.
-pub fn bundles(media: &Media) -> Result<Listing, FileError> {
-    media.files(BOUNDS, |name| is_ours(Path::new(name)))
+pub fn bundles(media: &Media, site: &SiteIdentity) -> Result<Listing, FileError> {
+    let stream = wanted::stream(site);
+    let rank = |name: &OsStr| wanted::rank(name, &stream);
+    media.files_by_rank(BOUNDS, |name| is_ours(Path::new(name)), rank)
 }
 
 /// By its ending. Sticks are FAT: what writes them may turn all letters into capitals.
@@ -82,6 +88,19 @@ fn is_ours(name: &Path) -> bool {
 }
 
 impl Findings {
+    /// Whether anything of what was read changed this site.
+    pub fn changed_something(&self) -> bool {
+        let by_bundle = match &self.outcome {
+            Some(ImportOutcome::AlreadyActive { remembered, .. }) => !remembered.is_empty(),
+            outcome => outcome.is_some(),
+        };
+        let acknowledged = self.acknowledged.as_ref();
+        by_bundle
+            || !self.rebuilt.is_empty()
+            || self.slips.iter().any(|effect| effect.fresh)
+            || acknowledged.is_some_and(|done| done.gone > 0 || done.renumbered.is_some())
+    }
+
     /// What acknowledgements did, one sentence each.
     pub fn acknowledgements(&self) -> Vec<String> {
         let Some(done) = &self.acknowledged else {
@@ -201,16 +220,19 @@ fn look_through(
     known: Option<&Path>,
     findings: &mut Findings,
 ) -> Result<Vec<(PathBuf, Offer)>, AgentError> {
-    let found = bundles(media)?;
-    findings.skipped.extend(found.unusable.iter().map(unusable));
+    let found = bundles(media, &agent.site)?;
+    for error in found.unusable {
+        not_opened(error, findings);
+    }
     findings.others = found.ignored;
     if found.incomplete {
-        findings.skipped.push(format!(
-            "a part of `{}`: it holds more than {} entries or {} bundles; name the folder or file \
-             that is meant",
+        findings.notes.push(format!(
+            "warning: not all of `{}` was looked at: it holds more than {} entries or {} bundles; those whose names begin with `{}` \
+             were looked at first; name the folder or file that is meant",
             text::path(media.path()),
             BOUNDS.entries,
-            BOUNDS.kept
+            BOUNDS.kept,
+            wanted::stream(&agent.site)
         ));
     }
     match take_acks(agent, media, findings) {
@@ -230,7 +252,7 @@ fn look_through(
             // Gone since it was listed.
             Ok(None) => continue,
             Err(error) => {
-                findings.skipped.push(unusable(&error));
+                not_opened(error, findings);
                 continue;
             }
         };
@@ -395,43 +417,6 @@ fn look_at(agent: &Agent, media: &Media, path: &Path) -> Result<Offer, AgentErro
     intake::verify(agent, &mut source).map_err(|error| with_claim(error, &source, &agent.site))
 }
 
-/// What lies there and cannot be used: the entry, and why.
-fn unusable(error: &FileError) -> String {
-    format!("`{}`: {}", text::path(&error.path), error.source)
-}
-
-/// Sorts what was not taken: for somebody else or older, or refused, which is reported later.
-fn pass_over(name: &str, error: AgentError, findings: &mut Findings) -> Result<(), AgentError> {
-    match error {
-        // A stick carries bundles for many sites: those of other streams are not findings.
-        AgentError::Refused {
-            source_name,
-            rule,
-            message,
-            ..
-        } if rule == "stream" || rule == "rollback" => {
-            let older = if rule == "rollback" {
-                "it is older than what this site has accepted: "
-            } else {
-                ""
-            };
-            findings
-                .skipped
-                .push(format!("`{source_name}`: {older}{message}"));
-        }
-        refused @ AgentError::Refused { .. } => findings.refused.push(refused),
-        // The memory cannot be used: no other file will do better.
-        error @ AgentError::State(_) => return Err(error),
-        // It names the file itself.
-        error @ AgentError::Usage { .. } => findings.skipped.push(error.to_string()),
-        other => {
-            findings.skipped.push(format!("`{name}`: {other}"));
-            findings.failed.push(other);
-        }
-    }
-    Ok(())
-}
-
 /// A refusal of a bundle for another stream names both, whichever rule it met first: the version of what
 /// is for somebody else says nothing here. What the bundle says of itself is not verified.
 pub(crate) fn with_claim(
@@ -451,28 +436,5 @@ pub(crate) fn with_claim(
             AgentError::refused(&source_name, "stream", message)
         }
         (error, _) => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_could_not_be_looked_at_is_kept_beside_what_is_said_and_a_refusal_is_not() {
-        let mut findings = Findings::default();
-        let unreadable = AgentError::Unreadable {
-            source_name: "a.outhaul".to_owned(),
-            problem: "Input/output error".to_owned(),
-        };
-        pass_over("a.outhaul", unreadable, &mut findings).unwrap();
-        let refused = AgentError::refused("b.outhaul", "signature", String::new());
-        pass_over("b.outhaul", refused, &mut findings).unwrap();
-        let found = [
-            findings.failed.len(),
-            findings.skipped.len(),
-            findings.refused.len(),
-        ];
-        assert_eq!(found, [1, 1, 1]);
     }
 }

@@ -362,11 +362,13 @@ fn parts(findings: &Findings) -> Vec<String> {
     let slips = findings.slips.iter();
     parts.extend(slips.map(SlipEffect::sentence));
     parts.extend(findings.acknowledgements());
+    let beside_others = findings.changed_something();
+    let refused = findings.refused.iter().map(|error| match beside_others {
+        true => error.beside_others(),
+        false => error.to_string(),
+    });
     for (lines, what) in [
-        (
-            findings.refused.iter().map(ToString::to_string).collect(),
-            "refused",
-        ),
+        (refused.collect(), "refused"),
         (findings.skipped.clone(), "skipped"),
     ] {
         let lines: Vec<String> = lines;

@@ -21,7 +21,7 @@ use crate::intake::not_taken;
 use crate::machine::{State, Work};
 use crate::report::refusal;
 use crate::runner::soak::UNWELL;
-use crate::runner::{self, held};
+use crate::runner::{self, former_targets, held};
 use crate::secrets::Secrets;
 use crate::state::inventory;
 use crate::state::{self, generations, key};
@@ -70,6 +70,7 @@ pub(super) fn find(agent: &Agent) -> Result<Vec<Attention>, AgentError> {
     found.extend(unwell);
     found.extend(damaged(agent)?);
     found.extend(disputed(agent)?);
+    found.extend(former_targets::attention(agent)?);
     found.extend(enrol::lost_here(agent.store.read())?);
     found.extend(leftovers.into_iter().map(|(_, leftovers)| leftovers));
     found.extend(left);

@@ -97,6 +97,10 @@ fn a_site_whose_database_is_lost_says_so_and_takes_a_newer_bundle_after_a_new_ki
             "{}: {printed}",
             loss.0
         );
+        // Its request says which site it is, and a backup is the way back that loses nothing.
+        assert!(printed.starts_with("site drone-7 of fleet "), "{printed}");
+        assert!(!printed.contains("active: nothing yet"), "{printed}");
+        assert_reports(&status, 3, &["`outhaul-agent restore FILE`"]);
         assert_eq!(site.applied(), before, "{}", loss.0);
 
         let _ = fs::rename(database(&site), site.folder.path().join("agent.db.aside"));
@@ -280,7 +284,58 @@ fn set_and_lost() -> (Centre, Site, Draft) {
     site.ok(&["set", "WIDTH=70", "--as", "ann"]);
     site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
     lose(&site, &LOSSES[0]);
+    // An agent of before kept no copy of the holds.
+    fs::remove_file(site.state().join("holds.json")).unwrap();
     (centre, site, draft)
+}
+
+#[test]
+fn after_a_lost_database_what_was_held_is_held_again() {
+    let centre = Centre::new();
+    let site = Site::new(&centre, "drone-7");
+    let two = |hello: &str, other: &str| {
+        let load = |name: &str, text: &str| Load::new(name).file("a", text);
+        centre.publish(&Draft::new([load("hello", hello), load("other", other)]))
+    };
+    site.take(&two("one", "one"));
+    site.ok(&[
+        "hold",
+        "--assignment",
+        "hello",
+        "--who",
+        "ann",
+        "--why",
+        "repair",
+    ]);
+    site.ok(&["hold", "--who", "bob", "--why", "harvest"]);
+    lose(&site, &LOSSES[0]);
+    let status = site.run(&["status"]);
+    let held = "holds: the site, `hello` at bundle 1";
+    assert!(stdout(&status).contains(held), "{}", stdout(&status));
+    assert_reports(&status, 3, &["what people hold, from `holds.json`"]);
+
+    let enrolled = site.run(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    let words = "what was held on this site is held again, by `holds.json` (2 holds;";
+    assert_reports(&enrolled, 0, &[words]);
+    let now = site.status();
+    assert_eq!(now["hold"]["who"], "bob");
+    assert_eq!(now["held"]["hello"]["who"], "ann");
+    let printed = stdout(&site.run(&["status"]));
+    assert!(!printed.contains("it is unknown"), "{printed}");
+    let next = two("two", "two");
+    let waits = site.ok(&["import", next.to_str().unwrap()]);
+    assert_eq!(waits["state"], "gated", "{waits}");
+    site.ok(&["hold", "--release"]);
+    site.ok(&["apply"]);
+    let applied = site.applied();
+    assert_eq!(applied["hello/a"], b"one", "ann holds it");
+    assert_eq!(applied["other/a"], b"two");
+    // Released, it is not held again by the copy.
+    site.ok(&["hold", "--release", "--assignment", "hello"]);
+    assert_eq!(site.applied()["hello/a"], b"two");
+    lose(&site, &LOSSES[0]);
+    site.ok(&["enrol", centre.kit("drone-7").to_str().unwrap()]);
+    assert_eq!(site.status()["held"], serde_json::Value::Null);
 }
 
 /// A printer whose width may be set on site; `width` is the centre's.

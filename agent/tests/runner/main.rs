@@ -25,6 +25,7 @@ mod hook_page;
 mod hooks;
 mod hostile_media;
 mod import;
+mod in_one_call;
 mod lost_memory;
 mod media;
 mod network;

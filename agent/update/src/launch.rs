@@ -76,9 +76,10 @@ impl Launcher<'_> {
         if let Some(folder) = self.of_others() {
             (self.say)(&format!(
                 "no other agent is started out of `{}`: `{folder}` is not this user's alone; look at what is in it, then `chown {user} \
-                 {folder}` and `chmod go-w {folder}`",
-                self.state.display(),
-                folder = folder.display(),
+                 {typed}` and `chmod go-w {typed}`",
+                outhaul_kit::text::path(self.state),
+                folder = outhaul_kit::text::path(&folder),
+                typed = outhaul_kit::text::quoted(&folder),
                 user = user(),
             ));
             return Ok(());

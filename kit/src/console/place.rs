@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::text::quoted;
+
 struct Place {
     begin: String,
     option: &'static str,
@@ -21,7 +23,7 @@ pub fn name(program: &str, option: &'static str, folder: &Path) {
     let _ = PLACE.set(Place {
         begin: format!("`{program} "),
         option,
-        words: format!("{option} {} ", word(&crate::text::path(folder))),
+        words: format!("{option} {} ", quoted(folder)),
     });
 }
 
@@ -45,15 +47,6 @@ impl Place {
             all.push_str(command);
         }
         Cow::Owned(all)
-    }
-}
-
-/// A path as one word of a shell.
-fn word(path: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
 
@@ -81,7 +74,5 @@ mod tests {
         ] {
             assert_eq!(put(same), same);
         }
-        assert_eq!(word("/var/it's"), r"'/var/it'\''s'");
-        assert_eq!(word("sites/edge-1/state"), "sites/edge-1/state");
     }
 }

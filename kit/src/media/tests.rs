@@ -204,6 +204,36 @@ fn a_listing_ends_at_its_bounds_and_says_so() {
 }
 
 #[test]
+fn of_more_files_than_are_kept_those_with_the_highest_rank_are_found_wherever_they_lie() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.stick("below")).unwrap();
+    for n in 0..50 {
+        fs::write(fixture.stick(&format!("junk-{n}.slip")), "").unwrap();
+    }
+    for name in ["ours-7.slip", "below/ours-8.slip", "ours-9.slip"] {
+        fs::write(fixture.stick(name), "").unwrap();
+    }
+    let slips = |name: &OsStr| name.as_bytes().ends_with(b".slip");
+    let rank = |name: &OsStr| match name.as_bytes() {
+        [b'o', b'u', b'r', b's', b'-', digit, ..] => u64::from(*digit),
+        _ => 0,
+    };
+    let listed = |kept| {
+        let bounds = Bounds { kept, ..BOUNDS };
+        let found = fixture.media().files_by_rank(bounds, slips, rank).unwrap();
+        (found.files, found.incomplete)
+    };
+    let (two, incomplete) = listed(2);
+    assert_eq!(two, ["below/ours-8.slip", "ours-9.slip"].map(PathBuf::from));
+    assert!(incomplete);
+    let (five, _) = listed(5);
+    assert_eq!(five.len(), 5);
+    assert!(five.contains(&PathBuf::from("ours-7.slip")));
+    let (all, incomplete) = listed(53);
+    assert_eq!((all.len(), incomplete), (53, false));
+}
+
+#[test]
 fn a_folder_that_was_opened_stays_itself_and_a_link_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let (inner, secret) = (folder.path().join("inner"), folder.path().join("secret"));

@@ -32,7 +32,10 @@ pub enum StateError {
         source: rusqlite::Error,
     },
     /// The database file is not a database any more.
-    #[error("the database `{}` is damaged ({problem}); what runs on this site was not touched", path.display())]
+    #[error(
+        "the database `{}` is damaged ({problem}); what runs on this site was not touched",
+        text::path(path)
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -49,7 +52,8 @@ pub enum StateError {
     },
     /// The file system of the state folder is full.
     #[error(
-        "no space is left on the file system of `{}`: the database failed to {doing}", folder.display()
+        "no space is left on the file system of `{}`: the database failed to {doing}",
+        text::path(folder)
     )]
     NoSpace {
         /// The state folder.
@@ -159,9 +163,9 @@ impl StateError {
                 removable_help(folder)
             ),
             Self::Damaged { path, .. } => format!(
-                "copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
+                "{FROM_BACKUP}; without one, copy the folder away for analysis, move `{}` aside, and enrol this site with a new kit \
                  (`outhaul site enrol` at the centre); leave all else in the folder: {}",
-                path.display(),
+                text::path(path),
                 known_again(path)
             ),
             Self::Gone { path, .. } => format!("{FROM_BACKUP_OR_KIT}: {}", known_again(path)),
@@ -194,9 +198,13 @@ impl StateError {
     }
 }
 
+/// The way back that keeps what the site knew.
+const FROM_BACKUP: &str = "where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give \
+                           `outhaul-agent restore FILE`";
 /// The ways back to a database.
-const FROM_BACKUP_OR_KIT: &str = "restore the whole state folder from one backup, or enrol this site with a new kit (`outhaul site \
-                                  enrol` at the centre), and leave all else in the folder";
+const FROM_BACKUP_OR_KIT: &str = "where this site has a backup (`outhaul-agent backup` writes it), move the whole folder aside and give \
+                                  `outhaul-agent restore FILE`; without one, enrol this site with a new kit (`outhaul site enrol` at the \
+                                  centre), and leave all else in the folder";
 
 /// What an enrolment knows again, and what it does not, beside the lost `database`.
 fn known_again(database: &Path) -> String {
@@ -206,9 +214,12 @@ fn known_again(database: &Path) -> String {
             "`floors.json` is gone, too, so that only the kept bundles show which older ones are refused (`enrol` says which)"
         }
     };
+    let holds = match database.with_file_name("holds.json").exists() {
+        true => "and what people hold, from `holds.json`",
+        false => "holds are not: give them again",
+    };
     format!(
-        "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; holds are not: \
-         give them again"
+        "{floors}; what the kept bundles applied is known again, with values that were set here where their files show them; {holds}"
     )
 }
 
@@ -267,7 +278,8 @@ fn database_help(code: Option<ErrorCode>) -> &'static str {
              and repeat the command"
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            "the database is damaged, and repeating does not help: copy the folder away for analysis, move `agent.db` \
+            "the database is damaged, and repeating does not help: where this site has a backup (`outhaul-agent backup` writes it), move \
+             the whole folder aside and give `outhaul-agent restore FILE`; without one, copy the folder away for analysis, move `agent.db` \
              in it aside, and enrol this site with a new kit (`outhaul site enrol` at the centre); leave all else in \
              the folder"
         }

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::clock::ClockReading;
 use super::{StateError, key, meta, set_meta};
 
+pub mod beside;
+
 /// A standing order not to apply anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {

@@ -27,9 +27,10 @@ const FOLDERS: [&str; 10] = [
     "serve",
 ];
 /// Its own files beside the database. `agent.toml` is the owner's, and may be a link.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "lock",
     "floors.json",
+    "holds.json",
     "site.key",
     "site.key.next",
     "site.age.next",

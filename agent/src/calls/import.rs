@@ -270,7 +270,7 @@ fn found(path: &Path, mut findings: Findings, went_on: Option<u64>, answer: &mut
         answer.exit = 1;
         answer.value["newer"] = newer.into();
         answer.messages.push(format!(
-            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` says what to do about it"
+            "help: bundle {newer} is newer than bundle {number} and was not taken: `outhaul-agent status` shows what to do about it"
         ));
     }
     if !matches!(state, State::Active | State::Gated | State::Soaking) {

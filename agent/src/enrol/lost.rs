@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::{KeptFloors, ValueBefore};
-use crate::attention::{Attention, What};
+use crate::attention::{Attention, AttentionKind};
 use crate::state::{self, Hold, StateError, holds, key};
 
 /// What could not be known again; that holds and approvals are lost goes without saying.
@@ -26,7 +26,7 @@ impl Lost {
         let floors = self.floors.iter().filter_map(KeptFloors::warning);
         let values = self.values.iter().filter(|one| !one.set).map(once_set);
         let all = values.chain(floors).chain([lost_holds()]);
-        all.map(|(message, help)| Attention::of_site(What::LostDatabase, message, help))
+        all.map(|(message, help)| Attention::of_site(AttentionKind::LostDatabase, message, help))
             .collect()
     }
 }

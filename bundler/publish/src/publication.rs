@@ -21,7 +21,7 @@ use serde::Deserialize;
 /// Where clients look for what leads to everything else.
 pub(crate) const TIMESTAMP: &str = "metadata/timestamp.json";
 /// Bytes of a block of the bundle's tar.
-const BLOCK: u64 = 512;
+const BLOCK: u64 = outhaul_bundle::BLOCK as u64;
 
 /// Why something cannot be published at all.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +203,7 @@ impl Object {
 
 /// One bundle as it is read from its file.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedBundle {
     /// The metadata files that it carries, by name.
     pub metadata: Vec<Object>,
     /// Its index, at the place where clients look for it.
@@ -217,7 +217,7 @@ impl BundleFile {
     ///
     /// # Errors
     /// [`PublicationError`] when it is not the bundle that was signed.
-    pub fn open(&self) -> Result<Opened, PublicationError> {
+    pub fn open(&self) -> Result<OpenedBundle, PublicationError> {
         let wrong = |source| PublicationError::Bundle {
             path: self.path.clone(),
             stream: self.stream.clone(),
@@ -249,7 +249,7 @@ impl BundleFile {
             self.role,
             self.index.digest.hex()
         );
-        Ok(Opened {
+        Ok(OpenedBundle {
             metadata: metadata
                 .into_iter()
                 .map(|(name, bytes)| Object::small(format!("metadata/{name}"), &bytes))

@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 5;
 
 /// Somebody who is to read a sealed bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reader {
+pub struct NamedRecipient {
     /// The site's or stream's name, as messages show it.
     pub name: Name,
     /// Its public key.
@@ -48,7 +48,7 @@ pub fn sealable(sites: &[SiteRecord]) -> Vec<&SiteRecord> {
 ///
 /// # Errors
 /// A sentence for each reader whom the record contradicts.
-pub fn checked(readers: &[Reader], sites: &[SiteRecord]) -> Result<(), Vec<String>> {
+pub fn checked(readers: &[NamedRecipient], sites: &[SiteRecord]) -> Result<(), Vec<String>> {
     let by_name: BTreeMap<&str, &SiteRecord> = sites
         .iter()
         .map(|site| (site.site.as_str(), site))
@@ -130,7 +130,7 @@ fn revoked(site: &str, order: u64) -> String {
 /// What may be a mistake in `readers`: names that are of no site, and sites of `streams` that could not open their bundle. Each stream comes
 /// with its role, its name for people, and whether a site is one that its bundle is for. Of a revoked site it is meant so.
 pub fn doubtful(
-    readers: &[Reader],
+    readers: &[NamedRecipient],
     sites: &[SiteRecord],
     streams: &[(Name, String)],
     is_meant: &dyn Fn(&SiteRecord) -> bool,
@@ -140,7 +140,7 @@ pub fn doubtful(
     let strangers = readers
         .iter()
         .filter(|one| !known.contains(&one.name.as_str()));
-    let strangers: Vec<&Reader> = strangers.collect();
+    let strangers: Vec<&NamedRecipient> = strangers.collect();
     for stranger in &strangers {
         let name = stranger.name.as_str();
         let message = format!(
@@ -220,8 +220,8 @@ mod tests {
         site
     }
 
-    fn reader(name: &str, key: &Recipient) -> Reader {
-        Reader {
+    fn reader(name: &str, key: &Recipient) -> NamedRecipient {
+        NamedRecipient {
             name: name.parse().unwrap(),
             key: key.clone(),
         }
@@ -310,7 +310,7 @@ mod tests {
         ];
         let streams = [("dev-press".parse().unwrap(), "dev/press".to_owned())];
         let found = |readers: &[(&str, &Recipient)], meant: &[&str]| {
-            let readers: Vec<Reader> = readers
+            let readers: Vec<NamedRecipient> = readers
                 .iter()
                 .map(|(name, key)| reader(name, key))
                 .collect();

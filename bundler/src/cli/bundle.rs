@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use outhaul_bundle::name::Name;
 use outhaul_signer::fleet::Fleet;
-use outhaul_sites::readers::{Reader, doubtful};
+use outhaul_sites::readers::{NamedRecipient, doubtful};
 use outhaul_sites::{SiteRecord, Sites};
 use serde_json::json;
 
@@ -212,7 +212,7 @@ impl Args {
         &self,
         platform: &Platform,
         fleet: &Fleet,
-        readers: Option<&[Reader]>,
+        readers: Option<&[NamedRecipient]>,
     ) -> Result<Diagnostics, Failure> {
         let Some(readers) = readers else {
             return Ok(Diagnostics::new());
